@@ -23,8 +23,8 @@ unit: ## the tests that need no lab (CORE=2.16: under that ansible-core line)
 	@$(CI_TOOL) unit $(CORE)
 lab-tests: ## the tests on the lab
 	@$(CI_TOOL) lab-tests
-torture: ## the tests that are longer than a landing may take
-	@$(CI_TOOL) torture
+torture: ## the tests that are longer than a landing may take (PARTS as above)
+	@$(CI_TOOL) torture $(PARTS)
 bench: ## the comparisons with other ways to do the same
 	@$(CI_TOOL) bench $(ARGS)
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Action csi_proxy_info: look at csi-proxy on a Windows node, and change nothing. Documented in plugins/modules."""
+"""Action csi_proxy_info: read csi-proxy on a Windows node, and change nothing. Documented in plugins/modules."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ActionModule(WindowsAction):
     def work(self, node: Node, wanted: model.Desired, options: dict[str, Any]) -> dict[str, Any]:
         directory = options["reference_counters"]
         checked = desired.checked_path(directory, "reference_counters") if directory else ""
-        snapshot = observe.observe(node, wanted, look_at_mounts=True)
+        snapshot = observe.observe(node, wanted, with_mounts=True)
         counted = {"references": list(observe.references(node, checked))} if checked else {}
         mapped = {}
         if options["smb_mappings"]:

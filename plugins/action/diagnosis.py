@@ -15,7 +15,6 @@ from typing import Any
 
 import yaml
 from ansible.release import __version__ as core
-from ansible.utils.display import Display
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain
 from ansible_collections.kubewin.csi.plugins.module_utils.support import needs
@@ -30,15 +29,13 @@ from ansible_collections.kubewin.csi.plugins.module_utils.support.diagnose impor
 from ansible_collections.kubewin.csi.plugins.modules import diagnosis
 from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import ControllerAction
 
-display = Display()
-
 FILES = Path(__file__).resolve().parents[2] / "roles" / "csi_driver" / "files"
 # Package of the index, and the module by which it is there.
 PACKAGES = {
     "kubernetes": "kubernetes", "msgspec": "msgspec", "pywinrm": "winrm", "pypsrp": "pypsrp", "requests-ntlm": "requests_ntlm",
     "pykerberos": "kerberos", "requests-credssp": "requests_credssp", "gssapi": "gssapi",
 }  # fmt: skip
-# How a connection logs on where nothing is said.
+# Default logon method of each connection.
 _TRANSPORT = {"winrm": "ansible_winrm_transport", "psrp": "ansible_psrp_auth"}
 _PASSWORDS = (
     "ansible_password",

@@ -8,14 +8,11 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from ansible.plugins.action import ActionBase
-from ansible.utils.display import Display
 from ansible_collections.kubewin.csi.plugins.module_utils.waiting import spell
 from ansible_collections.kubewin.csi.plugins.modules import driver_apply
+from ansible_collections.kubewin.csi.plugins.plugin_utils.results import failed
 from ansible_collections.kubewin.csi.plugins.plugin_utils.rolling import ended, failed_part, left_over, progress
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windowed import WindowedAction
-
-display = Display()
 
 
 class ActionModule(WindowedAction):
@@ -23,11 +20,9 @@ class ActionModule(WindowedAction):
 
     module = driver_apply
 
-    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Return what was applied, with the last look at the nodes."""
-        result: dict[str, Any] = ActionBase.run(self, tmp, task_vars)
-        self._take_variables(task_vars)
-        result.update(self._window(task_vars, progress={}))
+    def _work(self, task_vars: dict[str, Any] | None) -> dict[str, Any]:
+        """Return what was applied, with the last verdicts of the nodes."""
+        result = self._window(task_vars, progress={})
         following: dict[str, Any] | None = result.pop("progress", None)
         if result.get("failed"):
             return result
@@ -58,24 +53,18 @@ class ActionModule(WindowedAction):
             following = observed["progress"]
             if "unreachable_api" in observed:
                 silent_since = silent_since or time.monotonic()
-                display.display(f"  {spell(waited)}: {observed['unreachable_api']}")
+                self._say(f"  {spell(waited)}: {observed['unreachable_api']}")
                 if time.monotonic() - silent_since > self._patience():
-                    return {
-                        "changed": changed,
-                        "failed": True,
-                        "reason": "unreachable",
-                        "msg": observed["unreachable_api"],
-                    }
+                    return {"changed": changed, **failed("unreachable", observed["unreachable_api"])}
                 continue
             silent_since = None
             roll = observed["roll"]
             changed = changed or observed["changed"]
             replaced += roll["replaced"]
-            for line in progress(roll, known, waited, self._patience()):
-                display.display(line)
+            self._say(*progress(roll, known, waited, self._patience()))
             known = {one["node"]: one["state"] for one in roll["states"]}
             if roll["step"] == "back":
-                display.display(f"    {roll['nodes'][0]}: {roll['message']}; restoring the former plugin")
+                self._say(f"    {roll['nodes'][0]}: {roll['message']}; restoring the former plugin")
             elif roll["step"] != "wait":
                 roll["replaced"] = replaced
                 return {

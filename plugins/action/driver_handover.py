@@ -7,11 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible.utils.display import Display
 from ansible_collections.kubewin.csi.plugins.modules import driver_handover
 from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import ControllerAction
-
-display = Display()
 
 
 class ActionModule(ControllerAction):
@@ -19,10 +16,9 @@ class ActionModule(ControllerAction):
 
     module = driver_handover
 
-    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Return what the module returns; the first look prints what is to be handed over."""
-        result: dict[str, Any] = super().run(tmp, task_vars)
+    def _work(self, task_vars: dict[str, Any] | None) -> dict[str, Any]:
+        """Return what the module returns; the first call prints what is to be handed over."""
+        result = super()._work(task_vars)
         if self._task.args.get("step", "plan") == "plan":
-            for line in (result.get("handover") or {}).get("summary") or ():
-                display.display(f"  {line}")
+            self._say(*(f"  {line}" for line in (result.get("handover") or {}).get("summary") or ()))
         return result

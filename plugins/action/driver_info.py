@@ -8,13 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 from ansible.module_utils.parsing.convert_bool import boolean
-from ansible.utils.display import Display
 from ansible_collections.kubewin.csi.plugins.modules import driver_info
 from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import ControllerAction
 from ansible_collections.kubewin.csi.plugins.plugin_utils.manifests import render
 from ansible_collections.kubewin.csi.plugins.plugin_utils.planned import entry, lines
-
-display = Display()
 
 
 class ActionModule(ControllerAction):
@@ -22,15 +19,14 @@ class ActionModule(ControllerAction):
 
     module = driver_info
 
-    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+    def _work(self, task_vars: dict[str, Any] | None) -> dict[str, Any]:
         """Return the plan and its objects."""
-        result: dict[str, Any] = super().run(tmp, task_vars)
+        result = super()._work(task_vars)
         plan = result.get("driver_plan")
         if plan is not None:
             result["definition"] = render(plan["template"], plan["settings"]) if plan["deployable"] else ""
             others = [one for one in self._task.args.get("planned") or () if one["driver"] != plan["driver"]]
             result["planned"] = [*others, entry(plan, result["definition"])]
             if boolean(self._task.args.get("show", False), strict=False):
-                for line in lines(plan, every=bool(self._task.check_mode) or display.verbosity > 0):
-                    display.display(line)
+                self._say(*lines(plan, every=bool(self._task.check_mode) or self._display.verbosity > 0))
         return result

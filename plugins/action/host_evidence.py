@@ -8,11 +8,13 @@ from __future__ import annotations
 import json
 import os
 import re
-from typing import Any, ClassVar
+from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
 from ansible_collections.kubewin.csi.plugins.module_utils.files import write_whole
 from ansible_collections.kubewin.csi.plugins.module_utils.redact import Redactor
 from ansible_collections.kubewin.csi.plugins.module_utils.support.parts import Part, cut
+from ansible_collections.kubewin.csi.plugins.modules.host_evidence import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.secrets import held
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import (
     desired,
@@ -30,11 +32,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import No
 class ActionModule(WindowsAction):
     """Reads the host and writes files on the controller."""
 
-    argument_spec: ClassVar[options.ArgumentSpec] = {
-        **options.LOOK,
-        "folder": {"type": "path", "required": True},
-        "log_kib": {"type": "int", "default": 1024},
-    }
+    argument_spec = options.LOOK | documented(DOCUMENTATION)
     _doing = "reading logs, events and settings"
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -54,7 +52,7 @@ class ActionModule(WindowsAction):
         parts: list[Part] = []
         lost = ""
         try:
-            snapshot = observe.observe(node, wanted, look_at_mounts=True)
+            snapshot = observe.observe(node, wanted, with_mounts=True)
             state = self._redactor.data(prove.state(wanted, snapshot))
             parts.append(Part("csi-proxy.json", json.dumps(state, indent=1, sort_keys=True)))
             for one in evidence.collect(node, wanted, snapshot, options["log_kib"] * 1024):

@@ -8,13 +8,9 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from ansible.plugins.action import ActionBase
-from ansible.utils.display import Display
 from ansible_collections.kubewin.csi.plugins.modules import image_pull
 from ansible_collections.kubewin.csi.plugins.plugin_utils.pulling import ended, progress
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windowed import WindowedAction
-
-display = Display()
 
 
 class ActionModule(WindowedAction):
@@ -22,11 +18,9 @@ class ActionModule(WindowedAction):
 
     module = image_pull
 
-    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+    def _work(self, task_vars: dict[str, Any] | None) -> dict[str, Any]:
         """Return where images were pulled; failed with a reason otherwise."""
-        result: dict[str, Any] = ActionBase.run(self, tmp, task_vars)
-        self._take_variables(task_vars)
-        result.update(self._window(task_vars, progress={}))
+        result = self._window(task_vars, progress={})
         following: dict[str, Any] | None = result.pop("progress", None)
         if following is None:
             return result
@@ -39,8 +33,7 @@ class ActionModule(WindowedAction):
                     break
                 following = observed.pop("progress")
                 result["pulled"] = observed["pulled"]
-                for line in progress(observed, time.monotonic() - started, float(self._task.args.get("timeout", 1800))):
-                    display.display(line)
+                self._say(*progress(observed, time.monotonic() - started, float(self._task.args.get("timeout", 1800))))
                 result.update(ended(observed, following["left"]))
                 if not observed["waiting"]:
                     break

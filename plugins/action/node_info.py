@@ -7,11 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible.utils.display import Display
 from ansible_collections.kubewin.csi.plugins.modules import node_info
 from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import ControllerAction
-
-display = Display()
 
 
 class ActionModule(ControllerAction):
@@ -19,9 +16,8 @@ class ActionModule(ControllerAction):
 
     module = node_info
 
-    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+    def _work(self, task_vars: dict[str, Any] | None) -> dict[str, Any]:
         """Return what the module returns."""
-        result: dict[str, Any] = super().run(tmp, task_vars)
-        for error in (result.get("errors") or {}).values():
-            display.display(f"  {error}")
+        result = super()._work(task_vars)
+        self._say(*(f"  {error}" for error in (result.get("errors") or {}).values()))
         return result

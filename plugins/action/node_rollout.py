@@ -8,26 +8,20 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from ansible.plugins.action import ActionBase
-from ansible.utils.display import Display
 from ansible_collections.kubewin.csi.plugins.module_utils.waiting import so_far
 from ansible_collections.kubewin.csi.plugins.modules import node_rollout
 from ansible_collections.kubewin.csi.plugins.plugin_utils.inputs import switched
 from ansible_collections.kubewin.csi.plugins.plugin_utils.rollout import ended, progress
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windowed import WINDOW, WindowedAction
 
-display = Display()
-
 
 class ActionModule(WindowedAction):
-    """Waits with progress; the judgement is the module's."""
+    """Waits with progress; the evaluation is the module's."""
 
     module = node_rollout
 
-    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Return the last window's judgement; failed with a reason unless the gate passed."""
-        result: dict[str, Any] = ActionBase.run(self, tmp, task_vars)
-        self._take_variables(task_vars)
+    def _work(self, task_vars: dict[str, Any] | None) -> dict[str, Any]:
+        """Return the last window's evaluation; failed with a reason unless the gate passed."""
         arguments = dict(self._task.args)
         timeout = self._number(arguments.get("timeout", 600))
         started = time.monotonic()
@@ -39,22 +33,20 @@ class ActionModule(WindowedAction):
             observed = self._window(task_vars, min(WINDOW, max(1, int(left))), known=known)
             waited = time.monotonic() - started
             if observed.get("failed"):
-                result.update(observed)
-                return result
+                return observed
             if "rollout" in observed:
                 last = observed["rollout"]
-                for line in progress(last, known, int(waited), int(timeout), accepts=accepts):
-                    display.display(line)
+                self._say(*progress(last, known, int(waited), int(timeout), accepts=accepts))
                 known = {node["node"]: node["fingerprint"] for node in last["nodes"]}
             else:
-                display.display(f"  {so_far(waited, timeout)}: {observed['unreachable_api']}")
+                self._say(f"  {so_far(waited, timeout)}: {observed['unreachable_api']}")
             settled = last is not None and "rollout" in observed and last["settled"]
             if settled or waited >= timeout or self._task.check_mode:
                 break
         unreachable = observed.get("unreachable_api", "")
-        result.update(ended(last, arguments, int(timeout), unreachable, check_mode=bool(self._task.check_mode)))
+        result = ended(last, arguments, int(timeout), unreachable, check_mode=bool(self._task.check_mode))
         if "table" in result:
-            display.display(f"\n{result.pop('table')}\n")
+            self._say(f"\n{result.pop('table')}\n")
         return result
 
     @staticmethod

@@ -9,40 +9,30 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible import constants
-from ansible.utils.display import Display
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.holder import holder_of_run
 from ansible_collections.kubewin.csi.plugins.modules import node_upgrade
 from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import ControllerAction
 
-display = Display()
-
-# Options that tell one lease from another.
+# Options that identify a lease.
 _LEASE = ("kubeconfig", "context", "host", "namespace")
 
-# Options that variables of the role set.
-VARIABLES = {
-    name: f"node_upgrade_{name}"
-    for name in node_upgrade.ARGUMENT_SPEC.keys() - {"generation", "results", "only_lease", "holder", "progress_file"}
-}
 # What a failed task returns of what is long, by the fields of its entries.
 _BRIEF = {"journal": ("node", "step", "failed", "why"), "findings": ("id", "object")}
 _LEFT_OUT = frozenset({"next", "max_rounds", "claims", "text", "plan"})
 
 
 class ActionModule(ControllerAction):
-    """The work is the module's. It ends between two requests when the file that it tells its progress to goes."""
+    """The work is the module's. It ends between two requests once its progress file is deleted."""
 
     module = node_upgrade
-    variables = VARIABLES
 
-    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+    def _work(self, task_vars: dict[str, Any] | None) -> dict[str, Any]:
         self._task.args["holder"] = holder_of_run()
-        result: dict[str, Any] = super().run(tmp, task_vars)
+        result = super()._work(task_vars)
         if result.get("failed"):
             # The callback prints all that a failed task returns; the rest is in the journal.
             result = failed_part(result)
-        for line in result.get("plan") or ():
-            display.display(f"  {line}")
+        self._say(*(f"  {line}" for line in result.get("plan") or ()))
         if result.get("outcome") in ("delegated", "held"):
             lock = _lock(self._task.args)
             if not _is_kept(lock):

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Shows how far the module of the same name is, and what it found, as a table that people read; the module does the rest."""
+"""Shows the progress of the module of the same name, and its results as a table; the module does the rest."""
 
 from __future__ import annotations
 
@@ -9,11 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible.module_utils.parsing.convert_bool import boolean
-from ansible.utils.display import Display
 from ansible_collections.kubewin.csi.plugins.modules import readiness_info
 from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import ControllerAction
-
-display = Display()
 
 # What goes to a job's statistics: short enough for any job.
 _STATISTIC = ("verdict", "counts", "taken_at", "blockers", "unread")
@@ -24,19 +21,18 @@ class ActionModule(ControllerAction):
 
     module = readiness_info
 
-    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        result: dict[str, Any] = super().run(tmp, task_vars)
+    def _work(self, task_vars: dict[str, Any] | None) -> dict[str, Any]:
+        result = super()._work(task_vars)
         if "verdict" not in result:
             return result
         if result.get("failed"):
-            # The callback shows all that a failed task returns, and what is in the way is told already: in the report, or in
+            # The callback shows all that a failed task returns, and the blockers are printed already: in the report, or in
             # the message.
             result["blockers"] = [{"id": one["id"], "object": one["object"]} for one in result["blockers"]]
-        # What is asked on the way of a run is told at its end.
+        # A run reports its intermediate result at its end.
         if self._task.args.get("run"):
             return result
-        for line in shown(result, brief=boolean(self._task.args.get("before", False), strict=False)):
-            display.display(line)
+        self._say(*shown(result, brief=boolean(self._task.args.get("before", False), strict=False)))
         if result.get("failed"):
             del result["table"], result["unread"]
         else:
@@ -47,7 +43,7 @@ class ActionModule(ControllerAction):
 
 
 def shown(result: Mapping[str, Any], *, brief: bool) -> list[str]:
-    """The lines for people: the verdict alone where another look follows, else the table and the files with the report."""
+    """The text lines: the verdict alone if another report follows, else the table and the files with the report."""
     if brief and not result.get("failed"):
         return ["", result["table"][0]]
     return ["", *result["table"], *(f"written to {path}" for path in result["paths"].values())]

@@ -7,28 +7,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible.utils.display import Display
 from ansible_collections.kubewin.csi.plugins.modules import storage_proof
 from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import ControllerAction
 from ansible_collections.kubewin.csi.plugins.plugin_utils.proof import failed_part, report
 
-display = Display()
-
 
 class ActionModule(ControllerAction):
-    """The work is the module's. It ends, and takes everything away, when the file that it tells its progress to goes."""
+    """The work is the module's. It ends and cleans up once its progress file is deleted."""
 
     module = storage_proof
 
-    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        result: dict[str, Any] = super().run(tmp, task_vars)
+    def _work(self, task_vars: dict[str, Any] | None) -> dict[str, Any]:
+        result = super()._work(task_vars)
         if self._task.check_mode:
-            for line in result.get("plan") or ():
-                display.display(f"  {line}")
+            self._say(*(f"  {line}" for line in result.get("plan") or ()))
         if result.get("proofs"):
             result["report"] = report(result)
-            display.display("")
-            display.display(result["report"])
+            self._say("", result["report"])
         if result.get("failed"):
             # The callback prints all that a failed task returns, and the report is on the screen already.
             result.update(failed_part(result))

@@ -10,28 +10,15 @@ from typing import Any
 
 from ansible import context
 from ansible.plugins.action import ActionBase
-from ansible.utils.display import Display
+from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
 from ansible_collections.kubewin.csi.plugins.module_utils.files import write_whole
+from ansible_collections.kubewin.csi.plugins.modules.summary import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.commands import Invocation, command, left_out
 from ansible_collections.kubewin.csi.plugins.plugin_utils.summary import ending, render_summary, summarize
 
-display = Display()
-
 NAME = "enable-csi.json"
 
-ARGUMENT_SPEC: dict[str, Any] = {
-    "hosts": {"type": "list", "elements": "dict", "default": []},
-    "rollouts": {"type": "dict", "default": {}},
-    "nodes_without_host": {"type": "list", "elements": "str", "default": []},
-    "readiness": {"type": "dict"},
-    "applied": {"type": "list", "elements": "dict", "default": []},
-    "failure": {"type": "str", "default": ""},
-    "outcome": {"type": "str", "choices": ["done", "paused", "refused", "failed"]},
-    "warnings": {"type": "list", "elements": "dict", "default": []},
-    "next": {"type": "list", "elements": "str", "default": []},
-    "lines": {"type": "list", "elements": "str"},
-    "output_dir": {"type": "path"},
-}
+ARGUMENT_SPEC = documented(DOCUMENTATION)
 
 
 class ActionModule(ActionBase):
@@ -68,7 +55,7 @@ class ActionModule(ActionBase):
         failed = "refused" if self._task.check_mode else options["outcome"] or "failed"
         summary["outcome"] = failed if options["failure"] else options["outcome"] or "done"
         if text:
-            display.display(f"\n{text.lstrip()}")
+            self._display.display(f"\n{text.lstrip()}")
         # Ansible drops the statistics of a task that fails, so this one never does.
         result.update(changed=False, summary=summary, path=None)
         result["ansible_stats"] = {"data": {"kubewin_summary": summary}, "per_host": False, "aggregate": False}
@@ -77,7 +64,7 @@ class ActionModule(ActionBase):
                 result["path"] = write_whole(
                     options["output_dir"], NAME, json.dumps(summary, indent=2, sort_keys=True).encode()
                 )
-                display.display(f"written to {result['path']}")
+                self._display.display(f"written to {result['path']}")
             except OSError as error:
                 result["warnings"] = [
                     f"{os.path.join(options['output_dir'], NAME)} cannot be written: {error.strerror}. The statistic "

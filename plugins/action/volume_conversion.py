@@ -7,12 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible.utils.display import Display
 from ansible_collections.kubewin.csi.plugins.modules import volume_conversion
 from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import ControllerAction
 from ansible_collections.kubewin.csi.plugins.plugin_utils.converting import failed_part, lines
-
-display = Display()
 
 
 class ActionModule(ControllerAction):
@@ -20,12 +17,12 @@ class ActionModule(ControllerAction):
 
     module = volume_conversion
 
-    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+    def _work(self, task_vars: dict[str, Any] | None) -> dict[str, Any]:
         """Return what the module returns; of a failure only how each claim stands."""
-        result: dict[str, Any] = super().run(tmp, task_vars)
+        result = super()._work(task_vars)
         results = result.get("results") or []
         if results:
-            display.display("\n".join(["", *lines(results, check=bool(self._task.check_mode))]))
+            self._say("", *lines(results, check=bool(self._task.check_mode)))
         if result.get("failed") and results:
             result["results"] = failed_part(results)
         return result

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """What was seen on Windows hosts."""
+    """Facts of Windows hosts."""
 
     DOCUMENTATION = r"""
 options:

@@ -84,12 +84,12 @@ options:
       - A relative path starts at the current directory.
     type: path
 notes:
-  - Groups besides those above are C(kubewin_platform_NAME) (C(openshift), C(aks), C(eks), C(gke), C(rke2), C(other)), C(kubewin_owner_NAME)
+  - Further groups are C(kubewin_platform_NAME) (C(openshift), C(aks), C(eks), C(gke), C(rke2), C(other)), C(kubewin_owner_NAME)
     (the program that prepares the node and its csi-proxy, C(wmco), C(wmco_byoh), C(node_image), C(rancher_wins) or C(unmanaged)),
     C(kubewin_build_NUMBER) and C(kubewin_driver_NAME).
   - C(kubewin_driver_NAME) holds the hosts whose CSINode names the driver, under this collection's name for it where it has one.
     The entry does not prove that the driver works. See O(kubewin.csi.driver_info#module:driver) for the names.
-  - Variables besides those above are C(kubewin_cluster), C(kubewin_read_at), C(kubewin_platform), C(kubewin_owner), C(kubewin_build),
+  - Further variables are C(kubewin_cluster), C(kubewin_read_at), C(kubewin_platform), C(kubewin_owner), C(kubewin_build),
     C(kubewin_registered_drivers), C(kubewin_address_from), C(kubewin_node) (a dictionary of C(ready), C(unschedulable),
     C(kubelet_version), C(os_image), C(labels), C(annotations) and C(addresses)), and for WMCO's instances C(kubewin_instance) and
     C(kubewin_instance_user).
@@ -149,7 +149,7 @@ from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import 
 from ansible_collections.kubewin.csi.plugins.module_utils.inventory import address, listing
 from ansible_collections.kubewin.csi.plugins.module_utils.inventory.facts import Observation
 from ansible_collections.kubewin.csi.plugins.module_utils.inventory.listing import Listed, Request
-from ansible_collections.kubewin.csi.plugins.module_utils.inventory.observe import look
+from ansible_collections.kubewin.csi.plugins.module_utils.inventory.observe import observe
 from ansible_collections.kubewin.csi.plugins.module_utils.inventory.verdicts import verdicts
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import CLUSTER_ARG_SPEC, patiently
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
@@ -160,7 +160,7 @@ _ACCESS = sorted(set(CLUSTER_ARG_SPEC) - {"api_timeout"})
 
 
 class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
-    """Reads options, asks the cluster or the cache, and hands over what module_utils/inventory made of it."""
+    """Reads options and the cluster or the cache, and adds the hosts that module_utils/inventory derives from it."""
 
     NAME = "kubewin.csi.windows_nodes"
 
@@ -185,13 +185,13 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             connection=self.get_option("connection"),
             port=self.get_option("port"),
         )
-        observed = self._seen(path, cache, desired)
-        judged = self._verdicts(observed)
+        observed = self._observation(path, cache, desired)
+        evaluated = self._verdicts(observed)
         inventory.add_child(inventory.add_group(listing.ALL), inventory.add_group(listing.HOSTS))
         for host in listing.hosts(observed, desired):
-            self._add(inventory, host, judged.get(host.name, {}), observed.server)
+            self._add(inventory, host, evaluated.get(host.name, {}), observed.server)
 
-    def _seen(self, path: str, cache: bool, desired: Request) -> Observation:
+    def _observation(self, path: str, cache: bool, desired: Request) -> Observation:
         """From the cache when it may be used and has it, else from the cluster, and then into the cache."""
         access = {name: self.get_option(name) for name in _ACCESS if self.get_option(name) is not None}
         whose = identity(access)
@@ -202,7 +202,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             except (KeyError, TypeError, ValueError):
                 # Not there, too old, or written by another release.
                 pass
-        observed = self._look(access, whose, desired)
+        observed = self._observe(access, whose, desired)
         if key is not None:
             self._cache[key] = observed.as_dict()
         return observed
@@ -211,7 +211,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         read = [desired.instances, self.get_option("wmco_namespace"), self._annotations()]
         return f"{self.get_cache_key(path)}_{whose.narrowed(read)}"
 
-    def _look(self, access: Mapping[str, Any], whose: Identity | None, desired: Request) -> Observation:
+    def _observe(self, access: Mapping[str, Any], whose: Identity | None, desired: Request) -> Observation:
         if importlib.util.find_spec("kubernetes") is None:
             raise AnsibleParserError(
                 "the Python that runs Ansible lacks the package kubernetes: pip install -r requirements.txt of this "
@@ -221,7 +221,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         named = f" by kubeconfig {given}" if isinstance(given, str) else ""
         try:
             client = patiently(partial(get_api_client, **access), float(self.get_option("api_timeout")), named)
-            observed = look(
+            observed = observe(
                 client,
                 whose.server if whose is not None else "",
                 instances_in=self.get_option("wmco_namespace") if desired.instances else None,

@@ -42,11 +42,8 @@ _raw:
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
-from pathlib import Path
 from typing import Any
 
-import yaml
 from ansible import context
 from ansible.errors import AnsibleError
 from ansible.parsing.dataloader import DataLoader
@@ -60,6 +57,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils import driver_options,
 from ansible_collections.kubewin.csi.plugins.plugin_utils.hosts import ON_HOSTS, Chosen, not_named, nothing_to_do
 from ansible_collections.kubewin.csi.plugins.plugin_utils.inputs import INPUTS, blank, switched, wrong
 from ansible_collections.kubewin.csi.plugins.plugin_utils.lists import as_list
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.options import CSI_PROXY
 
 display = Display()
 
@@ -70,7 +68,6 @@ OF_PLAYS = {
     "kubewin_batches": frozenset({"enable_csi", "remove"}),
     "kubewin_remove_csi_proxy": frozenset({"remove"}),
 }
-ROLES = Path(__file__).resolve().parents[2] / "roles"
 
 
 class LookupModule(LookupBase):
@@ -92,8 +89,8 @@ class LookupModule(LookupBase):
         unread = self._unread(values, here, extra)
         pattern = str(values.get("kubewin_hosts") or "windows") if "kubewin_hosts" not in unread else "windows"
         windows = self._windows(pattern, here)
-        said = [*wrong(values)]
-        said += [
+        problems = [*wrong(values)]
+        problems += [
             f"{name} is set in the inventory, where plays do not read it. Set it with -e {name}=..."
             for name in sorted(unread)
             # Batches are of hosts.
@@ -102,30 +99,28 @@ class LookupModule(LookupBase):
         # Which plays enable_csi has is decided before variables of the playbook that imports it can be read.
         asked = str(extra.get("kubewin_hosts") or "windows")
         if playbook == "enable_csi" and bool(windows) != bool(self._windows(asked, here)):
-            said.append(
+            problems.append(
                 f"kubewin_hosts is {pattern}, set at import_playbook, where the plays of enable_csi do not read it. "
                 f"Set it with -e kubewin_hosts={pattern}, or name the group of hosts windows."
             )
         # Ours begin with an underscore there.
         given = {name for name in here if not name.startswith("_")}
-        seen: list[Mapping[str, Any]] = []
+        checked: list[Mapping[str, Any]] = []
         for host in [*windows, "localhost"] if "hostvars" in here else []:
             raw = _set_outside(here["hostvars"], host)
             given |= set(raw)
-            judged = {name: raw[name] for name in INPUTS if name in raw}
-            if judged not in seen:
-                seen.append(judged)
+            evaluated = {name: raw[name] for name in INPUTS if name in raw}
+            if evaluated not in checked:
+                checked.append(evaluated)
                 of_host = here["hostvars"][host]
-                said += wrong({name: of_host[name] for name in judged})
+                problems += wrong({name: of_host[name] for name in evaluated})
         for driver in DRIVERS if playbook in names.TAKE_DRIVERS else ():
-            said += driver_options.wrong(
+            problems += driver_options.wrong(
                 driver,
                 {name: self._templar.template(here[name]) for name in driver_options.variables(driver) if name in here},
             )
         own = as_list(values.get(names.OWN))
-        refused, elsewhere = names.refused(
-            playbook, _outside(here, given), extra, _typed(), own, partial(_options_of, cache={})
-        )
+        refused, elsewhere = names.refused(playbook, _outside(here, given), extra, _typed(), own, _options_of)
         for sentence in elsewhere:
             display.warning(sentence)
         chosen = Chosen(
@@ -136,7 +131,7 @@ class LookupModule(LookupBase):
             cluster_only=switched(values.get("kubewin_cluster_only"), default=False),
             on_file=playbook == "preflight" and not blank(values.get("kubewin_snapshot_from")),
         )
-        said += refused
+        problems += refused
         named = values
         if "hostvars" in here:
             # The plays may run on another host, where only variables of a play are the same as here.
@@ -144,10 +139,10 @@ class LookupModule(LookupBase):
             of_play = _of_play(self._templar.template, values, here)
             named = {name: there[name] for name in INPUTS if name in there and not blank(there[name])}
             named |= {name: value for name, value in values.items() if name in of_play}
-            said += [*nothing_to_do(playbook, chosen), *not_named(playbook, named, chosen)]
+            problems += [*nothing_to_do(playbook, chosen), *not_named(playbook, named, chosen)]
         if playbook == "upgrade" and named.get("kubewin_upgrade_hook") == "tasks":
-            said += _no_tasks(self._loader, str(named.get(TASKS) or ""))
-        return list(dict.fromkeys(said))
+            problems += _no_tasks(self._loader, str(named.get(TASKS) or ""))
+        return list(dict.fromkeys(problems))
 
     def _unread(self, values: Mapping[str, Any], here: Mapping[str, Any], extra: Mapping[str, Any]) -> set[str]:
         """Those of OF_PLAYS that the inventory alone sets. A play's own, as of a wrapper, differ from the inventory's or are not there."""
@@ -174,7 +169,7 @@ def _of_play(template: Callable[[Any], Any], values: Mapping[str, Any], here: Ma
 
 
 def _set_outside(hostvars: Any, host: str) -> Mapping[str, Any]:
-    """What the inventory and extra variables say of a host, without what tasks registered or set."""
+    """A host's variables from the inventory and extra variables, without those that tasks registered or set."""
     raw: Any = hostvars.raw_get(host)
     if not isinstance(raw, Mapping):
         return {}
@@ -202,15 +197,11 @@ def _typed() -> set[str]:
     return {str(name) for text in texts if text[0] not in "@[{" for name in parse_kv(text)}
 
 
-def _options_of(role: str, cache: dict[str, set[str]]) -> set[str]:
-    """The variables of a role: those of a driver as they are declared, others as its argument specification has them."""
+def _options_of(role: str) -> set[str]:
+    """The variables that a user may set of a role."""
     if role in names.DRIVER_ROLES:
         return set(driver_options.variables(role.removesuffix("_csi")))
-    if role not in cache:
-        text = (ROLES / role / "meta" / "argument_specs.yml").read_text(encoding="utf-8")
-        entries = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))["argument_specs"].values()
-        cache[role] = {option for entry in entries for option in entry["options"]}
-    return cache[role]
+    return {f"{role}_{option}" for option in CSI_PROXY if option != "from_variables"}
 
 
 def _no_tasks(loader: DataLoader, path: str) -> list[str]:

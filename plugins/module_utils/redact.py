@@ -41,7 +41,7 @@ _PARTS = (
     r"|connection[_.-]?string|x-auth"
 )
 _NAMED = re.compile(_PARTS, re.IGNORECASE)
-# Names that tell where a secret is, or something about it.
+# Names for the place of a secret, or a property of it.
 _ABOUT = re.compile(
     r"(?:names?|refs?|namespaces?|file|path|dir|seconds|policy|type|mode|count|class|kind|requests?|review|expiry|prompt|auth)$",
     re.IGNORECASE,
@@ -124,7 +124,7 @@ _FLAG = re.compile(
     rf"""(?P<name>(?<![\w-])(?:--?|/)[\w.-]{{0,80}}?(?:{_PARTS})[\w.-]{{0,80}})(?P<between>\\*["']?(?:\s*,\s*|[ \t]+)){_VALUE}""",
     re.IGNORECASE,
 )
-# In YAML a value goes on to the end of its line.
+# In YAML a value continues to the end of its line.
 _YAML_LINE = re.compile(
     rf"""^(?P<name>[ \t-]*["']?[\w./-]{{0,80}}?(?:{_PARTS})[\w./-]{{0,80}}["']?)(?P<between>:[ \t]+)(?P<bare>[^\s"'|>\[{{&*#][^\n]*)$""",
     re.IGNORECASE,

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Plain text for people: paragraphs and tables that break neither a name nor a command. Pure: no I/O."""
+"""Plain text: paragraphs and tables that break neither a name nor a command. Pure: no I/O."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from itertools import chain, repeat
 
 
 def spell(seconds: float) -> str:
-    """A time as people say it: 45 s, 1 min 20 s, 2 h 5 min."""
+    """A duration as text: 45 s, 1 min 20 s, 2 h 5 min."""
     whole = max(0, int(seconds))
     parts = [(whole // 3600, "h"), (whole % 3600 // 60, "min"), (whole % 60 if whole < 3600 else 0, "s")]
     return " ".join(f"{count} {unit}" for count, unit in parts if count) or "0 s"
@@ -33,7 +33,7 @@ def pauses() -> Iterator[float]:
 @dataclass(frozen=True, slots=True)
 class Awaited:
     """One thing that is waited for, named with its object. waited, limit: seconds, so far and at most; without a limit
-    no time is told, as it is looked at only once more."""
+    no time is printed, as it is checked only once more."""
 
     what: str
     waited: float
@@ -48,7 +48,7 @@ class Waits:
 
     def __init__(self, notify: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
         self._notify, self._clock = notify, clock
-        # By what is waited for: when it is told again, and the pauses after that.
+        # By condition: when it is reported again, and the pauses after that.
         self._due: dict[str, tuple[float, Iterator[float]]] = {}
 
     def report(self, *awaited: Awaited) -> None:
@@ -66,7 +66,7 @@ class Waits:
 def reporting(
     notify: Callable[[str], None], line: Callable[[], str], seldom: Callable[[], Iterator[float]] = pauses
 ) -> Iterator[None]:
-    """Say now and then how it stands while something goes on, also while nothing comes of it."""
+    """Report progress now and then while the run waits, also if nothing changes."""
     over = threading.Event()
 
     def follow() -> None:

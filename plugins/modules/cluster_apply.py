@@ -91,17 +91,13 @@ reason:
   sample: forbidden
 """
 
-from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.apply import Applier
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, failing, module
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.definitions import as_text, documents
 
-ARGUMENT_SPEC: dict[str, Any] = {
-    "definition": {"type": "raw", "required": True},
-    "only_existing": {"type": "bool", "default": False},
-    "force_conflicts": {"type": "bool", "default": False},
-}
+ARGUMENT_SPEC = documented(DOCUMENTATION)
 
 
 def main() -> None:

@@ -104,7 +104,7 @@ options:
     type: int
     default: 2
   working_dirs:
-    description: Further directories, besides O(kubelet_path), that csi-proxy may work in.
+    description: Directories in which csi-proxy may work, in addition to O(kubelet_path).
     type: list
     elements: str
     default: []

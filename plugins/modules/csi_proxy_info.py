@@ -10,7 +10,7 @@ short_description: Return the state of csi-proxy on a Windows node
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:
-  - Reports the csi-proxy of a node, who manages it, what it serves, and problems for volumes there.
+  - Reports the csi-proxy of a node, its owner, its pipes, and problems for volumes on the node.
   - Only reads, with in-box commands over the host's own connection. Sets no facts.
 extends_documentation_fragment:
   - kubewin.csi.attributes

@@ -42,18 +42,18 @@ reason:
   sample: in_use
 """
 
-from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.pipes import refusal
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal_observe import csi_proxy_users
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, driver_named, failing, module
 
-ARGUMENT_SPEC: dict[str, Any] = {"drivers_going": {"type": "list", "elements": "str", "default": []}}
+ARGUMENT_SPEC = documented(DOCUMENTATION)
 
 
 def main() -> None:
-    """Look, and fail with what is found."""
+    """Read the users of csi-proxy; fail if there are any."""
     ansible = module(ARGUMENT_SPEC)
     with failing(ansible):
         going = {driver_named(name).name for name in ansible.params["drivers_going"]}

@@ -51,7 +51,7 @@ options:
 EXAMPLES = r"""
 - name: Name what to fix first
   kubewin.csi.diagnosis:
-    hosts: "{{ hosts_seen }}"
+    hosts: "{{ host_results }}"
 """
 
 RETURN = r"""
@@ -62,7 +62,7 @@ diagnosis:
   type: list
   elements: dict
 lines:
-  description: The same, for people.
+  description: The same as text.
   returned: always
   type: list
   elements: str
@@ -72,20 +72,14 @@ controller:
   type: dict
 """
 
-from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.access import Need
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 
-ARGUMENT_SPEC: dict[str, Any] = {
-    "drivers": {"type": "list", "elements": "str", "default": []},
-    "hosts": {"type": "list", "elements": "dict", "default": []},
-    "readiness": {"type": "dict", "default": {}},
-    "fail_on": {"type": "str", "choices": ["never", "blocked", "unknown", "warning"], "default": "blocked"},
-    "needs": {"type": "list", "elements": "dict", "default": []},
-}
+ARGUMENT_SPEC = documented(DOCUMENTATION)
 
 
 def main() -> None:

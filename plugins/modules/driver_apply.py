@@ -105,6 +105,7 @@ from dataclasses import replace
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
+from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers import declared
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal_observe import in_use
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.apply import Applier, Outcome
@@ -112,26 +113,20 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Cli
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.compare import Change, change
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, driver_named, module
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.definitions import as_text, daemon_set, documents
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, Unreachable
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, UnreachableError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MODE
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout import hold, rolling
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.advance import Goal, decide, standing
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.apply import Roller
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.evaluate import Rules, evaluate
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import HostFacts
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.judge import Rules, judge
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.observe import Target, View
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.options import HOSTS
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.order import wrong
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.refuse import refusals
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.rolling import states
 
-ARGUMENT_SPEC: dict[str, Any] = {
-    "definition": {"type": "raw", "required": True},
-    **declared.spec(declared.APPLY),
-    "hosts": HOSTS,
-    "window": {"type": "int", "default": 30},
-    "progress": {"type": "dict", "default": {}},
-}
+ARGUMENT_SPEC = {**declared.spec(declared.APPLY), "hosts": HOSTS, **documented(DOCUMENTATION)}
 
 RULES = Rules()
 
@@ -161,11 +156,11 @@ class Job:
         )
 
     def roller(self) -> Roller:
-        """The hands for its DaemonSet."""
+        """The executor for its DaemonSet."""
         return Roller(self.client, self.plugin, force=self.force)
 
     def view(self) -> View:
-        """The eyes for its DaemonSet."""
+        """The observer for its DaemonSet."""
         metadata = self.plugin["metadata"]
         target = Target(
             self.driver.name, metadata["namespace"], metadata["name"], self.driver.app_label, self.driver.container
@@ -183,10 +178,10 @@ class Job:
         view.load()
         wanted = hold.to_be(live, planned_set.after)
         picture = view.picture(wanted)
-        judgement = judge(picture, RULES)
-        stands = standing(picture, judgement, self.goal)
-        step = decide(picture, judgement, self.goal, {})
-        report = {"step": "plan", "states": states(stands, judgement), "left": list(stands.left), "replaced": []}
+        evaluation = evaluate(picture, RULES)
+        stands = standing(picture, evaluation, self.goal)
+        step = decide(picture, evaluation, self.goal, {})
+        report = {"step": "plan", "states": states(stands, evaluation), "left": list(stands.left), "replaced": []}
         state = hold.rolling(live)
         if step.kind == "finish":
             # Every pod is of this template already: the controller has nothing to move.
@@ -196,7 +191,7 @@ class Job:
             written = self.write(self.others(), None, check=check, plugin=lambda: change(self.plugin, live, live))
             return {**written, "warnings": list(planned.warnings), "roll": {**report, "step": "rest"}}
         self.goal = replace(self.goal, kept=self.kept(live))
-        refused = refusals(picture, judgement, self.goal, self.uses)
+        refused = refusals(picture, evaluation, self.goal, self.uses)
         if not self.client.allowed("delete", "", "pods", self.roller().namespace):
             refused += (_ACCESS.format(namespace=self.roller().namespace),)
         if refused:
@@ -240,7 +235,7 @@ class Job:
         check: bool,
         plugin: Callable[[], Change] | None = None,
     ) -> dict[str, Any]:
-        """Apply what differs, or only say it. planned: what is known of that already. plugin: applies the DaemonSet by itself."""
+        """Apply what differs, or only report it. planned: the differences that are known already. plugin: applies the DaemonSet by itself."""
         applier = Applier(self.client, force=self.force)
         outcome = planned or applier.plan(definitions)
         if outcome.changed and not check:
@@ -277,19 +272,19 @@ class Job:
 
 
 def main() -> None:
-    """Begin, or go on for one window."""
+    """Begin, or continue for one window."""
     ansible = module(ARGUMENT_SPEC)
     if wrong(ansible.params["batches"]):
         found = ", ".join(wrong(ansible.params["batches"]))
-        said = f"value of batches must be numbers above 0 or percentages, such as 1 and 25%, got: {found}"
-        ansible.fail_json(msg=said, reason="configuration")
+        text = f"value of batches must be numbers above 0 or percentages, such as 1 and 25%, got: {found}"
+        ansible.fail_json(msg=text, reason="configuration")
     going = bool(ansible.params["progress"])
     try:
         driver = driver_named(ansible.params["driver"])
         client = connect(ansible, retry_for=float(ansible.params["window"]) if going else None)
         job = Job(ansible.params, driver, client)
         result = job.go_on() if going else job.begin(check=ansible.check_mode)
-    except Unreachable as error:
+    except UnreachableError as error:
         if not going:
             ansible.fail_json(msg=str(error), reason=error.reason)
         # An API server may restart while nodes come up. The action decides when it was too long.

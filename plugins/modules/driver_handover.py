@@ -86,7 +86,7 @@ EXAMPLES = r"""
   kubewin.csi.driver_handover:
     driver: azure_file
     direction: to_platform
-  register: seen
+  register: planned
 """
 
 RETURN = r"""
@@ -104,7 +104,7 @@ handover:
       type: list
       elements: str
     other:
-      description: The other DaemonSet as namespace/name, empty if it is gone.
+      description: The other DaemonSet as namespace/name, empty if it does not exist.
       type: str
     summary:
       description: Lines for display.
@@ -128,9 +128,10 @@ from functools import partial
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
+from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.declared import DRIVER
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal_observe import applied_for, wait_until_gone
-from ansible_collections.kubewin.csi.plugins.module_utils.handover.apply import Stage, selector_of
+from ansible_collections.kubewin.csi.plugins.module_utils.handover.apply import Stage
 from ansible_collections.kubewin.csi.plugins.module_utils.handover.decide import (
     Handover,
     Waiting,
@@ -144,30 +145,20 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Cli
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, driver_named, module
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.definitions import documents
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import selector_of
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import Interrupted, reporter, watch_over
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.judge import Rules
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.evaluate import Rules
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.observe import Target, View
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Judgement
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Evaluation
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.window import run
 
-ARGUMENT_SPEC: dict[str, Any] = {
-    **DRIVER,
-    "direction": {"type": "str", "required": True, "choices": ["to_platform", "to_kubewin"]},
-    "replace": {"type": "str", "default": ""},
-    "step": {"type": "str", "default": "plan", "choices": ["plan", "begin", "node", "finish"]},
-    "node": {"type": "str", "default": ""},
-    "definition": {"type": "raw"},
-    "timeout": {"type": "int", "default": 600},
-    "stable_for": {"type": "int", "default": 10},
-    "restart_pod": {"type": "bool", "default": False},
-    "progress_file": {"type": "path"},
-}
+ARGUMENT_SPEC = {**DRIVER, **documented(DOCUMENTATION)}
 
 # What volumes, claims and any node plugin of the driver stand on: it stays when ours goes.
 STAYS = (kinds.STORAGE_CLASS, kinds.CSI_DRIVER, kinds.CONFIG_MAP)
 
-# How long a plugin that was brought back may take before the error is told all the same.
+# Seconds that a restored plugin may take before the error is reported anyway.
 _BACK = 120.0
 
 # A pod that has not run yet.
@@ -190,7 +181,7 @@ class Steps:
 
     def decided(self) -> Handover:
         """What is to be done now."""
-        made = decide(self._params["direction"], self._stage.look(), self._params["replace"])
+        made = decide(self._params["direction"], self._stage.observe(), self._params["replace"])
         if made.refusal:
             raise ClusterError(f"{self._driver.title} is not handed over: {made.refusal}", "handover_refused")
         return made
@@ -278,7 +269,7 @@ class Steps:
 
     @staticmethod
     def _run(pod: Mapping[str, Any]) -> tuple[str, int]:
-        """What tells one run of a pod from the next; nothing for a pod that has not run yet."""
+        """The identity of a pod's run; empty for a pod that has not run yet."""
         facts = PodFacts.from_object(pod)
         return (facts.uid, sum(one.restarts for one in facts.containers)) if facts.started_at else _NEVER
 
@@ -310,9 +301,9 @@ class Steps:
 
     def _gate(self, daemon_set: Mapping[str, Any], node: str, deadline: float) -> None:
         """Wait until the node's new plugin is Ready, stable and registered."""
-        judgement = self._judged(daemon_set, node, deadline)
-        if judgement.verdict not in ("green", "unproven"):
-            lacks = [lack for one in judgement.nodes for lack in one.lacks] + list(judgement.trouble)
+        evaluation = self._evaluated(daemon_set, node, deadline)
+        if evaluation.verdict not in ("green", "unproven"):
+            lacks = [lack for one in evaluation.nodes for lack in one.lacks] + list(evaluation.trouble)
             lacking = "; ".join(f"{lack.message} -> {lack.remedy}" for lack in lacks)
             metadata = daemon_set["metadata"]
             raise ClusterError(
@@ -321,7 +312,7 @@ class Steps:
                 "gate",
             )
 
-    def _judged(self, daemon_set: Mapping[str, Any], node: str, deadline: float) -> Judgement:
+    def _evaluated(self, daemon_set: Mapping[str, Any], node: str, deadline: float) -> Evaluation:
         metadata = daemon_set["metadata"]
         target = Target(
             self._driver.name,
@@ -337,11 +328,11 @@ class Steps:
         while True:
             self._stage.awaits(what, began, deadline)
             left = deadline - time.monotonic()
-            judgement = run(View(self._client, target, ()), rules, {}, max(0.0, min(10.0, left)))
-            # Red may be the old plugin that is about to leave; it is believed only when it stays.
-            if judgement.verdict in ("green", "unproven") or left <= 0:
-                return judgement
-            what = "; ".join(lack.message for one in judgement.nodes for lack in one.lacks) or what
+            evaluation = run(View(self._client, target, ()), rules, {}, max(0.0, min(10.0, left)))
+            # Red may be the old plugin that is about to be deleted; it counts only if it lasts.
+            if evaluation.verdict in ("green", "unproven") or left <= 0:
+                return evaluation
+            what = "; ".join(lack.message for one in evaluation.nodes for lack in one.lacks) or what
 
     def finish(self, made: Handover) -> tuple[bool, list[str]]:
         """Take away what is no longer needed; whether anything was changed, and what stays."""
@@ -376,7 +367,7 @@ def report(made: Handover) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Look, decide, make one step."""
+    """Observe, decide, apply one step."""
     ansible = module(ARGUMENT_SPEC)
     params = ansible.params
     changed = False

@@ -54,11 +54,11 @@ EXAMPLES = r"""
 - name: Plan the node plugin of vSphere
   kubewin.csi.driver_info:
     driver: vsphere
-  register: seen
+  register: planned
 
 - name: Show the plan
   ansible.builtin.debug:
-    msg: "{{ seen.driver_plan.summary }}"
+    msg: "{{ planned.driver_plan.summary }}"
 """
 
 RETURN = r"""
@@ -177,6 +177,7 @@ reason:
 from dataclasses import fields, replace
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers import declared
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import UNREAD, Request
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.observe import snapshot
@@ -184,14 +185,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.drivers.plan import pl
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal_observe import in_use
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, driver_named, failing, module
 
-ARGUMENT_SPEC: dict[str, Any] = {
-    **declared.spec(declared.INFO),
-    "csi_proxy_version": {"type": "str"},
-    "replace": {"type": "str", "default": ""},
-    "require": {"type": "bool", "default": False},
-    "show": {"type": "bool", "default": False},
-    "planned": {"type": "list", "elements": "dict", "default": []},
-}
+ARGUMENT_SPEC = {**declared.spec(declared.INFO), **documented(DOCUMENTATION)}
 
 
 def wanted_of(params: dict[str, Any]) -> Request:
@@ -213,7 +207,7 @@ def _frozen(value: Any) -> Any:
 
 
 def main() -> None:
-    """Look, decide, report."""
+    """Observe, decide, report."""
     ansible = module(ARGUMENT_SPEC)
     with failing(ansible):
         driver = driver_named(ansible.params["driver"])
@@ -222,7 +216,7 @@ def main() -> None:
         observed = snapshot(client, driver, wanted, check_access=ansible.params["check_access"])
         made = plan(driver, wanted, observed)
         if made.change is not None and made.change.drain:
-            # Volumes are looked at only where they matter: that is every pod of the cluster.
+            # Volumes are read only if they matter: that takes every pod of the cluster.
             used = tuple((use.node, use.what) for use in in_use(client, driver))
             made = plan(driver, wanted, replace(observed, in_use=used))
     if ansible.params["require"] and not made.deployable:

@@ -15,7 +15,7 @@ description:
     other namespaces.
   - Refuses while a Windows node uses a volume of the driver, according to pods, attachments and kubelets.
   - Deletes each object by the uid that was read. The next run finishes an interrupted one.
-  - Waits until the plugin's pods are gone. Keeps claims, volumes, the driver's controller and the namespace.
+  - Waits until the plugin's pods are deleted. Keeps claims, volumes, the driver's controller and the namespace.
 extends_documentation_fragment:
   - kubewin.csi.cluster
   - kubewin.csi.driver.named
@@ -79,8 +79,8 @@ reason:
 """
 
 import time
-from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.declared import DRIVER
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal import refusal
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal_observe import (
@@ -92,16 +92,11 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, driver_named, failing, module
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import reporter
 
-ARGUMENT_SPEC: dict[str, Any] = {
-    **DRIVER,
-    "force_in_use": {"type": "bool", "default": False},
-    "timeout": {"type": "int", "default": 300},
-    "progress_file": {"type": "path"},
-}
+ARGUMENT_SPEC = {**DRIVER, **documented(DOCUMENTATION)}
 
 
 def main() -> None:
-    """Look, refuse or delete, wait."""
+    """Observe, refuse or delete, wait."""
     ansible = module(ARGUMENT_SPEC)
     deadline = time.monotonic() + ansible.params["timeout"]
     notify = reporter(ansible.params["progress_file"])
@@ -109,7 +104,7 @@ def main() -> None:
         driver = driver_named(ansible.params["driver"])
         client = connect(ansible)
         found = applied_for(client, driver)
-        # A run that was cut off after the plugin went has no say over volumes any more: it finishes the rest.
+        # A run that continues after the plugin was deleted does not check volumes again: it finishes the rest.
         plugin = [item for kind, item in found if kind == kinds.DAEMON_SET]
         used = in_use(client, driver) if plugin else ()
         signs = [{"node": use.node, "what": use.what} for use in used]

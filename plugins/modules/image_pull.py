@@ -61,7 +61,7 @@ images:
   elements: str
 pulled:
   description: Nodes on which the images were pulled; in check mode, those on which they would be.
-  returned: always, once the cluster was looked at
+  returned: always, once the cluster was read
   type: list
   elements: str
 reason:
@@ -74,6 +74,7 @@ reason:
 import time
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers import declared, pull
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.pull_apply import Pulls
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
@@ -81,12 +82,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Cli
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, driver_named, failing, module
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.definitions import daemon_set, documents
 
-ARGUMENT_SPEC: dict[str, Any] = {
-    "definition": {"type": "raw", "required": True},
-    **declared.spec(declared.PULL),
-    "window": {"type": "int", "default": 30},
-    "progress": {"type": "dict", "default": {}},
-}
+ARGUMENT_SPEC = {**declared.spec(declared.PULL), **documented(DOCUMENTATION)}
 
 
 def begin(
@@ -108,7 +104,7 @@ def begin(
 
 
 def go_on(pulls: Pulls, plugin: dict[str, Any], params: dict[str, Any]) -> dict[str, Any]:
-    """One window: make pods, take away those that have done their work, and say how far the Nodes are."""
+    """One window: create pods, delete completed ones, and report the progress of the Nodes."""
     before, wanted = params["progress"], params["progress"]["wanted"]
     started = time.monotonic()
     since = {node: started - float(spent) for node, spent in before["trouble"].items()}
@@ -117,7 +113,7 @@ def go_on(pulls: Pulls, plugin: dict[str, Any], params: dict[str, Any]) -> dict[
     while True:
         now = time.monotonic()
         pods = pulls.pods()
-        observed = pull.look(pods, wanted, done, {node: now - then for node, then in since.items()})
+        observed = pull.progress(pods, wanted, done, {node: now - then for node, then in since.items()})
         news, done = set(observed.done) - set(done), observed.done
         since = {node: since.get(node, now) for node in observed.why}
         left = float(before["left"]) - (now - started)
@@ -144,7 +140,7 @@ def go_on(pulls: Pulls, plugin: dict[str, Any], params: dict[str, Any]) -> dict[
 
 
 def main() -> None:
-    """Begin, or go on for one window, or clear up."""
+    """Begin, continue for one window, or clean up."""
     ansible = module(ARGUMENT_SPEC)
     params = ansible.params
     with failing(ansible):

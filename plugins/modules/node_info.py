@@ -102,26 +102,13 @@ nodes_without_host:
 from collections.abc import Sequence
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, failing, module
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import CORDONED
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.matching import Host, Node, match_hosts
 
-ARGUMENT_SPEC: dict[str, Any] = {
-    "hosts": {
-        "type": "list",
-        "elements": "dict",
-        "default": [],
-        "options": {
-            "name": {"type": "str", "required": True},
-            "names": {"type": "list", "elements": "str", "default": []},
-            "addresses": {"type": "list", "elements": "str", "default": []},
-            "node_name": {"type": "str"},
-            "problem": {"type": "str", "default": ""},
-        },
-    },
-    "require": {"type": "bool", "default": False},
-}
+ARGUMENT_SPEC = documented(DOCUMENTATION)
 
 
 def describe(node: dict[str, Any]) -> dict[str, Any]:

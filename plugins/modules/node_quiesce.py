@@ -72,8 +72,8 @@ reason:
   sample: busy
 """
 
-from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import reporter
@@ -84,13 +84,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.quiesce import (
     uncordoned,
 )
 
-ARGUMENT_SPEC: dict[str, Any] = {
-    "node": {"type": "str", "required": True},
-    "reason": {"type": "str", "required": True},
-    "state": {"type": "str", "choices": ["quiesced", "uncordoned"], "default": "quiesced"},
-    "timeout": {"type": "int", "default": 300},
-    "progress_file": {"type": "path"},
-}
+ARGUMENT_SPEC = documented(DOCUMENTATION)
 
 
 def main() -> None:

@@ -115,46 +115,39 @@ reason:
 from dataclasses import asdict
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers import declared
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, driver_named, module
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, Unreachable
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, UnreachableError
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.evaluate import Rules
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import DaemonSetFacts, HostFacts
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.judge import Rules
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.observe import Target, View, find_namespace
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.options import HOSTS
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Judgement
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Evaluation
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.window import run
 from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain
 
-ARGUMENT_SPEC: dict[str, Any] = {
-    **declared.spec(declared.ROLLOUT),
-    "daemonset": {"type": "str"},
-    "hosts": HOSTS,
-    "host_facts_max_age": {"type": "int", "default": 3600},
-    "stable_for": {"type": "int", "default": 10},
-    "window": {"type": "int", "default": 0},
-    "known": {"type": "dict", "default": {}},
-}
+ARGUMENT_SPEC = {**declared.spec(declared.ROLLOUT), "hosts": HOSTS, **documented(DOCUMENTATION)}
 
 
-def report(judgement: Judgement, daemon_set: DaemonSetFacts | None) -> dict[str, Any]:
-    """The judgement as a result."""
+def report(evaluation: Evaluation, daemon_set: DaemonSetFacts | None) -> dict[str, Any]:
+    """The evaluation as a result."""
     counts = None
     if daemon_set is not None:
         facts = asdict(daemon_set)
         counts = {key: facts[key] for key in ("namespace", "name", "desired", "current", "ready")}
     return {
-        "verdict": judgement.verdict,
-        "settled": judgement.settled,
+        "verdict": evaluation.verdict,
+        "settled": evaluation.settled,
         "daemonset": counts,
-        "nodes": [node.as_dict() for node in judgement.nodes],
-        "others": [{"node": name, "reason": reason} for name, reason in judgement.others],
-        "trouble": [plain(lack) for lack in judgement.trouble],
+        "nodes": [node.as_dict() for node in evaluation.nodes],
+        "others": [{"node": name, "reason": reason} for name, reason in evaluation.others],
+        "trouble": [plain(lack) for lack in evaluation.trouble],
     }
 
 
 def main() -> None:
-    """Look once, or watch for one window. The action around it decides how often, and what the verdict means."""
+    """Observe once, or watch for one window. The action decides how often, and whether the verdict passes."""
     ansible = module(ARGUMENT_SPEC)
     params = ansible.params
     window = 0 if ansible.check_mode else params["window"]
@@ -173,14 +166,14 @@ def main() -> None:
             stable_for=float(params["stable_for"]),
             proven=frozenset(params["proven"]),
         )
-        judgement = run(view, rules, params["known"], float(window))
-    except Unreachable as error:
+        evaluation = run(view, rules, params["known"], float(window))
+    except UnreachableError as error:
         # Not a failure of the gate: an API server may restart while nodes come up. The action decides when it was too
         # long.
         ansible.exit_json(changed=False, unreachable_api=str(error))
     except ClusterError as error:
         ansible.fail_json(msg=str(error), reason=error.reason)
-    ansible.exit_json(changed=False, rollout=report(judgement, view.picture().daemon_set))
+    ansible.exit_json(changed=False, rollout=report(evaluation, view.picture().daemon_set))
 
 
 if __name__ == "__main__":

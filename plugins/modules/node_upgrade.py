@@ -13,13 +13,12 @@ author: kubewin.csi contributors (@kubewin)
 description:
   - Prepares Windows nodes for an upgrade one by one, or in batches after a canary, and keeps a journal. It cordons a node, drains it as
     C(kubectl drain) does, waits until it is Ready, uncordons it, and waits for its workloads. When it needs an external action, it returns
-    that in RV(next). The role P(kubewin.csi.node_upgrade#role) runs the action and passes the outcome in O(results).
+    that in RV(next). The playbook C(kubewin.csi.upgrade) runs the action and passes the outcome in O(results).
   - Writes the journal before each change, so that the next run continues at the same node and step after a crash. A lease keeps a
-    second run away. A run renews it while it lives, also while its tasks work; the lease of a dead run expires within a minute.
+    second run away. A run renews it while it lives, also while its tasks work; the lease of a killed run expires within a minute.
   - A node that cannot be drained is uncordoned. A node that fails after a change stays cordoned. Other nodes of the batch are finished,
     or uncordoned if nothing was changed on them. No further node starts.
   - Never starts an upgrade of the cluster or of a node, and never forces a pod away.
-  - An option that the task leaves out is taken from the role's variable C(node_upgrade_<option>).
 extends_documentation_fragment:
   - kubewin.csi.cluster
   - kubewin.csi.attributes
@@ -188,7 +187,7 @@ EXAMPLES = r"""
     target: {kubelet: "1.27"}
   check_mode: true
 
-- name: Begin, or go on, until the first node is empty
+- name: Begin, or continue, until the first node is drained
   kubewin.csi.node_upgrade:
     name: kubelets-1.27
     hook: tasks
@@ -196,7 +195,7 @@ EXAMPLES = r"""
     output_dir: /srv/upgrades
   register: upgrade
 
-- name: Tell that the node was changed, and go on
+- name: Report that the node was changed, and continue
   kubewin.csi.node_upgrade:
     name: kubelets-1.27
     hook: tasks
@@ -239,7 +238,7 @@ journal:
   type: list
   elements: dict
 text:
-  description: The journal for people.
+  description: The journal as text.
   returned: after the journal was read
   type: list
   elements: str
@@ -304,59 +303,18 @@ reason:
 
 import threading
 import time
-from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.holder import is_dead
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import when_ended
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import Refused
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import RefusedError
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.lease import upgrade_lease
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.records import Pages
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.run import Upgrade
 
-ARGUMENT_SPEC: dict[str, Any] = {
-    "name": {"type": "str", "required": True},
-    "hook": {"type": "str", "choices": ["none", "tasks", "wmco"], "default": "none"},
-    "target": {
-        "type": "dict",
-        "default": {},
-        "options": {
-            "kubelet": {"type": "str", "aliases": ["kubernetes"]},
-            "openshift": {"type": "str"},
-            "wmco": {"type": "str"},
-        },
-    },
-    "nodes": {"type": "list", "elements": "str", "default": []},
-    "canary": {"type": "str", "default": ""},
-    "batches": {"type": "list", "elements": "str", "default": ["1"]},
-    "unproven_canary": {"type": "bool", "default": False},
-    "pause": {"type": "list", "elements": "str", "default": []},
-    "confirmed": {"type": "list", "elements": "str", "default": []},
-    "windows": {"type": "list", "elements": "str", "default": []},
-    "time_zone": {"type": "str", "default": "UTC"},
-    "node_timeout": {"type": "int", "default": 3600},
-    "patience": {"type": "int", "default": 0},
-    "stop_on": {
-        "type": "list",
-        "elements": "str",
-        "choices": ["cluster", "nodes", "workloads"],
-        "default": ["cluster", "nodes", "workloads"],
-    },
-    "delete_unowned": {"type": "bool", "default": False},
-    "drivers": {"type": "list", "elements": "str", "default": []},
-    "namespace": {"type": "str", "default": "kubewin"},
-    "operator_namespace": {"type": "str", "default": "openshift-windows-machine-config-operator"},
-    "output_dir": {"type": "path"},
-    "generation": {"type": "int", "default": 0},
-    "finished": {"type": "str", "choices": ["hook", "gate", "canary"]},
-    "results": {"type": "dict", "default": {}},
-    "only_lease": {"type": "bool", "default": False},
-    "ended": {"type": "bool", "default": False},
-    "compared": {"type": "list", "elements": "str", "default": []},
-    "holder": {"type": "str", "default": ""},
-    "progress_file": {"type": "path"},
-}
+ARGUMENT_SPEC = documented(DOCUMENTATION)
 
 
 def keep() -> None:
@@ -365,7 +323,7 @@ def keep() -> None:
     holder = params["holder"]
     while not is_dead(holder):
         try:
-            # Short, so that the end of the run is seen soon while the API server does not answer.
+            # Short, so that the end of the run is detected soon while the API server does not answer.
             client = connect(ansible, retry_for=5.0)
         except ClusterError:
             time.sleep(1.0)
@@ -375,7 +333,7 @@ def keep() -> None:
 
 
 def main() -> None:
-    """Look, refuse, go on."""
+    """Observe, refuse or advance."""
     ansible = module(ARGUMENT_SPEC)
     params, stop = ansible.params, threading.Event()
     warnings: list[str] = []
@@ -388,7 +346,7 @@ def main() -> None:
                 upgrade.release()
                 ansible.exit_json(changed=False)
             if params["generation"]:
-                upgrade.lease.held()
+                upgrade.lease.renew()
                 ansible.exit_json(changed=False, at=time.time())
             ansible.exit_json(changed=False, **upgrade.hold())
         when_ended(params["progress_file"], stop.set)
@@ -400,7 +358,7 @@ def main() -> None:
                 ansible.warn(text)
             ansible.exit_json(changed=planned["max_rounds"] > 0, **planned)
         result, journal = upgrade.go_on()
-    except Refused as error:
+    except RefusedError as error:
         ansible.fail_json(msg=str(error), reason="refused")
     except ClusterError as error:
         stands = ""

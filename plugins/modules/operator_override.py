@@ -80,6 +80,7 @@ reason:
 
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import FIELD_MANAGER, Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, failing, module
@@ -88,11 +89,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.observe impo
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.override import Planned, plan
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.scope import OPERATOR_NAMESPACE
 
-ARGUMENT_SPEC: dict[str, Any] = {
-    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-    "explanation": {"type": "str", "default": ""},
-    "allow_forbidden": {"type": "bool", "default": False},
-}
+ARGUMENT_SPEC = documented(DOCUMENTATION)
 
 # Writes of others between reading and writing, before it is given up.
 _TRIES = 5

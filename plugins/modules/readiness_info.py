@@ -284,14 +284,15 @@ from typing import Any
 
 from ansible.module_utils.basic import missing_required_lib
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS, unknown
+from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
 from ansible_collections.kubewin.csi.plugins.module_utils.files import write_whole
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.definitions import documents
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import reporter
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.evaluate import Options, evaluate
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import ObservedHost
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import SNAPSHOT_VERSION, Snapshot
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import Options, judge
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.observe import Reading, take
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.pseudonyms import Pseudonyms
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.brief import render_brief, render_refusal
@@ -302,7 +303,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.run import R
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.suppress import read_suppressions, suppress
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.target import check
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Report, Target
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.options import HOSTS
 from ansible_collections.kubewin.csi.plugins.module_utils.text import harmless_json
 from ansible_collections.kubewin.csi.plugins.module_utils.waiting import reporting
 
@@ -316,63 +316,7 @@ else:
 # Number of findings in the message without the whole report.
 NAMED = 20
 
-ARGUMENT_SPEC: dict[str, Any] = {
-    "cluster_name": {"type": "str", "default": ""},
-    "hosts": {
-        **HOSTS,
-        "options": {
-            **HOSTS["options"],
-            "managed_by": {"type": "str"},
-            "findings": {"type": "list", "elements": "dict"},
-        },
-    },
-    "target": {
-        "type": "dict",
-        "default": {},
-        "options": {
-            "kubernetes": {"type": "str", "aliases": ["kubelet"]},
-            "openshift": {"type": "str"},
-            "wmco": {"type": "str"},
-            "driver": {"type": "str"},
-            "driver_version": {"type": "str"},
-            "mode": {"type": "str", "choices": ["csi_proxy", "host_process"]},
-        },
-    },
-    "run": {
-        "type": "dict",
-        "options": {
-            "drivers": {
-                "type": "list",
-                "elements": "dict",
-                "required": True,
-                "options": {
-                    "driver": {"type": "str", "required": True},
-                    "definition": {"type": "raw", "required": True},
-                },
-            },
-            "nodes": {"type": "list", "elements": "str", "default": []},
-        },
-    },
-    "suppressions": {
-        "type": "list",
-        "elements": "dict",
-        "default": [],
-        "options": {
-            "id": {"type": "str", "required": True},
-            "object": {"type": "str", "required": True},
-            "reason": {"type": "str", "required": True},
-            "expires": {"type": "str", "required": True},
-        },
-    },
-    "fail_on": {"type": "str", "default": "never", "choices": ["never", "blocked", "unknown", "warning"]},
-    "output_dir": {"type": "path"},
-    "snapshot_from": {"type": "path"},
-    "host_facts_max_age": {"type": "int", "default": 3600},
-    "pseudonyms": {"type": "bool", "default": False},
-    "before": {"type": "bool", "default": False},
-    "details": {"type": "bool", "default": True},
-    "progress_file": {"type": "path"},
-}
+ARGUMENT_SPEC = documented(DOCUMENTATION)
 
 
 def loaded(path: str) -> Snapshot:
@@ -396,7 +340,7 @@ def saved(snapshot: Snapshot) -> bytes:
 
 
 def passes(report: Report, fail_on: str) -> bool:
-    """Whether a report is well enough."""
+    """Whether a report passes."""
     bad = {
         "never": False,
         "blocked": report.verdict == "blocked",
@@ -407,7 +351,7 @@ def passes(report: Report, fail_on: str) -> bool:
 
 
 def run_of(params: dict[str, Any], target: Target) -> Run | None:
-    """The run that is asked about. ValueError and ClusterError say what is wrong with it."""
+    """The planned run to evaluate. ValueError or ClusterError if it is invalid."""
     given = params["run"]
     if not given:
         return None
@@ -437,7 +381,7 @@ def write(report: Report, snapshot: Snapshot, folder: str) -> dict[str, str]:
 
 
 def main() -> None:
-    """Read, judge, tell."""
+    """Read, evaluate, report."""
     ansible = module(ARGUMENT_SPEC)
     params = ansible.params
     if not HAS_MSGSPEC:
@@ -466,8 +410,8 @@ def main() -> None:
         snapshot = names.snapshot(snapshot)
         suppressions = tuple(names.suppression(one) for one in suppressions)
     options = Options(target=target, before=params["before"], host_facts_max_age=params["host_facts_max_age"])
-    report = suppress(judge(simulate(snapshot, run) if run else snapshot, options), suppressions, today())
-    counted = of_run(judge(snapshot, options), report, run, snapshot.controllers) if run else report
+    report = suppress(evaluate(simulate(snapshot, run) if run else snapshot, options), suppressions, today())
+    counted = of_run(evaluate(snapshot, options), report, run, snapshot.controllers) if run else report
     result: dict[str, Any] = {
         "changed": False,
         "verdict": counted.verdict,

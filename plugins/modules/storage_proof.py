@@ -205,6 +205,7 @@ import time
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS, unknown
+from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.options import TOLERATION, tolerates
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
@@ -227,20 +228,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.verify.objects import 
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.plan import Plan, Request, plan
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.verdict import failed, proven_nodes
 
-ARGUMENT_SPEC: dict[str, Any] = {
-    "drivers": {"type": "list", "elements": "str", "required": True},
-    "nodes": {"type": "list", "elements": "str", "default": []},
-    "storage_classes": {"type": "dict", "default": {}},
-    "image": {"type": "str", "default": ""},
-    "size": {"type": "str", "default": "10Gi"},
-    "move": {"type": "bool", "default": True},
-    "namespace": {"type": "str", "default": ""},
-    "tolerations": {"type": "list", "elements": "dict", "default": []},
-    "parallel": {"type": "int", "default": 4},
-    "step_timeout": {"type": "int", "default": 300},
-    "timeout": {"type": "int", "default": 3600},
-    "progress_file": {"type": "path"},
-}
+ARGUMENT_SPEC = documented(DOCUMENTATION)
 
 
 def desired(params: dict[str, Any]) -> Request:
@@ -272,8 +260,8 @@ def desired(params: dict[str, Any]) -> Request:
     )
 
 
-def look(client: Client, wanted: Request) -> Plan:
-    """Look at nodes and classes, and decide."""
+def plan_for(client: Client, wanted: Request) -> Plan:
+    """Read nodes and classes, and plan."""
     csi_nodes = {item["metadata"]["name"]: item for item in client.list(kinds.CSI_NODE).items}
     nodes = [ProofNode.from_objects(item, csi_nodes.get(item["metadata"]["name"])) for item in client.windows_nodes()]
     attach = {}
@@ -305,7 +293,7 @@ def refuse(client: Client, decided: Plan, room: Room) -> None:
 
 
 def main() -> None:
-    """Look, refuse, take away what dead runs left, prove, take away what was made."""
+    """Plan, refuse, delete leftovers of ended runs, prove, clean up."""
     ansible = module(ARGUMENT_SPEC)
     params = ansible.params
     run = secrets.token_hex(4)
@@ -317,7 +305,7 @@ def main() -> None:
     try:
         wanted = desired(params)
         client = connect(ansible)
-        decided = look(client, wanted)
+        decided = plan_for(client, wanted)
         returned["plan"] = decided.steps()
         returned["left_out"] = [{"driver": key, "node": node, "why": why} for key, node, why in decided.left_out]
         refuse(client, decided, room)
@@ -327,7 +315,7 @@ def main() -> None:
         ]
         dead = [one for one in found if not one.lives]
         if ansible.check_mode:
-            returned["plan"] += [f"delete what run {one.room.run} left in {one.room.namespace}" for one in dead]
+            returned["plan"] += [f"delete leftovers of run {one.room.run} in {one.room.namespace}" for one in dead]
             ansible.exit_json(changed=bool(dead), **returned)
         others = take_away(client, found, notify)
         limits = Limits(step=params["step_timeout"], whole=params["timeout"], parallel=params["parallel"])

@@ -84,7 +84,7 @@ seealso:
 EXAMPLES = r"""
 - name: Print the summary
   kubewin.csi.summary:
-    hosts: "{{ hosts_seen }}"
+    hosts: "{{ host_results }}"
     rollouts:
       vsphere: "{{ gate.rollout }}"
 """

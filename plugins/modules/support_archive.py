@@ -101,6 +101,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
 from ansible_collections.kubewin.csi.plugins.module_utils.files import write_whole
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
@@ -111,16 +112,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.support.observe import
 from ansible_collections.kubewin.csi.plugins.module_utils.support.page import render_page
 from ansible_collections.kubewin.csi.plugins.module_utils.support.parts import MEBIBYTE, Missing, Part, cut, fit
 
-ARGUMENT_SPEC: dict[str, Any] = {
-    "cluster_name": {"type": "str", "default": ""},
-    "folder": {"type": "path", "required": True},
-    "hosts": {"type": "list", "elements": "dict", "default": []},
-    "missing": {"type": "list", "elements": "dict", "default": []},
-    "limit_mib": {"type": "int", "default": 100},
-    "output_dir": {"type": "path", "required": True},
-    "secrets": {"type": "list", "elements": "str", "default": [], "no_log": True},
-    "progress_file": {"type": "path"},
-}
+ARGUMENT_SPEC = documented(DOCUMENTATION, secret="secrets")
 
 
 def stored(folder: str, redactor: Redactor) -> Iterator[Part]:

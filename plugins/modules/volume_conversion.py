@@ -17,7 +17,7 @@ description:
     O(variant=re_claim) it creates the claim again, with another StorageClass or volume name.
   - Scales the workload to 0 meanwhile. Reads all data before the change and, through the new volume, after it. If the data differs,
     the workload is not started.
-  - Writes a record to two places before the first change and before each step. The next run continues from either copy, or rolls back
+  - Writes a record to two stores before the first change and before each step. The next run continues from either copy, or rolls back
     with O(state=rolled_back).
   - Binds every update and deletion to the uid and resourceVersion that it read. Deletes only volumes with the policy C(Retain). If
     anything differs from what is expected, the run stops and the disk does not change.
@@ -224,6 +224,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.convert.eligibility im
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.needs import needs
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.records import Folder, Place, Space
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.run import Result, RunOptions, Runs
+from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
@@ -231,30 +232,10 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.namespaces import
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.permissions import require
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import reporter, when_ended
 
-ARGUMENT_SPEC: dict[str, Any] = {
-    "claims": {"type": "list", "elements": "str", "required": True},
-    "state": {"type": "str", "choices": ["converted", "rolled_back"], "default": "converted"},
-    "variant": {"type": "str", "choices": ["in_place", "re_claim"], "default": "in_place"},
-    "storage_class": {"type": "str", "default": ""},
-    "volume_name": {"type": "str", "default": ""},
-    "volume_handle": {"type": "str", "default": ""},
-    "project": {"type": "str", "default": ""},
-    "allow_managed": {"type": "bool", "default": False},
-    "record_namespace": {"type": "str", "default": "kubewin"},
-    "second_record_namespace": {"type": "str", "default": "kubewin-records"},
-    "record_dir": {"type": "path"},
-    "final": {"type": "bool", "default": False},
-    "compare": {"type": "str", "choices": ["content", "none"], "default": "content"},
-    "compare_limit": {"type": "int", "default": 1024},
-    "image": {"type": "str", "default": ""},
-    "tolerations": {"type": "list", "elements": "dict", "default": []},
-    "parallel": {"type": "int", "default": 4},
-    "step_timeout": {"type": "int", "default": 600},
-    "progress_file": {"type": "path"},
-}
+ARGUMENT_SPEC = documented(DOCUMENTATION)
 
 
-class Unusable(Exception):
+class OptionError(Exception):
     """The task cannot be done as it was asked for."""
 
 
@@ -262,29 +243,29 @@ def run_options(params: dict[str, Any]) -> RunOptions:
     """The options, checked as far as they can be without a cluster."""
     names = list(dict.fromkeys(params["claims"]))
     if not names:
-        raise Unusable("claims is empty. Name the claims to convert as namespace/name.")
+        raise OptionError("claims is empty. Name the claims to convert as namespace/name.")
     for name in names:
         namespace, dummy, claim = name.partition("/")
         if not namespace or not claim or "/" in claim:
-            raise Unusable(f"claims has {name!r}, expected namespace/name, for example shop/data-db-0.")
+            raise OptionError(f"claims has {name!r}, expected namespace/name, for example shop/data-db-0.")
     for name in ("volume_name", "volume_handle"):
         if params[name] and len(names) > 1:
-            raise Unusable(f"{name} is for one claim, found {len(names)}. Convert that claim alone.")
+            raise OptionError(f"{name} is for one claim, found {len(names)}. Convert that claim alone.")
     for name in ("storage_class", "volume_name"):
         if params[name] and params["variant"] == "in_place":
-            raise Unusable(f"{name} is {params[name]!r}, which in_place does not change. Set variant to re_claim.")
+            raise OptionError(f"{name} is {params[name]!r}, which in_place does not change. Set variant to re_claim.")
     for name, least in (("compare_limit", 1), ("parallel", 1), ("step_timeout", 1)):
         if params[name] < least:
-            raise Unusable(f"{name} is {params[name]}, expected at least {least}.")
+            raise OptionError(f"{name} is {params[name]}, expected at least {least}.")
     namespaces = [one for one in (params["record_namespace"], params["second_record_namespace"]) if one]
     if len(namespaces) + bool(params["record_dir"]) < 2 or len(set(namespaces)) < len(namespaces):
-        raise Unusable(
+        raise OptionError(
             "one record store is set, expected two. Set second_record_namespace, other than "
             f"{params['record_namespace'] or 'none'}, or record_dir, a directory that outlives this run."
         )
     own = [name for name in names if name.partition("/")[0] in namespaces]
     if own:
-        raise Unusable(
+        raise OptionError(
             f"the record of {', '.join(own)} would be deleted with its own namespace. Set another record_namespace."
         )
     desired = tuple(
@@ -308,7 +289,7 @@ def run_options(params: dict[str, Any]) -> RunOptions:
     )
     roll_back = params["state"] == "rolled_back"
     if roll_back and params["final"]:
-        raise Unusable(
+        raise OptionError(
             "state is rolled_back and final is true, but a final conversion cannot be rolled back. Set one of them."
         )
     return RunOptions(desired, roll_back, limits, params["final"], params["parallel"])
@@ -330,11 +311,11 @@ def refuse(client: Client, asked: RunOptions, params: dict[str, Any]) -> None:
     require(client, wants, "a conversion", "kubewin-csi-convert, kubewin-csi-convert-workloads and kubewin-csi-records")
     for name in namespaces:
         if why := unusable(client, name, "records are"):
-            raise Unusable(why)
+            raise OptionError(why)
 
 
 def main() -> None:
-    """Look at all claims, refuse, convert."""
+    """Observe all claims, refuse, convert."""
     ansible = module(ARGUMENT_SPEC)
     params = ansible.params
     returned: dict[str, Any] = {}
@@ -357,7 +338,7 @@ def main() -> None:
         if ansible.check_mode:
             ansible.exit_json(changed=any(result.status == "to_do" for result in results), **returned)
         runs.run(results)
-    except Unusable as error:
+    except OptionError as error:
         ansible.fail_json(msg=str(error), reason="configuration", **returned)
     except ClusterError as error:
         ansible.fail_json(msg=str(error), reason=error.reason, **returned)

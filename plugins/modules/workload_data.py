@@ -14,7 +14,7 @@ description:
   - Saves a baseline of what is on each claim's volume before a change, and compares with it afterwards. Reports each file that differs and what was not
     compared.
   - Stores baselines in ConfigMaps of O(record_namespace), so that a later run on another machine finds them. Anyone who can read ConfigMaps there can
-    read the names of the files. With too many files, a baseline has digests of directories, and the report says so.
+    read the names of the files. With too many files, a baseline has digests of directories, and the report states that.
   - Lists a volume in use through the pod that uses it, with C(cmd) in that pod's own container. Only names, sizes and times are compared. Reads a
     volume that is not in use, because its workload was scaled to 0, through a helper pod with a read-only mount, which is deleted afterwards.
   - Never calls equal what was not read. Locked files, files that the pod's user may not read, files outside of the sample and directories that could
@@ -245,6 +245,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.data.compare import LO
 from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import Manifest, NotNoted, summary
 from ansible_collections.kubewin.csi.plugins.module_utils.data.needs import needs
 from ansible_collections.kubewin.csi.plugins.module_utils.data.observe import Found, Request, VolumeReader
+from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
@@ -253,53 +254,33 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.permissions impor
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import Interrupted, reporter, watch_over
 from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain
 
-ARGUMENT_SPEC: dict[str, Any] = {
-    "namespace": {"type": "str", "default": ""},
-    "claims": {"type": "list", "elements": "str", "default": []},
-    "name": {"type": "str", "default": "default"},
-    "record_namespace": {"type": "str", "default": "kubewin"},
-    "directory": {"type": "path"},
-    "keep_going": {"type": "bool", "default": False},
-    "forget": {"type": "bool", "default": False},
-    "compare": {"type": "bool", "default": False},
-    "renew": {"type": "bool", "default": False},
-    "growing": {"type": "list", "elements": "str", "default": []},
-    "limit": {"type": "int", "default": 1024},
-    "rate": {"type": "int", "default": 20},
-    "timeout": {"type": "int", "default": 900},
-    "seed": {"type": "str", "default": "kubewin"},
-    "image": {"type": "str", "default": ""},
-    "node": {"type": "str", "default": ""},
-    "tolerations": {"type": "list", "elements": "dict", "default": []},
-    "step_timeout": {"type": "int", "default": 300},
-    "progress_file": {"type": "path"},
-}
+ARGUMENT_SPEC = documented(DOCUMENTATION)
 # In a result; baselines hold everything.
 _SHOWN = 1000
 # Errors that are not of one claim.
 _OF_ALL = frozenset({"configuration", "forbidden", "refused", "unauthorized", "unreachable"})
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """The task cannot be done as it was asked for."""
 
 
 def checked(params: dict[str, Any]) -> list[str]:
-    """The claims as namespace/name. Refused names everything that is wrong with the options before a cluster is asked."""
+    """The claims as namespace/name. Raises RefusedError with every wrong option before a cluster is asked."""
     if not params["record_namespace"] and not params["directory"]:
-        raise Refused("record_namespace and directory are empty, expected one of them for the baselines.")
+        raise RefusedError("record_namespace and directory are empty, expected one of them for the baselines.")
     if not params["claims"] and not params["forget"]:
-        raise Refused("claims is empty; name one or more PersistentVolumeClaims.")
+        raise RefusedError("claims is empty; name one or more PersistentVolumeClaims.")
     claims = [one if "/" in one else f"{params['namespace']}/{one}" for one in params["claims"]]
     for one in claims:
         namespace, _slash, name = one.partition("/")
         if not namespace or not name or "/" in name:
-            raise Refused(f"claims has {one!r}, expected namespace/name, or name with the option namespace.")
+            raise RefusedError(f"claims has {one!r}, expected namespace/name, or name with the option namespace.")
     for name in ("limit", "rate", "timeout", "step_timeout"):
         if params[name] < 1:
-            raise Refused(f"{name} is {params[name]}, expected at least 1.")
+            raise RefusedError(f"{name} is {params[name]}, expected at least 1.")
     if params["compare"] and params["renew"]:
-        raise Refused(
+        raise RefusedError(
             "compare and renew are both true, expected one of them: renew would replace the baseline before the comparison."
         )
     return list(dict.fromkeys(claims))
@@ -341,11 +322,11 @@ class DataRun:
             "kubewin-csi-data, kubewin-csi-data-pods and kubewin-csi-records",
         )
         if params["record_namespace"] and (why := unusable(self._client, params["record_namespace"], "baselines are")):
-            raise Refused(why)
+            raise RefusedError(why)
         if params["compare"] and not params["keep_going"]:
             absent = [claim for claim in self._claims if not isinstance(self._before(claim), Manifest)]
             if absent:
-                raise Refused(
+                raise RefusedError(
                     f"there is no baseline of {', '.join(absent)} in {self._where}. Record one with compare=false "
                     "while the data is known to be correct."
                 )
@@ -390,7 +371,7 @@ class DataRun:
         return self._readers[namespace].find(name)
 
     def run(self) -> None:
-        """Look at one claim after the other; told says what came of it."""
+        """Read one claim after the other."""
         for claim in self._claims:
             try:
                 self._one(claim)
@@ -401,7 +382,7 @@ class DataRun:
 
     def _skipped(self, claim: str, why: str, *, noted: bool = True) -> None:
         if not self._params["compare"]:
-            # So that a later comparison can say why there is nothing to compare with.
+            # So that a later comparison can report why there is no baseline.
             now: datetime = self._client.now()
             self.baselines.write(claim, NotNoted(why, now.strftime("%Y-%m-%dT%H:%M:%SZ")), ())
             self.changed = True
@@ -462,7 +443,7 @@ class DataRun:
 
 
 def main() -> None:
-    """Check, look at one claim after the other, and say what came of it."""
+    """Check, read one claim after the other, and report the results."""
     ansible = module(ARGUMENT_SPEC)
     params = ansible.params
     watch_over(params["progress_file"])
@@ -479,7 +460,7 @@ def main() -> None:
             ansible.exit_json(changed=data_run.writes(), plan=list(data_run.plan()))
         data_run.run()
         changed = data_run.changed
-    except Refused as error:
+    except RefusedError as error:
         ansible.fail_json(msg=str(error), reason="refused", **returned)
     except ClusterError as error:
         ansible.fail_json(msg=str(error), reason=error.reason, **returned)

@@ -28,7 +28,7 @@ class Invocation:
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any], folder: str, *, awx: bool) -> Invocation:
-        """From Ansible's parsed command line. folder: where it was typed; paths below it are shown as people type them."""
+        """From Ansible's parsed command line. folder: the working directory; paths below it are shown relative to it."""
         typed = arguments.get("args") or ()
         below = folder.rstrip("/") + "/"
         return cls(

@@ -45,12 +45,12 @@ _DESCRIPTORS = "/proc/self/fd"
 _MOST = 1 << 16
 # Of the role kubewin, which every play of the playbooks has.
 _KUBECONFIG = "_kubewin_kubeconfig"
-# Seconds between two looks at what else is to be done while a module works.
+# Seconds between two calls of `meanwhile` while a module works.
 _TICK = 0.3
 
 
 class ControllerAction(ActionBase):
-    """An action that runs a module on the controller. module: the module's file, imported. variables: by the option that each sets.
+    """An action that runs a module on the controller. module: the module's file, imported.
 
     A module with the option progress_file gets one: its lines are shown as they come, and it ends when the file disappears.
     """
@@ -60,17 +60,24 @@ class ControllerAction(ActionBase):
     _supports_async = False
     _requires_connection = False
     module: ModuleType
-    variables: Mapping[str, str] = {}
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Return what the module returns for the task's options."""
         result: dict[str, Any] = super().run(tmp, task_vars)
         self._take_variables(task_vars)
-        result.update(self._run_module(self._task.args, task_vars))
+        result.update(self._work(task_vars))
         return result
 
+    def _work(self, task_vars: dict[str, Any] | None) -> dict[str, Any]:
+        """The result of the task: the module's, and what an action adds."""
+        return self._run_module(self._task.args, task_vars)
+
+    def _say(self, *lines: str) -> None:
+        for line in lines:
+            self._display.display(line)
+
     def _take_variables(self, task_vars: Mapping[str, Any] | None) -> None:
-        """Add what variables set and the task does not: access to the cluster in the playbooks, options of a role or a driver.
+        """Add what variables set and the task does not: access to the cluster in the playbooks, options of a driver.
 
         AnsibleActionFail for a wrong value.
         """
@@ -86,8 +93,7 @@ class ControllerAction(ActionBase):
         except ValueError as error:
             raise AnsibleActionFail(str(error), result={"reason": "configuration"}) from None
         access = {"kubeconfig": _KUBECONFIG, "context": "kubewin_context"} if _KUBECONFIG in given else {}
-        named = {**access, **self.variables}
-        found |= {option: value for option, name in named.items() if not blank(value := variable(name))}
+        found |= {option: value for option, name in access.items() if not blank(value := variable(name))}
         self._task.args = {**found, **self._task.args}
 
     def _run_module(self, options: Mapping[str, Any], task_vars: dict[str, Any] | None) -> dict[str, Any]:
@@ -97,8 +103,7 @@ class ControllerAction(ActionBase):
         with tempfile.NamedTemporaryFile("r", prefix="kubewin-progress-", encoding="utf-8") as lines:
 
             def show() -> None:
-                for line in lines:
-                    display.display(f"  {line.rstrip()}")
+                self._say(*(f"  {line.rstrip()}" for line in lines))
 
             return self._run_silently({**options, "progress_file": lines.name}, task_vars, show)
 
@@ -115,7 +120,7 @@ class ControllerAction(ActionBase):
     def _run_beside(
         self, options: Mapping[str, Any], task_vars: dict[str, Any] | None, work: Callable[[], object]
     ) -> None:
-        """Do the work with the module's options in a process that goes on when this task has ended. It has to end by itself."""
+        """Do the work with the module's options in a process that outlives this task. It must end by itself."""
         beside(self._as_module(options, task_vars, work))
 
     @property
@@ -146,7 +151,7 @@ class ControllerAction(ActionBase):
 def in_child(work: Callable[[], object], meanwhile: Callable[[], None] | None = None) -> tuple[int, str, str]:
     """Do the work in a child process. Returns its exit code (negative: the signal that ended it), stdout and stderr.
 
-    meanwhile: called now and then until the child ends, and once after that. The child sees on its stdout when no process reads
+    meanwhile: called now and then until the child ends, and once after that. The child detects on its stdout that no process reads
     any more: this process was ended, or an exception left this function.
     """
     (out, out_end), (err, err_end) = os.pipe(), os.pipe()
@@ -183,7 +188,7 @@ def beside(work: Callable[[], object]) -> None:
     nothing = os.open(os.devnull, os.O_RDWR)
     between = os.fork()
     if between == 0:
-        # A child of a child that has ended is collected by PID 1: no zombie of a process that goes on.
+        # PID 1 reaps an orphan: the background process leaves no zombie.
         if os.fork() == 0:
             os.setsid()
             _child(work, nothing, nothing)
@@ -229,7 +234,7 @@ def _child(work: Callable[[], object], out: int, err: int) -> NoReturn:
 
 
 def _close_all_but_three() -> None:
-    """Close what is open besides stdin, stdout and stderr. Trying every number takes long where the limit is 1e9, as in containers."""
+    """Close all descriptors but stdin, stdout and stderr. Trying every number takes long where the limit is 1e9, as in containers."""
     try:
         found = [int(name) for name in os.listdir(_DESCRIPTORS)]
     except OSError:
@@ -286,20 +291,20 @@ def _result(name: str, status: int, stdout: str, stderr: str) -> dict[str, Any]:
                 key: value for key, value in found.items() if not key.startswith("_ansible_") and key != "invocation"
             }
     if status < 0:
-        said = f"was ended by {signal.Signals(-status).name}"
+        message = f"was ended by {signal.Signals(-status).name}"
         remedy = "Find the cause, such as a lack of memory on the controller (journalctl -k), and run again."
     else:
-        said = f"ended with code {status}: {(stderr.strip() or 'no output').splitlines()[-1]}"
+        message = f"ended with code {status}: {(stderr.strip() or 'no output').splitlines()[-1]}"
         remedy = "This is a bug in the module or a library; -vvv shows the traceback."
     return {
         "failed": True,
         "reason": "module_lost",
-        "msg": f"{name}: the process of the module {said}, expected a result. {remedy}",
+        "msg": f"{name}: the process of the module {message}, expected a result. {remedy}",
         # From ansible-core 2.19 on -vvv shows no exception of a result.
         **({"traceback": stderr.splitlines()} if stderr.strip() and display.verbosity >= 3 else {}),
     }
 
 
 # Ansible forks a process for each task on each host. What is loaded by now stays for good: a garbage collection in those would
-# only look through it, and copy its memory by doing so.
+# only traverse it, and copy its memory that way.
 gc.freeze()

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.target import KEYS, ONLY_JUDGED, read
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.target import KEYS, ONLY_EVALUATED, read
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.options import tolerates
 from ansible_collections.kubewin.csi.plugins.plugin_utils.lists import as_list
 
@@ -25,7 +25,7 @@ _WORDS = _YES | {"false", "no", "off", "n", "f", "0"}
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """One variable. expected: what it may be, for people. playbooks: those that take it."""
+    """One variable. expected: its valid values, as text. playbooks: those that take it."""
 
     expected: str
     fits: Callable[[object], bool]
@@ -36,7 +36,7 @@ class Input:
     default: bool | int | str | None = None
 
     def of(self, text: str, default: bool | int | str | None = None) -> Input:
-        """One variable of this kind. default: None where there is none, or where the text tells it."""
+        """One variable of this kind. default: None if there is none, or if the text has it."""
         return replace(self, text=text, default=default)
 
 
@@ -94,12 +94,12 @@ def _by_driver(value: object, of: type | tuple[type, ...]) -> bool:
 
 def _target(value: object) -> bool:
     try:
-        return not set(ONLY_JUDGED) & set(read(value))
+        return not set(ONLY_EVALUATED) & set(read(value))
     except ValueError:
         return False
 
 
-def _judged(value: object) -> bool:
+def _evaluated(value: object) -> bool:
     try:
         read(value)
     except ValueError:
@@ -294,7 +294,7 @@ INPUTS: dict[str, Input] = {
         "preflight",
         target=Input(
             f"expected {', '.join(KEYS)}, such as openshift=4.14,wmco=9.0.0 or driver=smb,mode=host_process, {_AS_TEXT}",
-            _judged,
+            _evaluated,
             type="raw",
         ).of(
             "Report for these versions instead of the current ones, as a dictionary or as text, such as "

@@ -19,7 +19,7 @@ ROLES: Mapping[str, frozenset[str]] = {
     "csi_proxy": frozenset({"enable_csi", "remove"}),
     **dict.fromkeys(DRIVER_ROLES, TAKE_DRIVERS),
 }
-# Roles whose variables the playbooks set. Inventories may hold some for playbooks that call these roles directly.
+# Prefixes of variables that the playbooks set. Inventories may hold some, of playbooks that call the role csi_driver directly.
 INNER_ROLES = ("csi_driver", "node_upgrade")
 # Options of roles that the playbook itself decides, and what to do instead.
 DECIDED: Mapping[str, str] = {

@@ -10,7 +10,7 @@ from typing import Any
 
 
 def lines(plan: Mapping[str, Any], *, every: bool) -> list[str]:
-    """A driver's plan for people. every: all of it, otherwise a line for the driver and one for each warning."""
+    """A driver's plan as text. every: all of it, otherwise a line for the driver and one for each warning."""
     if every:
         return [f"  {line}" for line in plan["summary"]]
     count = len(plan["nodes"])
@@ -20,7 +20,7 @@ def lines(plan: Mapping[str, Any], *, every: bool) -> list[str]:
 
 
 def warnings(plan: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """What a plan warns of. It is told again when the run ends: what begins with a warning does not end without it."""
+    """Warnings of a plan. The end of the run repeats them."""
     return [one for one in plan["findings"] if one["severity"] == "warning"]
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.waiting import so_far
+from ansible_collections.kubewin.csi.plugins.plugin_utils.results import failed
 
 
 def progress(observed: Mapping[str, Any], waited: float, limit: float) -> Iterator[str]:
@@ -23,22 +24,16 @@ def ended(observed: Mapping[str, Any], left: float) -> dict[str, Any]:
     """What the task's result says: nothing more, or failed with a reason."""
     if observed["failures"]:
         listed = "; ".join(f"{node}: {why}" for node, why in observed["failures"].items())
-        return {
-            "failed": True,
-            "reason": "pull_failed",
-            "msg": (
-                f"images of the changed plugin cannot be pulled: {listed}. No plugin pod was replaced. Check "
-                "registry, tag and pull secret (the image options and image_mirror set them), then run again."
-            ),
-        }
+        return failed(
+            "pull_failed",
+            f"images of the changed plugin cannot be pulled: {listed}. No plugin pod was replaced. Check "
+            "registry, tag and pull secret (the image options and image_mirror set them), then run again.",
+        )
     if observed["waiting"] and left <= 0:
         listed = "; ".join(f"{node}: {observed['why'].get(node, 'not pulled yet')}" for node in observed["waiting"])
-        return {
-            "failed": True,
-            "reason": "timeout",
-            "msg": (
-                f"images of the changed plugin were not pulled in time: {listed}. No plugin pod was replaced. Pulled "
-                "images are kept. Run again, with a higher kubewin_prepull_timeout if the registry is only slow."
-            ),
-        }
+        return failed(
+            "timeout",
+            f"images of the changed plugin were not pulled in time: {listed}. No plugin pod was replaced. Pulled "
+            "images are kept. Run again, with a higher kubewin_prepull_timeout if the registry is only slow.",
+        )
     return {}

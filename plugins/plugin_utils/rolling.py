@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.waiting import so_far, spell
+from ansible_collections.kubewin.csi.plugins.plugin_utils.results import failed
 
 
 def progress(roll: Mapping[str, Any], known: Mapping[str, str], waited: float, limit: float) -> Iterator[str]:
@@ -28,50 +29,37 @@ def progress(roll: Mapping[str, Any], known: Mapping[str, str], waited: float, l
         return
     yield head
     for one in news:
-        said = {"moving": "pod replaced", "done": "works", "old": "as before"}[one["state"]]
-        yield f"    {one['node']}: {said}" + (f" ({one['why']})" if one["why"] else "")
+        text = {"moving": "pod replaced", "done": "works", "old": "as before"}[one["state"]]
+        yield f"    {one['node']}: {text}" + (f" ({one['why']})" if one["why"] else "")
     for name in gone:
         yield f"    {name}: the DaemonSet no longer places a pod there, for example because its Node was deleted; not waiting for it"
 
 
 def ended(roll: Mapping[str, Any], daemon_set: str, driver: str) -> dict[str, Any]:
     """What the task's result says of the end: nothing more, or failed with a reason."""
-    failed = roll.get("failed_canary")
-    if roll["step"] == "stop" and failed:
-        return {
-            "failed": True,
-            "reason": "canary_failed",
-            "msg": (
-                f"{driver}: the changed plugin does not work on the canary {failed['node']}: {failed['because']}. "
-                f"The former template of DaemonSet {daemon_set} was restored, but does not work there either: "
-                f"{roll['message']}. No other node was changed. Repair {failed['node']}, then run again."
-            ),
-        }
-    if failed:
-        return {
-            "failed": True,
-            "reason": "canary_failed",
-            "msg": (
-                f"{driver}: the changed plugin does not work on the canary {failed['node']}: {failed['because']}. "
-                f"Rolled back: DaemonSet {daemon_set} has its former template, {failed['node']} works with it, and "
-                "no other node was changed. Correct the new plugin, then run again."
-            ),
-        }
+    if canary := roll.get("failed_canary"):
+        node = canary["node"]
+        then = (
+            f"The former template of DaemonSet {daemon_set} was restored, but does not work there either: "
+            f"{roll['message']}. No other node was changed. Repair {node}, then run again."
+            if roll["step"] == "stop"
+            else f"Rolled back: DaemonSet {daemon_set} has its former template, {node} works with it, and no other node "
+            "was changed. Correct the new plugin, then run again."
+        )
+        why = f"{driver}: the changed plugin does not work on the canary {node}: {canary['because']}."
+        return failed("canary_failed", f"{why} {then}")
     if roll["step"] != "stop":
         return {}
     names = {state: [one["node"] for one in roll["states"] if one["state"] == state] for state in ("done", "old")}
     where = f" at {', '.join(roll['nodes'])}" if roll["nodes"] else ""
-    return {
-        "failed": True,
-        "reason": "roll_stopped",
-        "msg": (
-            f"{driver}: the change of DaemonSet {daemon_set} stopped{where}: {roll['message']}. With the new plugin: "
-            f"{', '.join(names['done']) or 'none'}; untouched: "
-            f"{', '.join([*names['old'], *roll['left']]) or 'none'}. The DaemonSet keeps OnDelete, so no further pod "
-            "is replaced. To continue, fix the cause and run again; to go back, run again with the former release "
-            "and mode."
-        ),
-    }
+    return failed(
+        "roll_stopped",
+        f"{driver}: the change of DaemonSet {daemon_set} stopped{where}: {roll['message']}. With the new plugin: "
+        f"{', '.join(names['done']) or 'none'}; untouched: "
+        f"{', '.join([*names['old'], *roll['left']]) or 'none'}. The DaemonSet keeps OnDelete, so no further pod "
+        "is replaced. To continue, fix the cause and run again; to go back, run again with the former release "
+        "and mode.",
+    )
 
 
 def failed_part(result: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.module_utils.table import render_table
 from ansible_collections.kubewin.csi.plugins.module_utils.waiting import so_far
 from ansible_collections.kubewin.csi.plugins.plugin_utils.inputs import switched
+from ansible_collections.kubewin.csi.plugins.plugin_utils.results import failed
 
 # Causes and nodes that a failed task names; all are in the table, which is printed.
 _NAMED = 5
@@ -65,11 +66,7 @@ def ended(
 ) -> dict[str, Any]:
     """The task's result: passed, or failed with a reason, the causes, and the table to print."""
     if rollout is None:
-        return {
-            "failed": True,
-            "reason": "unreachable",
-            "msg": f"the gate could not read the cluster for {timeout} s: {unreachable}",
-        }
+        return failed("unreachable", f"the gate could not read the cluster for {timeout} s: {unreachable}")
     text = table(rollout)
     result: dict[str, Any] = {"changed": False, "rollout": {**rollout, "table": text}}
     verdict = rollout["verdict"]
@@ -100,7 +97,7 @@ def _brief(rollout: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _causes(rollout: Mapping[str, Any]) -> list[str]:
-    """Each cause once, with its nodes and its remedy; without any, why no node is judged."""
+    """Each cause once, with its nodes and its remedy; without any, why no node is evaluated."""
     causes: dict[str, list[str]] = {}
     for node in rollout["nodes"]:
         for lack in node["lacks"] if node["verdict"] != "green" else ():

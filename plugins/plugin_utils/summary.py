@@ -13,7 +13,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.table import render_ta
 
 # The worst verdict a node has with any of its drivers is the node's.
 _ORDER = ("red", "waiting", "unproven", "not checked", "green")
-# What is kept of the judgement of volumes.
+# Keys that are kept of the evaluation of volumes.
 _READINESS = ("verdict", "counts", "taken_at", "unread", "table")
 _MEANS = {"unproven": " (the driver is registered; csi-proxy and its pipes were not read)"}
 _WIDTH = 120
@@ -28,7 +28,7 @@ def summarize(
     failure: str = "",
     warnings: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
-    """Bring together what was seen on the hosts, what the gate said and what was changed.
+    """Combine the facts of the hosts, the gate's verdicts and the changes.
 
     hosts: {name, node, left_out, csi_proxy, changed} with csi_proxy as csi_proxy_info returns it, or None if it was not read.
     rollouts: by driver, RV(rollout) of node_rollout. readiness: what readiness_info returned for this run, if it was asked.
@@ -62,14 +62,14 @@ def summarize(
         for finding in host["csi_proxy"].get("findings", [])
     ]
     findings += [{**finding, "host": None} for finding in warnings]
-    judged = {key: readiness[key] for key in _READINESS} if readiness and "table" in readiness else None
+    evaluated = {key: readiness[key] for key in _READINESS} if readiness and "table" in readiness else None
     verdict = _worst(row["verdict"] for row in rows)
     return {
         "verdict": verdict,
         "nodes": rows,
         "changes": [*_host_changes(hosts), *_driver_changes(applied)],
         "findings": findings,
-        "readiness": judged,
+        "readiness": evaluated,
         "failure": failure,
     }
 
@@ -129,16 +129,19 @@ def render_summary(summary: Mapping[str, Any], *, check: bool = False, following
     if summary["readiness"]:
         first, *others = summary["readiness"]["table"]
         lines += ["", f"Volumes, checked before the first change: {first}", *(f"  {line}" for line in others)]
-    # A node that this run did not judge is neither: --limit, a slice or an unreachable host leave it to another run.
+    # A node that this run did not evaluate is neither: --limit, a slice or an unreachable host leave it to another run.
     known = [row for row in nodes if row["node"]]
-    judged = [row for row in known if row["verdict"] != "not checked"]
-    green = sum(row["verdict"] == "green" for row in judged)
+    evaluated = [row for row in known if row["verdict"] != "not checked"]
+    green = sum(row["verdict"] == "green" for row in evaluated)
     hosts_line = (
-        f"{green} of {len(judged)} Windows nodes can take CSI volumes now" if judged else "no Windows node was checked"
+        f"{green} of {len(evaluated)} Windows nodes can take CSI volumes now"
+        if evaluated
+        else "no Windows node was checked"
     )
     lines += [
         "",
-        hosts_line + (f"; {len(known) - len(judged)} others were not checked" if judged and known != judged else ""),
+        hosts_line
+        + (f"; {len(known) - len(evaluated)} others were not checked" if evaluated and known != evaluated else ""),
     ]
     for verdict in _ORDER:
         named = [row["node"] or row["host"] for row in own if row["verdict"] == verdict]

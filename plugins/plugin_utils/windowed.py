@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What actions share that call their module window by window, to say what happens meanwhile."""
+"""Base of actions that call their module window by window, with progress."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import ControllerAction
 
-# A window ends earlier when something has changed; this is how long nothing may be said.
+# A window ends earlier if something changed; this is the longest time without progress.
 WINDOW = 30
 
 
 class WindowedAction(ControllerAction):
-    """An action around a module that looks for a while and tells how far things are."""
+    """An action around a module that observes for one window and reports progress."""
 
     def _window(self, task_vars: dict[str, Any] | None, seconds: int = WINDOW, **known: Any) -> dict[str, Any]:
         """One call of the module with the task's options. known: what earlier ones found out."""

@@ -95,7 +95,7 @@ class ApiPeer:
                     self.close_connection = True
 
             def log_message(self, format: str, *args: Any) -> None:
-                """Quiet: who wants to know looks at `asked`."""
+                """Quiet: `asked` has the requests."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True

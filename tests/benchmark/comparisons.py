@@ -46,7 +46,7 @@ class Plan:
     _next: Iterator[int] = field(default_factory=lambda: iter(range(1, 100000)))
 
     def number(self, count: int = 1) -> int:
-        """The first of ``count`` host numbers that nobody has."""
+        """The first of ``count`` free host numbers."""
         first = next(self._next)
         for _more in range(count - 1):
             next(self._next)
@@ -191,8 +191,8 @@ def slicing(plan: Plan) -> dict[str, Sequence[Row]]:
     return slices.measure(plan.rig.folder, plan.notify, plan.sliced, plan.slices, DEFAULT_FORKS)
 
 
-def judging(plan: Plan) -> dict[str, Sequence[Row]]:
-    """A large cluster read and judged."""
+def evaluating(plan: Plan) -> dict[str, Sequence[Row]]:
+    """A large cluster read and evaluated."""
     return readiness.measure(plan.rig.folder, plan.notify)
 
 
@@ -201,7 +201,7 @@ COMPARISONS: Mapping[str, Callable[[Plan], dict[str, Sequence[Row]]]] = {
     "push": push,
     "many": many,
     "gate": waiting,
-    "readiness": judging,
+    "readiness": evaluating,
     "enable": enabling,
     "slices": slicing,
 }
@@ -225,6 +225,6 @@ def _times(both: tuple[Figures, Figures]) -> list[Row]:
     ]
 
 
-def _expect(what: str, seen: bool) -> None:
-    if not seen:
+def _expect(what: str, exists: bool) -> None:
+    if not exists:
         raise BenchmarkError(f"{what}: the run did not do what it should, so nothing is measured")

@@ -5,7 +5,7 @@
 
 ``python -m benchmark.fleet --nodes 5000 --windows 1000 --pods 150000 --volumes 50000`` serves one and prints its address.
 Pods are spread evenly over the nodes of their system. Every third workload is a StatefulSet whose pods have a claim each;
-half of the volumes still have the in-tree source, half are native. All is well.
+half of the volumes still have the in-tree source, half are native. The cluster is healthy.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Fleet:
     volumes: int
 
     def shelves(self) -> dict[str, Shelf]:
-        """Every collection that a judgement reads, by path."""
+        """Every collection that an evaluation reads, by path."""
         sets = self.pods // _PODS_OF_A_SET
         stateful = self.volumes // _PODS_OF_A_SET
         return {

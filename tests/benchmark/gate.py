@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """How soon a gate notices that the last node is there: by watch, and by polling every 5 s.
 
-In a lab of its own a node is added whose plugin pod does not start yet. Once both gates say that they wait for it the pod is let
+In a lab of its own a node is added whose plugin pod does not start yet. Once both gates report that they wait for it the pod is let
 start; what counts is how long after the pod is Ready and registered each of them reports its task done.
 """
 
@@ -47,13 +47,13 @@ def measure(folder: Path, notify: Callable[[str], None]) -> dict[str, Sequence[R
         for name in names:
             _mark(lab, name)
         _until("the first plugin pods to be Ready", lambda: names <= _ready(lab))
-        seen: list[tuple[float, float]] = []
+        observed: list[tuple[float, float]] = []
         for phase in PHASES:
             notify(f"gate, the last pod may start {phase:g} s after both gates wait for it")
-            seen.append(_trial(folder, lab, phase))
+            observed.append(_trial(folder, lab, phase))
     finally:
         lab.stop()
-    ours, peer = zip(*seen, strict=True)
+    ours, peer = zip(*observed, strict=True)
     return {
         "Gate: from the last pod Ready and registered to the task being done; the peer polls every 5 s": [
             Row("median", statistics.median(ours), statistics.median(peer), "s", 2, at_most=1),
@@ -121,7 +121,7 @@ class _Play:
 
     @property
     def waits(self) -> bool:
-        """Whether it has said that it waits. BenchmarkError when it ended before."""
+        """Whether it has reported that it waits. BenchmarkError if it ended before."""
         if self._process.poll() is not None and not self._waiting:
             raise BenchmarkError(f"{self.playbook} ended before it waited:\n{self._text[-4000:]}")
         return self._waiting
@@ -159,7 +159,7 @@ def _ready(lab: handle.Lab) -> set[str]:
 
 
 def _host(name: str) -> dict[str, Any]:
-    """What csi_proxy_info would say about a host that serves."""
+    """The result of csi_proxy_info for a host that serves."""
     now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     return {"node": name, "observed_at": now, "serving": True, "release": "1.3.0", "pipes": list(PIPES)}
 

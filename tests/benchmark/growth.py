@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How the cost of reading and judging grows with a cluster, as a picture for the documentation.
+"""How the cost of reading and evaluating grows with a cluster, as a picture for the documentation.
 
 ``python -m benchmark.growth docs/images/readiness-growth.svg`` measures and draws. Once one node in five runs Windows, and
 once 200 do in a cluster of any size.
@@ -62,8 +62,8 @@ def panel(title: str, unit: str, lines: Sequence[Line], x: int) -> str:
     parts.append(
         f'<text x="{middle:.1f}" y="{HEIGHT - 14}" {FONT} text-anchor="middle" fill="#777">nodes, 30 pods and 10 volumes each</text>'
     )
-    looks = zip(lines, COLOURS, ("", ' stroke-dasharray="6 4"'), (-8, 46), strict=True)
-    for line, colour, dash, beside in looks:
+    styles = zip(lines, COLOURS, ("", ' stroke-dasharray="6 4"'), (-8, 46), strict=True)
+    for line, colour, dash, beside in styles:
         points = [place(nodes, value) for nodes, value in zip(NODES, line.values, strict=True)]
         path = "L".join(f"{left:.1f} {level:.1f}" for left, level in points)
         parts.append(f'<path d="M{path}" fill="none" stroke="{colour}" stroke-width="2"{dash}/>')
@@ -80,8 +80,8 @@ def draw(cpu: Sequence[Line], memory: Sequence[Line]) -> str:
     """The picture."""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {2 * WIDTH} {HEIGHT}" role="img">\n'
-        "<title>CPU and memory of reading and judging a cluster, by its number of nodes</title>\n"
-        + panel("CPU of reading and judging, in seconds", "s", cpu, 0)
+        "<title>CPU and memory of reading and evaluating a cluster, by its number of nodes</title>\n"
+        + panel("CPU of reading and evaluating, in seconds", "s", cpu, 0)
         + "\n"
         + panel("Memory of the process at most, in MiB", "MiB", memory, WIDTH)
         + "\n</svg>\n"

@@ -1,10 +1,10 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What it costs to read a large cluster and judge it, from a peer that serves it over HTTP.
+"""What it costs to read a large cluster and evaluate it, from a peer that serves it over HTTP.
 
 Against json.loads over the same pages, called as a module would call it: one page at a time, with the Kubernetes client loaded
-and garbage collection on, which makes it more than twice as dear; the figure without is told as well. And, at a size that it can
+and garbage collection on, which makes it more than twice as dear; the figure without it is reported too. And, at a size that it can
 manage, against the same lists asked through kubernetes.core.k8s_info.
 """
 
@@ -60,10 +60,10 @@ def served(fleet: Fleet) -> Iterator[str]:
         text=True,
     )
     try:
-        said = process.stdout.readline() if process.stdout else ""
-        if not said.startswith("LISTEN "):
-            raise BenchmarkError(f"the peer did not start: {said!r}")
-        yield said.split()[1]
+        answer = process.stdout.readline() if process.stdout else ""
+        if not answer.startswith("LISTEN "):
+            raise BenchmarkError(f"the peer did not start: {answer!r}")
+        yield answer.split()[1]
     finally:
         process.communicate(timeout=30)
 
@@ -97,11 +97,11 @@ def _size(fleet: Fleet) -> str:
 
 
 def read(server: str, fleet: Fleet) -> dict[str, Any]:
-    """What a process that reads and judges says of itself."""
+    """Measurements that a reading and evaluating process reports."""
     found = _run([server], json.dumps(fleet.hosts()))
     expected = fleet.volumes * fleet.windows // fleet.nodes
     if found["verdict"] != "ready" or found["volumes"] != expected:
-        raise BenchmarkError(f"a healthy cluster with {expected} volumes on Windows was judged {found}")
+        raise BenchmarkError(f"a healthy cluster with {expected} volumes on Windows was evaluated {found}")
     return found
 
 
@@ -127,11 +127,11 @@ def measure(folder: Path, notify: Callable[[str], None]) -> dict[str, Sequence[R
         theirs = _play(folder, "readiness_peer.yml", url, SMALL)
     large, real_size, small = map(_size, (LARGE, REAL, SMALL))
     return {
-        f"Reading and judging {large} ({bare['bytes'] / 1e6:,.0f} MB), beside json.loads alone over the same pages": [
+        f"Reading and evaluating {large} ({bare['bytes'] / 1e6:,.0f} MB), beside json.loads alone over the same pages": [
             Row("share of its CPU", ours["cpu"] / bare["cpu"], digits=2, at_most=0.3),
             Row("the same, with its garbage collection off", ours["cpu"] / bare["without_gc"], digits=2),
             Row("CPU", ours["cpu"], bare["cpu"], "s", 1),
-            Row("of it judging", ours["cpu"] - ours["reading"], unit="s", digits=1),
+            Row("of it evaluating", ours["cpu"] - ours["reading"], unit="s", digits=1),
             Row("memory, at most", ours["mib"], unit="MiB", at_most=200),
             Row("time", ours["seconds"], unit="s", digits=1, at_most=12),
         ],
@@ -141,7 +141,7 @@ def measure(folder: Path, notify: Callable[[str], None]) -> dict[str, Sequence[R
             Row("memory, at most", real["mib"], unit="MiB", at_most=200),
             Row("time, most of it the server's", real["seconds"], unit="s"),
         ],
-        f"{small}: a play with readiness_info, and one that asks the same lists with k8s_info and judges nothing": [
+        f"{small}: a play with readiness_info, and one that asks the same lists with k8s_info and evaluates nothing": [
             Row("CPU", mine.cpu, theirs.cpu, "s", 1),
             Row("memory, at most", mine.mib, theirs.mib, "MiB"),
             Row("time", mine.seconds, theirs.seconds, "s", 1),

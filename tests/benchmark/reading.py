@@ -1,9 +1,9 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A process that reads a cluster once and says what that cost.
+"""A process that reads a cluster once and reports the cost.
 
-``python -m benchmark.reading SERVER``, with a JSON list of what was seen on hosts on standard input: reads and judges as
+``python -m benchmark.reading SERVER``, with a JSON list of facts of hosts on standard input: reads and evaluates as
 readiness_info does. With ``--json``: the same pages through json.loads, of which only the decoding is counted.
 """
 
@@ -21,8 +21,8 @@ from typing import Any
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import patiently
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.evaluate import evaluate
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import ObservedHost
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import judge
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.observe import take
 
 from benchmark.apipeer import KINDS
@@ -30,13 +30,13 @@ from benchmark.fleet import Fleet
 
 
 def ours(client: Client, hosts: list[dict[str, Any]]) -> dict[str, Any]:
-    """Read and judge, everything counted."""
+    """Read and evaluate, everything counted."""
     began, cpu = time.monotonic(), time.process_time()
     snapshot = take(
         client, hosts=tuple(ObservedHost.from_option(host) for host in hosts), hosts_at=datetime.now(timezone.utc)
     )
     reading = time.process_time() - cpu
-    report = judge(snapshot)
+    report = evaluate(snapshot)
     return {
         "seconds": time.monotonic() - began,
         "cpu": time.process_time() - cpu,

@@ -217,8 +217,8 @@ def _standin(folder: Path) -> Any:
     try:
         listening = _LISTEN.match(process.stdout.readline() if process.stdout else "")
         if listening is None:
-            said = (folder / "powershell.log").read_text(encoding="utf-8", errors="replace")
-            raise LabError(f"the PowerShell stand-in did not start:\n{said}")
+            answer = (folder / "powershell.log").read_text(encoding="utf-8", errors="replace")
+            raise LabError(f"the PowerShell stand-in did not start:\n{answer}")
         yield listening.group(1)
     finally:
         process.terminate()

@@ -50,7 +50,7 @@ class _Memory:
         self.most = 0.0
         self._processes = processes
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
+        self._thread = threading.Thread(target=self._read, daemon=True)
 
     def __enter__(self) -> _Memory:
         self._thread.start()
@@ -60,7 +60,7 @@ class _Memory:
         self._over.set()
         self._thread.join()
 
-    def _look(self) -> None:
+    def _read(self) -> None:
         while not self._over.wait(_LOOK_EVERY):
             self.most = max(self.most, sum(map(_proportional, self._children())) / 1000)
 

@@ -4,7 +4,7 @@
 """Objects put straight into a lab's etcd, where its API server finds them: thousands a second, with states and times that
 nobody could wait for.
 
-No controller may run meanwhile, they would mend what is put there; `alone` ends them.
+No controller may run meanwhile, they would repair what is put there; `alone` ends them.
 """
 
 from __future__ import annotations

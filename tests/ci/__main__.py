@@ -1,4 +1,4 @@
-"""`PYTHONPATH=tests python3 -m ci <what>`; the Makefile says what there is."""
+"""`PYTHONPATH=tests python3 -m ci <what>`; the Makefile lists the targets."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def notify(text: str) -> None:
     print(text, flush=True)
 
 
-def tell(text: str) -> None:
+def notify_timed(text: str) -> None:
     """One line of preparation, with the seconds since the start."""
     notify(f"[{time.monotonic() - STARTED:4.0f} s] {text}")
 
@@ -68,8 +68,8 @@ def bench_for(pythons: dict[str, Python], wanted: Sequence[str]) -> Bench:
                 raise
             missing[name] = str(error)
             continue
-        lanes[name] = venvs.ensure(name, pythons, tell)
-    collections = linktree.ensure_collections(str(lanes[MAIN].python), tell)
+        lanes[name] = venvs.ensure(name, pythons, notify_timed)
+    collections = linktree.ensure_collections(str(lanes[MAIN].python), notify_timed)
     linktree.link(collections)
     if set(CORES) <= set(wanted):
         venvs.write_index(lanes, missing)
@@ -95,11 +95,10 @@ def run_parts(bench: Bench, chosen: Sequence[Part]) -> int:
 
 def choose_parts(target: str, bench: Bench, only: Sequence[str]) -> list[Part]:
     """The parts of a target; `only` narrows them by name."""
-    chosen: list[Part] = []
+    # The longest one that keeps a single core busy comes first.
+    chosen = [parts.unit_part(bench)] if target == "test" else []
     if target in ("check", "test"):
         chosen += parts.check_parts(bench)
-    if target == "test":
-        chosen.append(parts.unit_part(bench))
     if target in ("lab-tests", "test"):
         chosen += [parts.lab_part(bench), parts.molecule_part(bench)]
     if target == "torture":
@@ -188,7 +187,7 @@ def dispatch(target: str, words: Sequence[str], pythons: dict[str, Python]) -> i
         return run_unit(words[0] if words else MAIN, pythons)
     bench = bench_for(pythons, NEEDS.get(target, (MAIN,)))
     if target == "demo":
-        return demo.up(bench, tell)
+        return demo.up(bench, notify_timed)
     if target == "down":
         return demo.down(bench)
     if target == "status":
@@ -220,7 +219,7 @@ def main(arguments: Sequence[str]) -> int:
     words = [word for word in options.words if word != "--"]
     try:
         pythons = machine.require(
-            tell,
+            notify_timed,
             checks=options.target in FOR_CHECKS,
             lab=options.target in FOR_LAB,
             tests=options.target in FOR_TESTS,
@@ -231,7 +230,7 @@ def main(arguments: Sequence[str]) -> int:
             return 2
         return dispatch(options.target, words, pythons)
     except LaneError as error:
-        notify(f"cannot go on: {error}")
+        notify(f"cannot continue:  {error}")
         return 2
     except KeyboardInterrupt:
         notify("stopped")

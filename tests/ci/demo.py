@@ -1,4 +1,4 @@
-"""`make demo`: the lab, the playbook on it, and what to look at then."""
+"""`make demo`: the lab, the playbook on it, and commands to inspect the result."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from . import paths
 from .parts import Bench, environment
-from .venvs import Say
+from .venvs import Notify
 
 # The name that `python -m lab` takes by default, so that both ways speak of one lab.
 LAB = "default"
@@ -28,8 +28,8 @@ def lab(bench: Bench, *words: str) -> int:
     ).returncode
 
 
-def up(bench: Bench, notify: Say) -> int:
-    """Starts the lab (or finds it running), runs the playbook on it, and says how to go on."""
+def up(bench: Bench, notify: Notify) -> int:
+    """Starts the lab (or finds it running), runs the playbook on it, and prints the next commands."""
     started = time.monotonic()
     code = lab(bench, "up", "--name", LAB, "--demo")
     if code:
@@ -50,21 +50,23 @@ def up(bench: Bench, notify: Say) -> int:
     ).returncode
     notify(f"the playbook took {time.monotonic() - playing:.0f} s, everything {time.monotonic() - started:.0f} s")
     if code:
-        notify(f"the playbook failed; look around with the commands below, logs are in {paths.short(state() / 'logs')}")
+        notify(
+            f"the playbook failed; inspect the lab with the commands below; logs are in {paths.short(state() / 'logs')}"
+        )
     print(explain(bench, inventory), flush=True)
     return code
 
 
 def colour() -> str:
-    """Colours where a person looks."""
+    """Colours on a terminal."""
     return "1" if os.isatty(1) and not os.environ.get("NO_COLOR") else "0"
 
 
 def explain(bench: Bench, inventory: str) -> str:
-    """How to look around and go on, and how to stop."""
+    """Commands to inspect, continue and stop."""
     play = f"ansible-playbook -i {inventory} -e kubewin_kubeconfig=$KUBECONFIG"
     return f"""
-Look around, in this folder:
+Inspect the lab, in this directory:
   make status                       what runs, where its logs are
   make demo                         once more: the lab is reused, and the playbook changes nothing
   . {paths.short(bench.main.bin)}/activate
@@ -87,5 +89,5 @@ def down(bench: Bench) -> int:
 
 
 def status(bench: Bench) -> int:
-    """Says what of the demo lab runs."""
+    """Prints which parts of the demo lab run."""
     return lab(bench, "status", "--name", LAB)

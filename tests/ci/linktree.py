@@ -15,14 +15,14 @@ import zipfile
 from pathlib import Path
 
 from . import paths
-from .venvs import MARKER, LaneError, Say, locked, pip_environment
+from .venvs import MARKER, LaneError, Notify, locked, pip_environment
 
 # kubernetes.core is our dependency. ansible.windows is what the benchmarks compare with, awx.awx what extensions/awx is applied with;
 # nothing of ours imports them.
 COLLECTIONS = ("kubernetes/core", "ansible/windows", "awx/awx")
 
 
-def ensure_collections(python: str, notify: Say) -> Path:
+def ensure_collections(python: str, notify: Notify) -> Path:
     """The cache folder that holds `ansible_collections/<namespace>/<name>` of COLLECTIONS; filled on first use."""
     pins = paths.REQUIREMENTS / "collections.txt"
     digest = hashlib.sha256(pins.read_bytes() + repr(COLLECTIONS).encode()).hexdigest()[:12]
@@ -79,6 +79,6 @@ def relink(place: Path, target: Path) -> None:
     scratch.replace(place)
 
 
-def ensure(notify: Say, python: str = sys.executable) -> None:
+def ensure(notify: Notify, python: str = sys.executable) -> None:
     """The whole link tree, ready to use."""
     link(ensure_collections(python, notify))

@@ -1,4 +1,4 @@
-"""What the machine must have, looked at before anything is downloaded or built.
+"""Requirements of the machine, checked before anything is downloaded or built.
 
 As root the missing Debian packages are installed; anybody else gets the one line to run. Wine is the exception: where
 it cannot be installed, the lab has simulated Windows hosts instead.
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from . import paths
 from .pythons import Python, discover
-from .venvs import MAIN, LaneError, Say, choose
+from .venvs import MAIN, LaneError, Notify, choose
 
 COLD_GB = 10.0
 WARM_GB = 2.0
@@ -72,7 +72,7 @@ def probe_go() -> str | None:
         f"Go {needed[0]}.{needed[1]} or newer builds the lab; install it from https://go.dev/dl/ and put it on PATH"
     )
     try:
-        # Without GOTOOLCHAIN=local an old Go would fetch a new one just to say its version.
+        # Without GOTOOLCHAIN=local an old Go would fetch a new one just to print its version.
         done = subprocess.run(
             ["go", "version"],
             check=False,
@@ -135,7 +135,7 @@ def absent(packages: dict[str, tuple[str, ...]]) -> list[str]:
 
 
 def probe(*, checks: bool, lab: bool, tests: bool = False, kerberos: bool = False, java: bool = False) -> Findings:
-    """Looks at everything that the asked-for work needs; well under a second."""
+    """Checks everything that the requested work needs, in well under a second."""
     findings = Findings()
     findings.problems += filter(None, [probe_disk(), probe_go(), probe_memory()] if lab or checks else [probe_disk()])
     packages = {**NEEDED, **(FOR_CHECKS if checks else {})} if lab or checks else {}
@@ -150,7 +150,7 @@ def probe(*, checks: bool, lab: bool, tests: bool = False, kerberos: bool = Fals
     return findings
 
 
-def install(packages: list[str], notify: Say) -> str | None:
+def install(packages: list[str], notify: Notify) -> str | None:
     """Installs Debian packages as root; what went wrong, or None."""
     if not packages:
         return None
@@ -173,7 +173,7 @@ def install(packages: list[str], notify: Say) -> str | None:
     return None
 
 
-def usable_pythons(notify: Say) -> dict[str, Python] | str:
+def usable_pythons(notify: Notify) -> dict[str, Python] | str:
     """The machine's Pythons if the main lane can be made with one of them, otherwise what is wrong."""
     pythons = discover()
     try:
@@ -193,7 +193,7 @@ def usable_pythons(notify: Say) -> dict[str, Python] | str:
 
 
 def require(
-    notify: Say,
+    notify: Notify,
     *,
     checks: bool = False,
     lab: bool = False,
@@ -201,7 +201,7 @@ def require(
     kerberos: bool = False,
     java: bool = False,
 ) -> dict[str, Python] | None:
-    """Probes, installs what it may, and says what stops the run. The machine's Pythons if the run can go on."""
+    """Probes, installs what it may, and reports what stops the run. Returns the machine's Pythons if the run can continue."""
     findings = probe(checks=checks, lab=lab, tests=tests, kerberos=kerberos, java=java)
     wine = absent(FOR_WINE) if lab else []
     if os.geteuid() != 0:

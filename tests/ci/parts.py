@@ -183,7 +183,7 @@ def check_parts(bench: Bench) -> list[Part]:
         for words in (["lint"], ["lint-changelog-yaml", "--strict", made], ["generate"]):
             step.run([program, *words], cwd=own, env=lint_environment(bench))
         if (own / "CHANGELOG.rst").read_bytes() != (paths.ROOT / "CHANGELOG.rst").read_bytes():
-            raise PartFailed(f"CHANGELOG.rst is not what {made} says; `antsibull-changelog generate` writes it")
+            raise PartFailed(f"CHANGELOG.rst differs from {made};  `antsibull-changelog generate` writes it")
 
     def builder(step: Step) -> None:
         # What `ansible-builder build` does before it needs a container engine, and its files as a build would get them.
@@ -370,7 +370,7 @@ def report(part: str) -> Path:
 
 
 def pytest(step: Step, lane: Lane, folders: list[str], *extra: str) -> Counts:
-    """Runs pytest in a lane and counts what its JUnit report says."""
+    """Runs pytest in a lane and counts the results of its JUnit report."""
     place = report(step.name)
     place.parent.mkdir(parents=True, exist_ok=True)
     place.unlink(missing_ok=True)
@@ -417,7 +417,7 @@ def unit_part(bench: Bench, name: str = MAIN) -> Part:
     def work(step: Step) -> Counts:
         if name not in bench.lanes:
             return missing(bench.missing[name])
-        return pytest(step, bench.lanes[name], ["tests/unit"], "-q", "-m", "not torture", "-n", "2")
+        return pytest(step, bench.lanes[name], ["tests/unit"], "-q", "-m", "not torture")
 
     return Part("unit" if name == MAIN else name, work)
 

@@ -1,4 +1,4 @@
-"""Runs named parts beside one another where they allow it, and says how each one ended and how long it took."""
+"""Runs named parts in parallel where they allow it, and reports the outcome and duration of each one."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Counts:
 
 
 class PartFailed(Exception):
-    """A part that did not pass; the message is what its log does not say already."""
+    """A part that did not pass; the message adds to its log."""
 
     def __init__(self, message: str = "", counts: Counts | None = None) -> None:
         super().__init__(message)
@@ -227,7 +227,7 @@ class Runner:
                 self.notify(line)
 
     def heartbeat(self, elapsed: float) -> None:
-        """Say what still runs, and how far the part that is alone or comes first is."""
+        """Report what still runs, and the progress of the exclusive or first part."""
         with self.lock:
             busy = dict(self.running)
         now = time.monotonic()

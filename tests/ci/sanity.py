@@ -33,7 +33,7 @@ sys.exit(subprocess.call([sys.executable, "-m", "pip", "install", "-q"] + args, 
 
 
 def shim_names(lane: Lane) -> set[str]:
-    """The names under which this lane's ansible-test looks for the bootstrap script, one for each pip that it knows."""
+    """The names of the bootstrap script for this lane's ansible-test, one for each pip that it knows."""
     code = "import ansible_test._internal.python_requirements as m; print(m.__file__)"
     done = subprocess.run([str(lane.python), "-c", code], check=False, capture_output=True, text=True)
     if done.returncode:

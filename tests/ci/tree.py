@@ -1,4 +1,4 @@
-"""Exports what git knows, and what it would be told, into a tree of the shape that Ansible's own tools insist on.
+"""Exports files that git tracks or would add into a tree of the shape that Ansible's own tools require.
 
 ansible-test refuses to start anywhere else and through a link, and `ansible-galaxy collection build` packs whatever
 lies in the folder, ignored or not. So they are given a copy.

@@ -47,7 +47,7 @@ CORES = tuple(name for name in LANES if name.startswith("core-"))
 MOLECULES = tuple(name for name in LANES if name.startswith(MOLECULE))
 MARKER = ".complete"
 UNUSED_DAYS = 30
-Say = Callable[[str], None]
+Notify = Callable[[str], None]
 
 
 class LaneError(Exception):
@@ -111,7 +111,7 @@ def locked(path: Path) -> Iterator[None]:
         yield
 
 
-def ensure(name: str, pythons: dict[str, Python], notify: Say) -> Lane:
+def ensure(name: str, pythons: dict[str, Python], notify: Notify) -> Lane:
     """The lane, made first where the cache does not hold it. Safe against other processes doing the same."""
     python = choose(name, pythons)
     target = folder(name, python)
@@ -156,7 +156,7 @@ def pip_environment() -> dict[str, str]:
 
 
 def prune(name: str, keep: Path) -> None:
-    """Removes this lane's environments that nobody has used for a month."""
+    """Removes this lane's environments that were unused for a month."""
     for marker in keep.parent.glob(f"{name}-*/{MARKER}"):
         if marker.parent != keep and time.time() - marker.stat().st_mtime > UNUSED_DAYS * 86400:
             shutil.rmtree(marker.parent, ignore_errors=True)

@@ -137,7 +137,7 @@ def serve() -> Iterator[tuple[str, AwxApi]]:
         do_GET = do_POST = do_PATCH = do_DELETE = _reply
 
         def log_message(self, *_words: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)

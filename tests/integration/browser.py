@@ -37,7 +37,7 @@ FLAGS = (
     "--no-first-run",
     "--hide-scrollbars",
     "--force-device-scale-factor=1",
-    # Whatever would leave the machine finds no name, and is seen all the same.
+    # Requests that would leave the machine resolve no name, and are still recorded.
     "--host-resolver-rules=MAP * ~NOTFOUND",
 )
 
@@ -46,7 +46,7 @@ class Page:
     """One tab.
 
     requests: every address that it asked for; refused: those among them that the page's own policy stopped. complaints:
-    everything that the console was told.
+    everything on the console.
     """
 
     def __init__(self, to_browser: int, from_browser: int) -> None:
@@ -93,7 +93,7 @@ class Page:
         assert "exceptionDetails" not in answer, (expression, answer["exceptionDetails"])
         return answer["result"].get("value")
 
-    def look(self, *, scheme: str = "light", media: str = "", width: int = 1200, height: int = 900) -> None:
+    def emulate(self, *, scheme: str = "light", media: str = "", width: int = 1200, height: int = 900) -> None:
         """What the reader prefers: light or dark, screen or print, and how large the window is."""
         self.call(
             "Emulation.setEmulatedMedia", media=media, features=[{"name": "prefers-color-scheme", "value": scheme}]

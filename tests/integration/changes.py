@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What tests of changes to a running cluster share: a driver's plugin as it runs, a record of who was away, and workloads."""
+"""What tests of changes to a running cluster share: a driver's plugin as it runs, a record of unavailable nodes, and workloads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import Gone, Unreachable
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import GoneError, UnreachableError
 from integration.kube import connect
 from integration.playbooks import meanwhile, start
 from lab.cluster.api import Api, Object
@@ -48,14 +48,14 @@ def daemon_set(lab: Lab, driver: Driver) -> Object:
 
 
 def at_rest(lab: Lab, driver: Driver) -> bool:
-    """Whether no change is under way: the strategy is the usual one and nothing says otherwise."""
+    """Whether no change is under way: the strategy is the usual one and no annotation records a change."""
     live = daemon_set(lab, driver)
     rolling = ROLLING in live["metadata"]["annotations"]
     return live["spec"]["updateStrategy"]["type"] == "RollingUpdate" and not rolling
 
 
 def mode(lab: Lab, driver: Driver) -> str:
-    """The mode that the DaemonSet says of itself."""
+    """The mode in the DaemonSet's label."""
     return str(daemon_set(lab, driver)["metadata"]["annotations"]["kubewin.io/mode"])
 
 
@@ -126,7 +126,7 @@ def recorded(lab: Lab, driver: Driver) -> Iterator[Record]:
                     version = item["metadata"]["resourceVersion"]
                     if change != "BOOKMARK":
                         record.take(change, item)
-            except (Gone, Unreachable) as error:
+            except (GoneError, UnreachableError) as error:
                 raise AssertionError(f"the record has a gap: {error}") from error
 
     thread = threading.Thread(target=follow, args=(listed.resource_version,), daemon=True)
@@ -199,7 +199,7 @@ def attached(api: Api, nodes: list[str]) -> None:
 
 
 def held(api: Api) -> dict[str, Any]:
-    """Everything that must not be lost: who it is, whether it is bound, attached, running."""
+    """Everything that must not be lost: identity, binding, attachment, running pod."""
     claims = {one["metadata"]["name"]: (one["metadata"]["uid"], one["status"]["phase"]) for one in api.items(CLAIMS)}
     volumes = {one["metadata"]["name"]: (one["metadata"]["uid"], one["status"]["phase"]) for one in api.items(VOLUMES)}
     pods = {one["metadata"]["name"]: (one["metadata"]["uid"], ready(one)) for one in api.items(PODS)}

@@ -14,7 +14,7 @@ import pytest
 from lab import handle
 from lab.handle import Lab
 
-# Their assertions say what they compared, as those of the tests do.
+# Their assertions show the compared values, as those of the tests do.
 pytest.register_assert_rewrite(*(f"integration.convert_{part}" for part in ("kills", "parts", "stories", "trouble")))
 
 # What each file took in a run that `make order` kept.

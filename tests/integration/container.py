@@ -52,7 +52,7 @@ exec unshare --user --map-user="$user" --map-group=0 "$@"
 
 @dataclass(slots=True)
 class Call:
-    """What `podman run` was told."""
+    """The arguments of `podman run`."""
 
     options: dict[str, list[str]] = field(default_factory=dict)
     image: str = ""

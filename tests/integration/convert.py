@@ -24,7 +24,7 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.apply import Limits
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.eligibility import Request
-from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import STEPS, Variant
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import Variant
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.run import RunOptions, Runs
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.namespaces import cluster_uid
 from ansible_collections.kubewin.csi.plugins.modules.volume_conversion import places
@@ -248,7 +248,7 @@ class Conversion:
 
 
 class AtOnce:
-    """Stories that are told at the same time on one lab, each in a process of its own; most of their time is waiting."""
+    """Stories that run at the same time on one lab, each in a process of its own; most of their time is waiting."""
 
     def __init__(
         self, names: Sequence[str], notify: Callable[[str], None], folder: Path, width: int, seconds: float = 1800
@@ -259,7 +259,7 @@ class AtOnce:
         self._codes: dict[str, int] = {}
 
     def result(self, name: str) -> None:
-        """Wait until that one has ended, and print what it said. AssertionError when it failed."""
+        """Wait until that one has ended, and print its output. AssertionError if it failed."""
         ends = time.monotonic() + self._seconds
         while name not in self._codes:
             assert time.monotonic() < ends, f"{name} did not end; now there are {sorted(self._running.values())}"
@@ -269,11 +269,11 @@ class AtOnce:
                 ended, status = os.waitpid(pid, os.WNOHANG)
                 if ended:
                     self._codes[self._running.pop(pid)] = os.waitstatus_to_exitcode(status)
-            # Between two looks at processes that run side by side; the deadline is asserted above.
+            # Between two checks of parallel processes; the deadline is asserted above.
             time.sleep(0.05)
-        said = (self._folder / name).read_text(encoding="utf-8")
-        print(said, end="")
-        assert self._codes[name] == 0, said[-3000:]
+        output = (self._folder / name).read_text(encoding="utf-8")
+        print(output, end="")
+        assert self._codes[name] == 0, output[-3000:]
 
     def end(self) -> None:
         """Nobody waits for the others any more."""
@@ -335,7 +335,7 @@ def convert(
 ) -> dict[str, Any]:
     """Run one in this process; answers with its result, and those of the others.
 
-    meanwhile: done when everything was looked at, before the first change.
+    meanwhile: called once everything was observed, before the first change.
     """
     client = connect(conversion.kubeconfig, retry_for=60)
     if meet is not None:
@@ -376,7 +376,7 @@ class End:
 
 
 def in_process(conversion: Conversion, decide: Callable[[int, str, str], bool] | None = None) -> End:
-    """Run one in a process of its own, which kills itself at the first request for which `decide` says so."""
+    """Run one in a process of its own, which kills itself at the first request for which `decide` is true."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -424,20 +424,17 @@ def random_instant(dice: random.Random) -> tuple[str, Callable[[int, str, str], 
 class Boundaries:
     """Every boundary of every request, each met once: by step, request, and before or after the server has done it.
 
-    A request that only reads is met before it alone: after it nothing is different. half: 0 or 1 for those of every other
-    step, so that two conversions at a time meet all of them; None for all.
+    A request that only reads is met before it alone: after it nothing is different. reads: False to meet only those that write.
     """
 
-    def __init__(self, folder: Path, half: int | None = None) -> None:
-        self._folder, self._half = folder, half
+    def __init__(self, folder: Path, *, reads: bool = True) -> None:
+        self._folder, self._reads = folder, reads
         self.met: set[str] = set()
 
     def decide(self, _number: int, what: str, when: str) -> bool:
-        if what.startswith("GET") and when == "answered":
+        if what.startswith("GET") and (when == "answered" or not self._reads):
             return False
-        step = self._step()
-        number = STEPS.index(step) if step in STEPS else 0
-        return self._half in (None, number % 2) and self._key(what, when) not in self.met
+        return self._key(what, when) not in self.met
 
     def note(self, died: str) -> None:
         dummy, when, what = died.split(" ", 2)
@@ -447,7 +444,7 @@ class Boundaries:
         return f"{self._step()} {when} {what}"
 
     def _step(self) -> str:
-        """Of the record, which nobody writes while this looks."""
+        """Of the record, which no run writes meanwhile."""
         for path in self._folder.glob("kubewin-convert-*.json"):
             return str(json.loads(path.read_text(encoding="utf-8"))["step"])
         return "none"

@@ -130,9 +130,9 @@ def uninterrupted(lab: Lab, folder: Path, story: Story) -> dict[str, Any]:
     return found
 
 
-def killed_everywhere(lab: Lab, story: Story, folder: Path, half: int | None = None, **how: Any) -> int:
-    """Convert with a death at every boundary of every request; answers with how many that were."""
-    boundaries = Boundaries(folder, half)
+def killed_everywhere(lab: Lab, story: Story, folder: Path, *, reads: bool = True, **how: Any) -> int:
+    """Convert with a death at every boundary of every request, or of every write; answers with how many that were."""
+    boundaries = Boundaries(folder, reads=reads)
     deaths = 0
     while (end := in_process(conversion(lab, story, folder, **how), boundaries.decide)).result is None:
         deaths += 1
@@ -144,7 +144,7 @@ def killed_everywhere(lab: Lab, story: Story, folder: Path, half: int | None = N
 
 
 def killed_at(lab: Lab, story: Story, folder: Path, step: str, **how: Any) -> None:
-    """Convert until the record says that step, and die before the next request."""
+    """Convert until the record has that step, and end before the next request."""
     end = in_process(conversion(lab, story, folder, **how), lambda _number, _what, _when: step_of(folder) == step)
     assert end.result is None, end.result
     untouched(lab, story)
@@ -174,7 +174,7 @@ def refused(lab: Lab, story: Story, folder: Path, **how: Any) -> dict[str, Any]:
 
 @contextmanager
 def kept(lab: Lab, path: str, field: str, value: Any) -> Iterator[None]:
-    """Somebody sets a field back whenever it differs."""
+    """Another client sets a field back whenever it differs."""
     ends = threading.Event()
 
     def keep() -> None:

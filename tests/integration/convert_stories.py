@@ -54,13 +54,13 @@ def by_playbook_two_workloads_at_once_and_nothing_more_afterwards(lab: Lab, fold
         "kubewin_convert_final": True,
         "kubewin_convert_tolerations": [{"operator": "Exists"}],
     }
-    look = play(PLAYBOOK, "localhost,", "--check", variables=given)
-    assert look.code == 0, look.screen
-    assert look.changed == []
-    assert "wait until the driver's syncer has deregistered the disk" in look.screen
-    assert "it is Lost for some seconds" in look.screen
+    simulated = play(PLAYBOOK, "localhost,", "--check", variables=given)
+    assert simulated.code == 0, simulated.screen
+    assert simulated.changed == []
+    assert "wait until the driver's syncer has deregistered the disk" in simulated.screen
+    assert "it is Lost for some seconds" in simulated.screen
     assert list(folder.iterdir()) == []
-    # For a while the policies stay as they are, and one is told what to do then; also beside a claim that fails.
+    # For now the policies stay as they are, and the summary has the next command; also beside a claim that fails.
     token = yaml.safe_load(kubeconfig_of_account(lab).read_text(encoding="utf-8"))["users"][0]["user"]["token"]
     with FaultProxy(lab.state, token) as proxy:
         proxy.add(Fault("error", status=400, verbs=("delete",), resources=("persistentvolumes",), name="pvc-queue"))
@@ -100,7 +100,7 @@ def by_playbook_nothing_that_was_not_named(lab: Lab, _folder: Path) -> None:
 
 
 def re_claim_while_a_user_scales_the_set_up(lab: Lab, folder: Path) -> None:
-    """The set makes the claim first, and gets the disk with it. It is named, not deleted, and the run goes on without it."""
+    """The set makes the claim first, and gets the disk with it. It is named, not deleted, and the run continues without it."""
     story = Story("anew")
     plant(lab, story)
     how: dict[str, Any] = {"variant": "re_claim"}
@@ -193,18 +193,18 @@ def claims_of_one_workload_are_converted_one_after_the_other_also_after_a_death(
     one, two = Story("two-one", stateful=False), Story("two-two")
     plant(lab, one, two)
     uids = {story: lab.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"] for story in (one, two)}
-    # The first, which has stopped it, starts it again just when that was seen.
+    # The first, which has stopped it, starts it again just when that was observed.
     killed_at(lab, one, folder, "baseline")
-    undone: list[str] = []
+    rolled_back: list[str] = []
 
     def meet(_number: int, what: str, when: str) -> None:
-        if "deployments" in what and when == "answered" and not undone:
-            undone.append(convert(conversion(lab, one, folder, roll_back=True))["status"])
+        if "deployments" in what and when == "answered" and not rolled_back:
+            rolled_back.append(convert(conversion(lab, one, folder, roll_back=True))["status"])
 
     refused_for_the_first = partial(_waits_for_another, lab, two, folder, one)
     refused_for_the_first(meet)
-    assert undone == ["rolled_back"]
-    # It is begun, and dies, when the second has been looked at and has not begun.
+    assert rolled_back == ["rolled_back"]
+    # It begins, and is killed, once the second one was observed and has not begun.
     begins = partial(killed_at, lab, one, folder, "baseline")
     result = convert(conversion(lab, two, folder), meanwhile=begins)
     assert (result["status"], result["reason"]) == ("failed", "refused"), result
@@ -236,7 +236,7 @@ def _waits_for_another(
 
 
 def a_set_that_deletes_its_claims_meanwhile_is_not_scaled_down(lab: Lab, folder: Path) -> None:
-    """It rests, or was only begun, when somebody has the set delete the claims of pods that are scaled away: all of them."""
+    """It rests, or has only begun, when a user lets the set delete the claims of pods that are scaled down: all of them."""
     story = Story("reaper", policy="Retain")
     plant(lab, story)
     before = shape(lab, story)
@@ -275,10 +275,10 @@ def a_new_volume_before_the_register_has_forgotten_the_old_one_is_lost_to_it(lab
     before = shape(lab, late)
     with lab.settings(syncer_stuck=True):
         killed_at(lab, late, folder / "late", "forget")
-        # It goes back by itself when nobody takes the disk out of the register.
+        # It rolls back by itself if nothing unregisters the disk.
         for seconds in longer(1.5):
             result = convert(conversion(lab, late, folder / "late", step=seconds))
-            # Otherwise the way back took longer than that as well; it is gone on with.
+            # Otherwise the rollback timed out as well, and the next run continues it.
             if result["status"] == "rolled_back":
                 break
         assert result["status"] == "rolled_back", result

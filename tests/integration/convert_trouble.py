@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Stories of conversions that are refused, kept waiting or kept away, and that say by what."""
+"""Stories of conversions that are refused, delayed or locked out, and that report why."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ from lab.handle import Lab, eventually, longer
 
 
 def a_server_that_refuses_the_new_volume(lab: Lab, folder: Path) -> None:
-    """Found before anything is changed; or when the old one is gone already, and then that comes back."""
+    """Found before anything is changed; or once the old one is deleted, which is then created again."""
     early, late = Story("policy"), Story("late")
     for story in (early, late):
         plant(lab, story)
@@ -82,7 +82,7 @@ def a_server_that_refuses_the_new_volume(lab: Lab, folder: Path) -> None:
         assert result["reason"] == "admission_refused"
         assert f"would refuse the helper pod, which reads the data of {NAMESPACE}/{early.claim}" in result["msg"]
         assert lab.api.get(early.workload)["spec"]["replicas"] == 1
-    # And what was begun in place is not gone on with as something else.
+    # And a conversion that was begun in place does not continue as another variant.
     with pytest.raises(ClusterError, match="began with variant in_place, requested is re_claim"):
         convert(conversion(lab, early, folder / "early", variant="re_claim"))
     until_converted(lab, early, folder / "early")
@@ -249,7 +249,7 @@ def renewed(lab: Lab, path: str, holder: str) -> Iterator[None]:
 
 
 def a_second_run_is_kept_away(lab: Lab, folder: Path) -> None:
-    """By the first's sign of life; and one that keeps its records elsewhere, and looked before the first began, by the lock."""
+    """By the first one's lease; and one that keeps its records elsewhere, and observed before the first began, by the lock."""
     story, elsewhere = Story("second"), folder / "elsewhere"
     lab.api.ensure("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}})
     plant(lab, story)
@@ -257,7 +257,7 @@ def a_second_run_is_kept_away(lab: Lab, folder: Path) -> None:
     begins = partial(killed_at, lab, story, folder / "here", "quiesce")
 
     def meet(_number: int, what: str, when: str) -> None:
-        """When the record of the second one is written, after its last look at what is in the way."""
+        """When the record of the second one is written, after its last check for blockers."""
         if what.startswith("POST") and "configmaps" in what and when == "before" and not (folder / "here").exists():
             begins()
 
@@ -265,14 +265,14 @@ def a_second_run_is_kept_away(lab: Lab, folder: Path) -> None:
     assert (result["status"], result["reason"]) == ("failed", "locked"), result
     assert "which has changed nothing" in result["msg"]
     assert convert(conversion(lab, story, elsewhere, roll_back=True, **how))["status"] == "rolled_back"
-    # Once more there is nothing of its own to undo, and something of somebody else.
+    # Again there is nothing of its own to roll back, and something of another run.
     with pytest.raises(ClusterError, match=r"is locked by run .* and its record is in none of the given stores"):
         convert(conversion(lab, story, elsewhere, roll_back=True, **how))
     result = refused(lab, story, elsewhere, **how)
     assert [finding["id"] for finding in result["findings"] if finding["severity"] == "blocker"] == ["CSI-B13"]
     name = next((folder / "here").iterdir()).stem
     path = f"/apis/coordination.k8s.io/v1/namespaces/kubewin/leases/{name}"
-    # As if the one who holds it were on another machine, where nobody can look whether it lives.
+    # As if its holder were on another machine, where its process cannot be checked.
     with renewed(lab, path, "elsewhere/1-1/1-1"):
         result = refused(lab, story, folder / "here")
     assert result["reason"] == "locked"
@@ -292,7 +292,7 @@ def a_second_run_is_kept_away(lab: Lab, folder: Path) -> None:
 
 
 def either_copy_of_the_record_is_enough_and_none_is_too_little(lab: Lab, folder: Path) -> None:
-    """In a namespace of its own, for a record that nobody can read stops every other claim that has none there."""
+    """In a namespace of its own, for an unreadable record stops every other claim that has none there."""
     story = Story("copies")
     how: dict[str, Any] = {"records": "copies"}
     lab.api.ensure("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "copies"}})
@@ -349,7 +349,7 @@ def a_clock_that_jumps_changes_nothing(lab: Lab, folder: Path) -> None:
 def a_server_in_trouble_is_no_refusal_and_nothing_is_asked_for_that_was_not_looked_up_before(
     lab: Lab, folder: Path
 ) -> None:
-    """Connections to pods that are always cut, and a server that has no time: each ends the run, which says where it stands."""
+    """Connections to pods that always break, and an overloaded server: each ends the run, which reports its step."""
     story = Story("trouble")
     plant(lab, story)
     uid = lab.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"]
@@ -357,7 +357,7 @@ def a_server_in_trouble_is_no_refusal_and_nothing_is_asked_for_that_was_not_look
     stands = "Run [0-9a-f]{16} is at step %s \\(forward\\)"
     with FaultProxy(lab.state, token) as proxy:
         proxy.add(Fault("drop", resources=("pods/exec",)))
-        # Somebody is quicker each time, and nobody puts anything back.
+        # Another client is faster each time, and its writes are never reverted.
         proxy.add(Fault("conflict", verbs=("patch",), resources=("statefulsets",), times=5))
         for seconds in longer(3):
             through = Conversion(story, folder, proxy.kubeconfig, step=seconds)
@@ -393,7 +393,7 @@ def a_server_in_trouble_is_no_refusal_and_nothing_is_asked_for_that_was_not_look
     converted(lab, story, uid)
     first = next(place for place, call in enumerate(asked) if call[0] == "patch")
     looked_up = {(need.verb, need.group, need.resource) for need in needs([NAMESPACE], ["kubewin"], "in_place")}
-    # What the first looks ask for, before anything is changed, need not be looked up besides.
+    # Permissions of the first observation, before any change, need no separate check.
     looked_up |= set(asked[:first])
     assert set(asked[first:]) <= looked_up
     remove(lab, story)

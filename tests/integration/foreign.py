@@ -184,7 +184,7 @@ def path(thing: Object) -> str:
 
 
 def written(live: Object) -> Object:
-    """All of an object but what its controller says of its pods."""
+    """All of an object but the status that its controller writes of its pods."""
     metadata = {
         key: value for key, value in live["metadata"].items() if key not in ("resourceVersion", "managedFields")
     }

@@ -19,10 +19,10 @@ from ansible_collections.kubewin.csi.plugins.module_utils.drivers.plan import Pl
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.apply import Applier, Outcome
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import patiently
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.evaluate import Rules
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import HostFacts
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.judge import Rules
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.observe import Target, View
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Judgement
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Evaluation
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.window import run
 from lab.cluster import vsphere
 from lab.handle import PATIENCE, Lab, eventually
@@ -59,21 +59,21 @@ def applied(client: Client, wanted: Request | None = None, *, check: bool = Fals
 
 def gate(
     client: Client, hosts: Iterable[dict[str, Any]] = (), seconds: float = PATIENCE, rules: Rules = RULES
-) -> Judgement:
+) -> Evaluation:
     """What node_rollout does, until it is settled or the time is over."""
     target = Target(VSPHERE.name, vsphere.NAMESPACE, VSPHERE.daemonset, VSPHERE.app_label, VSPHERE.container)
     facts = [HostFacts.from_option(host) for host in hosts]
     ends = datetime.now(timezone.utc).timestamp() + seconds
     while True:
         left = ends - datetime.now(timezone.utc).timestamp()
-        judgement = run(View(client, target, facts), rules, {}, max(0.0, min(5.0, left)))
-        if judgement.settled or left <= 0:
-            return judgement
+        evaluation = run(View(client, target, facts), rules, {}, max(0.0, min(5.0, left)))
+        if evaluation.settled or left <= 0:
+            return evaluation
 
 
-def text(judgement: Judgement, node: str) -> str:
+def text(evaluation: Evaluation, node: str) -> str:
     """All that a node lacks, as one text."""
-    found = next(one for one in judgement.nodes if one.node == node)
+    found = next(one for one in evaluation.nodes if one.node == node)
     return "\n".join(f"{lack.message} -> {lack.remedy}" for lack in found.lacks)
 
 

@@ -23,7 +23,7 @@ RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
 
 def options() -> argparse.Namespace:
-    """What the command line says."""
+    """The options of the command line."""
     parser = argparse.ArgumentParser(prog="kubectl", allow_abbrev=False)
     parser.add_argument("-n", dest="namespace", default="default")
     commands = parser.add_subparsers(dest="command", required=True)
@@ -79,19 +79,19 @@ def create(api: Api, asked: argparse.Namespace) -> str:
 
 def apply(api: Api, files: list[Path]) -> str:
     """Apply the ClusterRoles of these files."""
-    said = []
+    text = []
     for path in files:
         for found in yaml.safe_load_all(path.read_text(encoding="utf-8")):
             for item in found["items"] if found["kind"] == "List" else [found]:
                 assert item["kind"] == "ClusterRole", item["kind"]
                 name = item["metadata"]["name"]
                 api.patch(f"{RBAC}/clusterroles/{name}?fieldManager=kubectl&force=true", item, APPLY)
-                said.append(f"clusterrole/{name} applied")
-    return "\n".join(said)
+                text.append(f"clusterrole/{name} applied")
+    return "\n".join(text)
 
 
 def main() -> None:
-    """Do it, and say so."""
+    """Run it, and print that."""
     asked = options()
     config = yaml.safe_load(Path(os.environ["KUBECONFIG"]).read_text(encoding="utf-8"))
     cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]

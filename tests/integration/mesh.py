@@ -122,7 +122,7 @@ def inventory_of(lab: Lab) -> dict[str, Any]:
 def sliced(inventory: Mapping[str, Any], number: int, count: int) -> dict[str, Any]:
     """What the job of slice `number` of `count` gets: every count-th host by name, and groups with these hosts alone.
 
-    AWX's get_sliced_hosts and get_script_data (awx/main/models/inventory.py). No variable tells the job that it is a slice.
+    AWX's get_sliced_hosts and get_script_data (awx/main/models/inventory.py). No variable shows the job that it is a slice.
     """
     hosts = inventory["_meta"]["hostvars"]
     chosen = sorted(hosts)[number - 1 :: count]
@@ -154,7 +154,7 @@ class Running:
                 private_data_dir=str(self.folder),
                 ident=str(self.number),
                 event_handler=self._event,
-                status_handler=self._said,
+                status_handler=self._on_status,
             )
             self._status = ended.status
         finally:
@@ -165,7 +165,7 @@ class Running:
         self.events.append(event)
         return True
 
-    def _said(self, status: dict[str, Any], runner_config: object) -> None:
+    def _on_status(self, status: dict[str, Any], runner_config: object) -> None:
         self.explanation += "".join(
             str(status[key]) for key in ("job_explanation", "result_traceback") if key in status
         )
@@ -180,7 +180,7 @@ class Running:
         self._thread.join(seconds)
 
     def kill(self) -> None:
-        """Kill its container, whose worker goes on and reports it."""
+        """Kill its container; its worker continues and reports that."""
         if not self.over:
             folder = self.mesh.folder / "bin"
             words = [str(folder / "podman"), "kill", f"ansible_runner_{self.number}"]
@@ -397,21 +397,21 @@ def needles(secret: str) -> list[bytes]:
 
 
 def leaks(folder: Path, secrets: Sequence[str]) -> list[str]:
-    """Files below a folder that hold a secret. What ansible-runner writes of a job's environment is not looked at: AWX keeps none of it."""
+    """Files below a folder that hold a secret. What ansible-runner writes of a job's environment is not checked: AWX keeps none of it."""
     wanted = [needle for secret in secrets for needle in needles(secret)]
     files = [path for path in folder.rglob("*") if path.is_file() and path.name not in ("command", "env.list")]
     return [str(path.relative_to(folder)) for path in files if any(needle in path.read_bytes() for needle in wanted)]
 
 
 class Watch:
-    """Looks at the command lines of all processes while a block runs."""
+    """Reads the command lines of all processes while a block runs."""
 
     def __init__(self, secrets: Sequence[str]) -> None:
-        self.looks = 0
+        self.reads = 0
         self.found: list[str] = []
         self._wanted = [needle for secret in secrets for needle in needles(secret)]
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
+        self._thread = threading.Thread(target=self._read, daemon=True)
 
     def __enter__(self) -> Watch:
         self._thread.start()
@@ -421,9 +421,9 @@ class Watch:
         self._over.set()
         self._thread.join()
 
-    def _look(self) -> None:
+    def _read(self) -> None:
         while not self._over.wait(0.3):
-            self.looks += 1
+            self.reads += 1
             for path in Path("/proc").glob("[0-9]*/cmdline"):
                 with contextlib.suppress(OSError):
                     line = path.read_bytes()

@@ -4,7 +4,7 @@
 """Random clusters side by side in one API server, and what the real scheduler does with their pods.
 
 A cluster is a few nodes with a label of their own, which every pod of that cluster selects; classes and volumes have names
-of their own. So many clusters are judged from one snapshot, and their pods are created at the same moment.
+of their own. So many clusters are evaluated from one snapshot, and their pods are created at the same moment.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ NOT_READY, KEPT_OFF = "node.kubernetes.io/not-ready", ("NoSchedule", "NoExecute"
 
 @dataclass
 class Disagreement:
-    """A pod of which we and the scheduler say different things."""
+    """A pod for which our prediction and the scheduler differ."""
 
     cluster: Cluster
     pod: int
@@ -223,7 +223,7 @@ class Oracle:
             one.get("status", {}).get("phase", "Pending") == "Pending"
             for one in self._watched[VOLUMES].objects().values()
         ):
-            # The volume controller has not seen it yet.
+            # The volume controller has not processed it yet.
             return False
         accounts, nodes = self._watched[ACCOUNTS].objects(), self._watched[NODES].objects()
         return all(one.settled(accounts, nodes) for one in lived)
@@ -232,13 +232,13 @@ class Oracle:
         index = Index(take(self._client))
         claims = Claims(index)
         steps = (Bind(index, claims), Provision(index, claims), Schedule(index, claims))
-        judged = [(one, _judged(index, steps, one, number)) for one in lived]
+        evaluated = [(one, _evaluated(index, steps, one, number)) for one in lived]
         _each(lambda one: one.start(number), lived)
-        self._until_decided(judged, number)
+        self._until_decided(evaluated, number)
         self._at_rest()
         pods = self._watched[PODS].objects()
         pending = []
-        for one, (good, bad, reported) in judged:
+        for one, (good, bad, reported) in evaluated:
             pod = pods[one.key(number)]
             node = pod["spec"].get("nodeName", "")
             tally.pods += 1
@@ -255,23 +255,26 @@ class Oracle:
         _each(lambda one: self._api.gone(one.path(number) + "?gracePeriodSeconds=0"), pending)
         self._at_rest()
 
-    def _until_decided(self, judged: Sequence[tuple[_Living, tuple[int, int, str]]], number: int) -> None:
+    def _until_decided(self, evaluated: Sequence[tuple[_Living, tuple[int, int, str]]], number: int) -> None:
         """Until each pod is on a node or refused; one that may still come gets a second chance."""
         deadline, alone = time.monotonic() + PATIENCE, 0.0
         while time.monotonic() < deadline:
             self._provision()
             pods = self._watched[PODS].objects()
-            states = [_state(pods.get(one.key(number))) for one, dummy in judged]
+            states = [_state(pods.get(one.key(number))) for one, dummy in evaluated]
             if "" not in states:
-                hoped = any(said[0] and state == "refused" for (dummy, said), state in zip(judged, states, strict=True))
+                hoped = any(
+                    expected[0] and state == "refused"
+                    for (dummy, expected), state in zip(evaluated, states, strict=True)
+                )
                 if not hoped and "chosen" not in states:
                     return
                 alone = alone or time.monotonic()
                 if time.monotonic() - alone > SECOND_CHANCE:
                     return
             time.sleep(PAUSE)
-        # A pod that nobody looked at is pending whatever we say, and would agree with "it cannot be placed".
-        left = [one for (one, dummy), state in zip(judged, states, strict=True) if not state]
+        # A pod that the scheduler has not processed is pending, and would agree with "it cannot be placed".
+        left = [one for (one, dummy), state in zip(evaluated, states, strict=True) if not state]
         assert not left, "the scheduler left pods undecided\n" + "\n".join(self._shown(one, number) for one in left)
 
     def _shown(self, one: _Living, number: int) -> str:
@@ -282,9 +285,9 @@ class Oracle:
         shown = [self._watched[PODS].objects().get(one.key(number)), *claims]
         return f"seed {one.cluster.seed}, pod {number}\n{yaml.safe_dump_all(shown)}"
 
-    def _until(self, look: Callable[[], bool], what: str) -> None:
+    def _until(self, probe: Callable[[], bool], what: str) -> None:
         deadline = time.monotonic() + PATIENCE
-        while not look():
+        while not probe():
             assert time.monotonic() < deadline, what
             time.sleep(PAUSE)
 
@@ -356,37 +359,37 @@ class Oracle:
     # The volume controller
 
     def bound(self, clusters: Sequence[Cluster], again: bool = False) -> tuple[list[Object], list[str]]:
-        """What becomes of the only claim of each cluster: those where we say another phase, and what we say of each.
+        """The phase of the only claim of each cluster: those with another phase than predicted, and every prediction.
 
-        We say it before the volume controller has seen the claim. again: it is deleted when it is settled, so that its
-        volume is Released, and created again; we say it once the controller has seen the new one.
+        The prediction precedes the volume controller. again: the claim is deleted when it is settled, so that its
+        volume is Released, and created again; the prediction follows once the controller has processed the new one.
         """
         lived = self._begin(clusters)
         try:
             _each(_Living.create, lived)
             self._at_rest()
-            said = [_before(copy.deepcopy(one.cluster)) for one in lived] if not again else []
+            expected = [_before(copy.deepcopy(one.cluster)) for one in lived] if not again else []
             if again:
                 _each(_Living.claim_again, lived)
                 self._at_rest()
                 index = Index(take(self._client))
-                said = [_to_be(index, one.pod_to_start(0), index.all) for one in lived]
+                expected = [_to_be(index, one.pod_to_start(0), index.all) for one in lived]
             deadline = time.monotonic() + SECOND_CHANCE
-            while (found := self._otherwise(lived, said)) and time.monotonic() < deadline:
+            while (found := self._otherwise(lived, expected)) and time.monotonic() < deadline:
                 time.sleep(PAUSE)
-            return found, said
+            return found, expected
         finally:
             self._end(lived)
 
-    def _otherwise(self, lived: Sequence[_Living], said: Sequence[str]) -> list[Object]:
-        """The claims of which we say another phase than they have."""
+    def _otherwise(self, lived: Sequence[_Living], expected: Sequence[str]) -> list[Object]:
+        """The claims with another phase than predicted."""
         claims = self._watched[CLAIMS].objects()
         found: list[Object] = []
-        for one, word in zip(lived, said, strict=True):
+        for one, word in zip(lived, expected, strict=True):
             claim = claims[f"{one.namespace}/{one.claim}"]
             phase = claim["status"]["phase"]
             if word and (word == "Bound") != (phase == "Bound"):
-                found.append({"said": word, "is": phase, **vars(one.cluster)})
+                found.append({"expected": word, "is": phase, **vars(one.cluster)})
         return found
 
     # Making a disagreement small
@@ -411,7 +414,7 @@ class Oracle:
         return next((one for one in self.run([small]).disagreements if one.pod == len(small.pods) - 1), found)
 
 
-# Seconds between two looks at the API server; each loop ends by what it sees, or fails after PATIENCE.
+# Seconds between two reads of the API server; each loop ends by its result, or fails after PATIENCE.
 PAUSE = 0.1
 # Longer than a round of the volume controller in the lab.
 REST = 1.5
@@ -431,7 +434,7 @@ def _each(do: Callable[[_Living], None], lived: Sequence[_Living]) -> None:
 
 
 def _state(pod: Object | None) -> str:
-    """ "placed", "refused", "chosen" where a node waits for its volumes, or nothing while nobody has looked at it."""
+    """ "placed", "refused", "chosen" where a node waits for its volumes, or nothing before the scheduler has processed it."""
     if pod is None:
         return ""
     if pod["spec"].get("nodeName"):
@@ -542,7 +545,7 @@ def _is_ready(node: Object) -> bool:
 
 
 def _before(cluster: Cluster) -> str:
-    """What is said of a cluster's only claim before the volume controller has seen it: its phase, or nothing."""
+    """The predicted phase of a cluster's only claim before the volume controller has processed it, or nothing."""
     metadata = {**cluster.claims[0]["metadata"], "namespace": f"{OWN}x"}
     claim = ObservedClaim.from_object({**cluster.claims[0], "metadata": metadata, "status": {"phase": "Pending"}})
     volumes = [
@@ -581,19 +584,19 @@ def _to_be(index: Index, pod: PodToStart, nodes: int) -> str:
 
 def _to_start(body: Object, namespace: str) -> PodToStart:
     body["metadata"]["namespace"] = namespace
-    seen = ObservedPod.from_object(body)
+    observed = ObservedPod.from_object(body)
     return PodToStart(
-        workload=f"Pod {seen.key}",
-        namespace=seen.namespace,
-        name=seen.name,
-        placement=seen.placement,
-        claims=tuple(f"{seen.namespace}/{name}" for name in seen.volumes.claims),
-        made=seen.volumes.ephemeral,
-        inline=seen.volumes.inline,
+        workload=f"Pod {observed.key}",
+        namespace=observed.namespace,
+        name=observed.name,
+        placement=observed.placement,
+        claims=tuple(f"{observed.namespace}/{name}" for name in observed.volumes.claims),
+        made=observed.volumes.ephemeral,
+        inline=observed.volumes.inline,
     )
 
 
-def _judged(index: Index, steps: Iterable[Any], one: _Living, number: int) -> tuple[int, int, str]:
+def _evaluated(index: Index, steps: Iterable[Any], one: _Living, number: int) -> tuple[int, int, str]:
     """Nodes that a pod can be scheduled on, those that it cannot, and why."""
     pod = one.pod_to_start(number)
     nodes = one.nodes(index)

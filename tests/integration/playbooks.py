@@ -140,17 +140,17 @@ def start(
     )
 
 
-def meanwhile(process: subprocess.Popen[str], look: Callable[[], T | None], what: str, timeout: float = PATIENCE) -> T:
-    """As `eventually`, for what happens while a run goes on: a run that ends without it is not waited for."""
+def meanwhile(process: subprocess.Popen[str], probe: Callable[[], T | None], what: str, timeout: float = PATIENCE) -> T:
+    """As `eventually`, for what happens during a run: a run that ends without it is not waited for."""
     found: list[T] = []
 
-    def seen_or_over() -> bool:
+    def found_or_ended() -> bool:
         over = process.poll() is not None
-        if now := look():
+        if now := probe():
             found.append(now)
         return bool(found) or over
 
-    eventually(seen_or_over, what, timeout)
+    eventually(found_or_ended, what, timeout)
     if not found:
         screen, _nothing = process.communicate()
         raise AssertionError(f"{what}: the run ended before, with exit code {process.returncode}:\n{screen[-6000:]}")
@@ -169,7 +169,7 @@ def finish(process: subprocess.Popen[str], record: Path, timeout: float = PATIEN
 
 
 def read(record: Path) -> tuple[dict[str, Any], ...]:
-    """The events so far, also of a run that still goes on or was killed."""
+    """The events so far, also of a run that has not ended or was killed."""
     if not record.exists():
         return ()
     lines = record.read_text(encoding="utf-8").splitlines()

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import judge
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.evaluate import evaluate
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.html import render_html
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Report
 from integration.browser import Page, browser
@@ -36,15 +36,15 @@ def shown() -> Report:
     world = healthy()
     for name in PLANTED:
         SITUATIONS[name].plant(world)
-    return judge(replace(world.snapshot(), name="shop-east"))
+    return evaluate(replace(world.snapshot(), name="shop-east"))
 
 
 def pictures(page: Page, file: Path) -> Iterator[tuple[str, bytes]]:
     """Name and PNG: what is seen first, in light; and what is found about one node, in dark."""
-    page.look(scheme="light", width=WIDTH, height=HEIGHT)
+    page.emulate(scheme="light", width=WIDTH, height=HEIGHT)
     page.open(file)
     yield "readiness-light.png", page.picture()
-    page.look(scheme="dark", width=WIDTH, height=HEIGHT)
+    page.emulate(scheme="dark", width=WIDTH, height=HEIGHT)
     page.ask("document.querySelector('#filters [name=node]').focus({preventScroll: true})")
     page.write("win-1")
     page.ask("scrollTo({top: document.getElementById('filters').offsetTop - 10, behavior: 'instant'})")

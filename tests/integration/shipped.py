@@ -18,6 +18,8 @@ from ci import paths, tree, venvs
 from integration.playbooks import CALLBACKS, ROOT, Run, finish
 
 BESIDE = (ROOT / ".collections" / "ansible_collections" / "kubernetes" / "core").resolve()
+# A machine that fetches for the first time has other tests to run meanwhile.
+FETCH_SECONDS = 1800
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +80,15 @@ def wheels(pins: Path) -> Path:
     with venvs.locked(target):
         if not (target / venvs.MARKER).exists():
             fetch: list[str | Path] = [sys.executable, "-m", "pip", "wheel", "-q", "-w", target, "-c", pins]
-            subprocess.run([*fetch, "ansible-core", "-r", wanted], env=venvs.pip_environment(), check=True, timeout=600)
+            subprocess.run(
+                [*fetch, "ansible-core", "-r", wanted], env=venvs.pip_environment(), check=True, timeout=FETCH_SECONDS
+            )
             (target / venvs.MARKER).touch()
     return target
 
 
 def install(folder: Path) -> User:
-    """Build the tarball and install it, as README says, with the releases that the tests are pinned to."""
+    """Build the tarball and install it, as in README, with the releases that the tests are pinned to."""
     user = User(folder / "home")
     user.home.mkdir(parents=True)
     pins = folder / "pins.txt"

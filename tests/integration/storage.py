@@ -57,7 +57,7 @@ def a_namespace(lab: Lab) -> Iterator[None]:
     for path in (PODS, CLAIMS):
         lab.api.delete(path)
         eventually(partial(_empty, lab, path), f"nothing left of {path}")
-    # Kept volumes are released by now; nobody else deletes them.
+    # Kept volumes are released by now; nothing else deletes them.
     for volume in volumes(lab):
         if volume["spec"]["persistentVolumeReclaimPolicy"] == "Retain":
             name = volume["metadata"]["name"]
@@ -131,7 +131,7 @@ def gone(lab: Lab, path: str) -> None:
 
 
 def events(lab: Lab) -> list[str]:
-    """What is told of the namespace's objects: "name reason message"."""
+    """Events of the namespace's objects: "name reason message"."""
     found = lab.api.items(f"/api/v1/namespaces/{NAMESPACE}/events")
     return [f"{one['involvedObject']['name']} {one['reason']} {one['message']}" for one in found]
 

@@ -60,7 +60,7 @@ WRONG = {
     "kubewin_skip_unreachable": "win-1",
     "kubewin_cluster_only": "cluster",
 }
-LOOK = """
+ISOLATION = """
 - hosts: localhost
   connection: local
   gather_facts: false
@@ -68,8 +68,8 @@ LOOK = """
   tasks:
     - ansible.builtin.shell: |
         id -u; ls -d /proc/[0-9]* | wc -l; touch /runner/project/x 2>&1; echo "${KUBECONFIG-none} $HOME"; grep CapEff /proc/self/status
-      register: seen
-    - ansible.builtin.set_stats: {data: {seen: "{{ seen.stdout_lines }}"}}
+      register: found
+    - ansible.builtin.set_stats: {data: {isolation: "{{ found.stdout_lines }}"}}
 """
 
 
@@ -86,7 +86,7 @@ class Bench:
         self.cluster, self.mesh, self.lab = cluster, mesh, cluster.lab
         self.credential = Credential.of(self.lab)
         self.inventory = inventory_of(self.lab)
-        self.files = {UPGRADE: cluster.tasks.read_text(encoding="utf-8"), "look.yml": LOOK, "wait.yml": WAIT}
+        self.files = {UPGRADE: cluster.tasks.read_text(encoding="utf-8"), "isolation.yml": ISOLATION, "wait.yml": WAIT}
 
     def run(self, playbook: str, answers: dict[str, Any], *, node: str = NODES[0], **more: Any) -> Job:
         """One job; what its survey asks besides is left blank. more: extra variables from elsewhere."""
@@ -126,7 +126,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
         )
         with also_holds(lab, "cluster-admin", "the-templates"), Watch(Credential.of(lab).secrets) as watch:
             yield Bench(Cluster(lab, tmp_path_factory.mktemp("awx")), mesh)
-        assert watch.looks > 10
+        assert watch.reads > 10
         assert watch.found == []
     finally:
         mesh.stop()
@@ -134,9 +134,9 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
 
 
 def test_the_container_holds_nothing_of_its_machine(bench: Bench) -> None:
-    job = bench.run("look", {}, node=NODES[1])
+    job = bench.run("isolation", {}, node=NODES[1])
     assert job.code == 0, f"{job.explanation}\n{job.screen}"
-    user, processes, refused, home, capabilities = job.statistics["seen"]
+    user, processes, refused, home, capabilities = job.statistics["isolation"]
     assert int(user) >= 10_000
     assert int(processes) < 15
     assert "Read-only file system" in refused
@@ -188,7 +188,7 @@ def reached(running: Running, events: int) -> bool:
 
 
 @pytest.mark.parametrize("moments", [2, pytest.param(MOMENTS, marks=pytest.mark.torture)])
-def test_a_cancelled_upgrade_goes_on_within_a_minute_in_another_container(bench: Bench, moments: int) -> None:
+def test_a_cancelled_upgrade_continues_within_a_minute_in_another_container(bench: Bench, moments: int) -> None:
     """Every other one is cancelled by Receptor; of the others the container is killed."""
     has_the_driver(bench)
     dice, slowest, cut = random.Random(f"{SEED}-{moments}"), 0.0, 0
@@ -213,7 +213,7 @@ def test_a_cancelled_upgrade_goes_on_within_a_minute_in_another_container(bench:
         assert job.statistics["kubewin_summary"]["outcome"] == "done", f"{story}:\n{job.screen}"
         # One that ended before it was cancelled leaves no lease.
         began, held = made(job.events[0]), job.ended("Take the lease") or made(job.events[-1])
-        print(f"{story}: begins after {began - launched:.0f} s, goes on after {held - launched:.0f} s, ", end="")
+        print(f"{story}: begins after {began - launched:.0f} s, continues after {held - launched:.0f} s, ", end="")
         print(f"done after {time.time() - launched:.0f} s")
         # How long a loaded machine takes to start a container is not ours.
         slowest = max(slowest, held - began)

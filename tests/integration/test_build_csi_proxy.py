@@ -156,7 +156,7 @@ def test_second_run_changes_nothing(built: Path) -> None:
     assert sha256(executable(built)) in again.text
 
 
-def test_check_mode_says_what_it_would_do_and_writes_nothing(built: Path, tmp_path: Path) -> None:
+def test_check_mode_reports_its_plan_and_writes_nothing(built: Path, tmp_path: Path) -> None:
     output = tmp_path / "out"
     would = play(output, check=True)
     assert would.rc == 0, would.text
@@ -243,18 +243,18 @@ def test_signing_comes_before_the_hash(built: Path, compiled: str, tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("script", "said"),
+    ("script", "expected"),
     [
         ("echo no such key >&2; exit 3", ["ended with 3", "wrote no {out} file", "no such key"]),
         ('cp -- "$1" "$2"', ["left the file as it was"]),
     ],
     ids=["fails", "signs-nothing"],
 )
-def test_signing_that_did_not_sign_is_refused(compiled: str, tmp_path: Path, script: str, said: list[str]) -> None:
+def test_signing_that_did_not_sign_is_refused(compiled: str, tmp_path: Path, script: str, expected: list[str]) -> None:
     command = ["sh", "-c", script, "sign", "{in}", "{out}"]
     run = play(tmp_path / "out", kubewin_go=compiled, kubewin_csi_proxy_sign_command=command)
     assert run.rc != 0
-    for words in said:
+    for words in expected:
         assert words in run.text
     assert not (tmp_path / "out").exists()
 
@@ -281,7 +281,7 @@ def test_absent_and_old_go_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("variables", "said"),
+    ("variables", "expected"),
     [
         ({"kubewin_csi_proxy_release": "1.1.2"}, ["1.1.2", f"can build {', '.join(RECIPES)}.", "CVE-2023-3893"]),
         ({"kubewin_go_env": {"GOFLAGS": "-mod=mod -tags=extra"}}, ["GOFLAGS", "-tags=extra"]),
@@ -292,11 +292,11 @@ def test_absent_and_old_go_are_refused(tmp_path: Path) -> None:
     ids=["release", "goflags", "goarch", "sign-string", "sign-words"],
 )
 def test_bad_input_is_refused_before_anything_is_built(
-    tmp_path: Path, variables: dict[str, Any], said: list[str]
+    tmp_path: Path, variables: dict[str, Any], expected: list[str]
 ) -> None:
     run = play(tmp_path / "out", **variables)
     assert run.rc != 0
-    for words in said:
+    for words in expected:
         assert words in run.text
     assert "Compile csi-proxy" not in run.text
     assert not (tmp_path / "out").exists()

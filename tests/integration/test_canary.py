@@ -41,7 +41,7 @@ def changing(lab: Lab, host: str) -> list[str]:
         ),
     ],
 )
-def test_a_host_cut_off_in_the_middle_stops_the_run(
+def test_a_host_that_loses_its_connection_stops_the_run(
     fleet: Lab, cut: str, untouched: tuple[str, ...], cores: list[str]
 ) -> None:
     for core in cores:

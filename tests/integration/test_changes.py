@@ -74,7 +74,7 @@ def cluster(role: Path) -> Iterator[Lab]:
 
 
 def reported(lab: Lab, **variables: Any) -> dict[str, Any]:
-    """What the playbook with the role alone is told."""
+    """The variables of the playbook with the role alone."""
     return {**VARIABLES, "kubewin_kubeconfig": lab.state.kubeconfigs["kubewin"], **variables}
 
 
@@ -106,7 +106,7 @@ def test_a_mode_is_switched_by_two_slices_at_once_and_nothing_in_use_is_lost(clu
         runs = {node: finish(process, records[node]) for node, process in running.items()}
     for node, run in runs.items():
         assert run.code == 0, run.screen
-        # Its own node, and csi-proxy stays: it is nobody's business here.
+        # Its own node, and csi-proxy stays: it does not matter here.
         assert run.changed == [("Apply the differences", node)]
         assert run.results("Apply the differences")[node]["results"][0]["roll"]["replaced"] == [node]
     assert mode(cluster, DISK) == "host_process"
@@ -146,7 +146,7 @@ def test_a_run_with_the_former_options_moves_no_pod_and_writes_nothing(cluster: 
     assert writes(cluster, size) == []
 
 
-def test_a_run_killed_at_several_points_ends_well_when_run_again(cluster: Lab, role: Path, tmp_path: Path) -> None:
+def test_a_run_killed_at_several_points_succeeds_when_run_again(cluster: Lab, role: Path, tmp_path: Path) -> None:
     before, pods = held(cluster.api), plugins(cluster, DISK)
     options = reported(cluster, azure_disk_csi_mode="csi_proxy")
 
@@ -160,7 +160,7 @@ def test_a_run_killed_at_several_points_ends_well_when_run_again(cluster: Lab, r
     with recorded(cluster, DISK) as record:
         killed(role, tmp_path / "1", announced, "the new template is there", **options)
         assert not at_rest(cluster, DISK)
-        # Its pod goes only when the run is dead.
+        # Its pod ends only after the run was killed.
         (pod,) = [
             one for one in cluster.pods(f"app={DISK.app_label}", DISK.namespace) if one["spec"]["nodeName"] == "win-2"
         ]

@@ -66,7 +66,7 @@ def main():
         module.warn("a warning")
         module.deprecate("a deprecation", version="9.0.0", collection_name="kubewin.csi")
         module.exit_json(
-            changed=True, said=f"the secret is {module.params['secret']}", number=module.params["number"], cwd=os.getcwd(),
+            changed=True, text=f"the secret is {module.params['secret']}", number=module.params["number"], cwd=os.getcwd(),
             listed=module.params["listed"], kubeconfig=kube_config.KUBE_CONFIG_DEFAULT_LOCATION, check=module.check_mode,
             diff_mode=module._diff, verbosity=module._verbosity, parent=os.getppid(), progress=module.params["progress_file"],
             tmpdir=os.path.dirname(module.tmpdir), loaded=sys.argv[0], diff={"before": "a\\n", "after": "b\\n"},
@@ -79,7 +79,7 @@ def main():
         print("{'garbage'")
     if does == "die":
         os.kill(os.getpid(), signal.SIGKILL)
-    if does == "tell":
+    if does == "report":
         with open(module.params["progress_file"], "a") as file:
             print("half way", file=file)
         module.exit_json(changed=False)
@@ -103,7 +103,7 @@ TASKS: list[dict[str, Any]] = [
     {"name": "crashes", "probe": {"does": "crash"}},
     {"name": "prints", "probe": {"does": "print"}},
     {"name": "dies", "probe": {"does": "die"}},
-    {"name": "tells", "probe": {"does": "tell"}},
+    {"name": "reports", "probe": {"does": "report"}},
     {"name": "waits", "probe": {"does": "wait", "file": "{{ playbook_dir }}/{{ inventory_hostname }}"}, "timeout": 2},
     {"name": "lacks", "probe": {}},
     {"name": "has its defaults", "kubewin.csi.driver_info": {"driver": "smb"}},
@@ -147,7 +147,7 @@ def both(run: Run, task: str, event: str) -> list[dict[str, Any]]:
 def test_a_module_gets_all_that_ansibles_own_wrapper_gives_it(run: tuple[Path, Run]) -> None:
     folder, done = run
     for result in both(done, "exits", "ok"):
-        assert result["said"] == "the secret is " + "*" * 8
+        assert result["text"] == "the secret is " + "*" * 8
         assert (result["changed"], result["number"], result["listed"]) == (True, 3, ["a", "b"])
         assert (result["check"], result["diff_mode"], result["verbosity"]) == (False, True, 3)
         assert (result["cwd"], result["tmpdir"]) == (str(folder), str(folder))
@@ -157,13 +157,13 @@ def test_a_module_gets_all_that_ansibles_own_wrapper_gives_it(run: tuple[Path, R
         assert "a deprecation" in json.dumps(result["deprecations"])
     for result in both(done, "checks", "ok"):
         assert (result["check"], result["progress"], result["kubeconfig"]) == (True, None, "/of/the/run")
-        assert result["said"] == "the secret is " + "*" * 8
+        assert result["text"] == "the secret is " + "*" * 8
     assert "hidden" not in done.screen
     assert "concealed" not in done.screen
     assert not [name for name in os.listdir(folder) if name.startswith(("ansible-moduletmp", "kubewin-progress"))]
 
 
-def test_however_a_module_ends_the_task_says_so(run: tuple[Path, Run]) -> None:
+def test_the_task_reports_each_end_of_a_module(run: tuple[Path, Run]) -> None:
     _folder, done = run
     expected = {
         "fails": f"refused {'*' * 8}",
@@ -175,14 +175,14 @@ def test_however_a_module_ends_the_task_says_so(run: tuple[Path, Run]) -> None:
     for task, message in expected.items():
         for result in both(done, task, "ignored"):
             assert result["msg"].startswith(message), result
-    # As the message says of -vvv.
+    # As the message describes for -vvv.
     for result in both(done, "crashes", "ignored"):
         assert result["traceback"][-2:] == ['    raise ValueError("no such thing")', "ValueError: no such thing"]
     assert done.screen.count('"ValueError: no such thing"') == len(HOSTS)
 
 
 def test_a_tasks_time_limit_ends_the_module_in_order(run: tuple[Path, Run]) -> None:
-    """It sees that its progress file is gone, as modules that have something to take away do."""
+    """It detects that its progress file was deleted, as modules that clean up do."""
     folder, done = run
     for result in both(done, "waits", "ignored"):
         assert re.search(r"\b2\b", result["msg"]), result

@@ -26,9 +26,8 @@ from integration.convert import (
 )  # fmt: skip
 from integration.convert_kills import (
     api_kills,
-    killed_at_every_request_of_all_others_it_goes_on,
-    killed_at_every_request_of_every_other_step_it_goes_on,
     killed_at_random_instants_it_goes_on,
+    killed_before_and_after_every_write_it_goes_on,
     random_kills,
     undone_the_volume_is_what_it_was,
 )
@@ -78,8 +77,7 @@ def ready() -> Iterator[Lab]:
 
 # The longest first.
 TOLD = (
-    killed_at_every_request_of_every_other_step_it_goes_on,
-    killed_at_every_request_of_all_others_it_goes_on,
+    killed_before_and_after_every_write_it_goes_on,
     by_playbook_two_workloads_at_once_and_nothing_more_afterwards,
     killed_at_random_instants_it_goes_on,
     claims_of_one_workload_are_converted_one_after_the_other_also_after_a_death,
@@ -135,7 +133,7 @@ def test_it_outlives_the_api_server(ready: Lab, tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def every_driver(ready: Lab) -> Lab:
-    """The same lab with the other drivers, and something that looks like their controllers."""
+    """The same lab with the other drivers, and stand-ins for their controllers."""
     google = DRIVERS["gce_pd"]
     # Its volumes are bound to a zone, so its nodes have to have one.
     with ready.settings(drivers={google.name: lab_settings.Driver(topology={"topology.gke.io/zone": "zone-a"})}):
@@ -206,5 +204,5 @@ def test_fifty_kills_of_the_api_server(ready: Lab, tmp_path: Path) -> None:
 
 @pytest.mark.torture
 @pytest.mark.parametrize("step", ["quiesce", "delete_volume", "release", "create_volume", "finish"])
-def test_undone_from_every_step(ready: Lab, tmp_path: Path, step: str) -> None:
+def test_a_conversion_rolls_back_from_every_step(ready: Lab, tmp_path: Path, step: str) -> None:
     undone_the_volume_is_what_it_was(ready, tmp_path, step)

@@ -28,7 +28,7 @@ VARIABLES = {"kubewin_drivers": "smb", "kubewin_create_cluster_objects": "yes", 
 
 @pytest.fixture(scope="module")
 def shares() -> Iterator[Lab]:
-    """SMB as a HostProcess container on both nodes, beside a csi-proxy that nobody needs yet."""
+    """SMB as a HostProcess container on both nodes, beside an unused csi-proxy."""
     made = handle.start(f"shares-{os.getpid()}", nodes=len(NODES))
     with ExitStack() as roles:
         for name in ("cluster-objects", "roll", "remove", "smb"):
@@ -76,11 +76,11 @@ def test_smb_cannot_change_back_while_a_pod_uses_a_share_or_a_counter_shows_one(
     shares.api.gone(f"{PODS}/share")
     eventually(lambda: not shares.api.ok(f"{PODS}/share"), "the pod is gone")
     assert refused.code != 0
-    said = refused.failures[0]["result"]["msg"]
-    assert "Node win-2" in said
-    assert "pod default/share (inline volume data)" in said
-    assert "kubectl drain win-2" in said
-    assert "win-1" not in said
+    message = refused.failures[0]["result"]["msg"]
+    assert "Node win-2" in message
+    assert "pod default/share (inline volume data)" in message
+    assert "kubectl drain win-2" in message
+    assert "win-1" not in message
 
     # The cluster knows of no volume any more, but the driver on the host does.
     counter = rf"{SMB.counters}\files.example.com\share\092f1413e6c1d03af8b5da6f44619af8"
@@ -88,16 +88,16 @@ def test_smb_cannot_change_back_while_a_pod_uses_a_share_or_a_counter_shows_one(
     refused = enable(shares, "--tags", "driver", smb_csi_mode="csi_proxy")
     shares.agent("win-2").control("plant", files={counter: None})
     assert refused.code != 0
-    said = refused.failures[0]["result"]["msg"]
-    assert "win-2" in said
-    assert counter in said
-    assert "win-1" not in said
+    message = refused.failures[0]["result"]["msg"]
+    assert "win-2" in message
+    assert counter in message
+    assert "win-1" not in message
     assert writes(shares, size) == []
     assert mode(shares, SMB) == "host_process"
     assert plugins(shares, SMB) == pods
 
 
-def test_without_shares_it_goes_back_to_csi_proxy_which_then_has_to_stay(shares: Lab) -> None:
+def test_without_shares_smb_returns_to_csi_proxy_which_must_then_stay(shares: Lab) -> None:
     run = enable(shares, "--tags", "driver", smb_csi_mode="csi_proxy")
     assert run.code == 0, run.screen
     assert mode(shares, SMB) == "csi_proxy"
@@ -105,27 +105,27 @@ def test_without_shares_it_goes_back_to_csi_proxy_which_then_has_to_stay(shares:
     assert all(before.values())
     refused = remove(shares)
     assert refused.code != 0
-    said = refused.failures[0]["result"]["msg"]
-    assert f"DaemonSet {SMB.namespace}/{SMB.daemonset} mounts csi-proxy-filesystem-v1" in said
+    message = refused.failures[0]["result"]["msg"]
+    assert f"DaemonSet {SMB.namespace}/{SMB.daemonset} mounts csi-proxy-filesystem-v1" in message
     assert services(shares) == before
 
 
-def test_nothing_goes_where_a_platform_runs_csi_proxy_on_a_host_not_even_the_driver(shares: Lab) -> None:
+def test_nothing_is_removed_if_a_platform_runs_csi_proxy_on_a_host(shares: Lab) -> None:
     before, pods, size = services(shares), plugins(shares, SMB), shares.audit_size()
     agent = shares.agent("win-2")
     assert agent.run('sc.exe description csi-proxy "OpenShift managed csi-proxy"').rc == 0
     refused = remove(shares, kubewin_drivers="smb")
     assert agent.run('sc.exe description csi-proxy "Kubernetes CSI proxy"').rc == 0
     assert refused.code != 0
-    said = refused.failures[0]["result"]["msg"]
-    assert "win-2" in said
-    assert "this collection does not remove it" in said
+    message = refused.failures[0]["result"]["msg"]
+    assert "win-2" in message
+    assert "this collection does not remove it" in message
     assert services(shares) == before
     assert plugins(shares, SMB) == pods
     assert writes(shares, size) == []
 
 
-def test_it_goes_when_it_was_asked_for_and_nothing_needs_it_any_more(shares: Lab) -> None:
+def test_csi_proxy_is_removed_on_request_once_nothing_needs_it(shares: Lab) -> None:
     run = remove(shares, kubewin_drivers="smb")
     assert run.code == 0, run.screen
     assert services(shares) == {"win-1": [], "win-2": []}

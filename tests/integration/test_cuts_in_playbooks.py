@@ -68,7 +68,7 @@ class Rig:
         assert (found["executable"]["release"], found["serving"], found["drift"]) == (NEW, True, [])
 
     def stopped(self) -> bool:
-        """Whether the swap has begun: the old service was told to stop."""
+        """Whether the swap has begun: the old service was stopped."""
         journal = self.agent.control("journal")["journal"]
         return any("sc.exe stop" in step for entry in journal for step in entry["steps"])
 
@@ -106,7 +106,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
 
 @pytest.fixture
 def rig(installed: Rig) -> Iterator[Rig]:
-    """The old release serves, nothing is disturbed, nothing was told yet."""
+    """The old release serves, nothing is changed or reported yet."""
     installed.agent.control("restore", id="old")
     installed.agent.control("journal", clear=True)
     yield installed
@@ -128,7 +128,7 @@ def test_a_connection_lost_in_the_swap(rig: Rig, kind: str) -> None:
 def test_an_interpreter_killed_in_the_swap(rig: Rig) -> None:
     rig.front.add_fault("cut", Rule("killed", STOP, after_steps=3))
     run = rig.keep(NEW)
-    # The connection lives, so the run itself undoes what it began, and says that it was interrupted.
+    # The connection works, so the run itself rolls back, and reports that it was interrupted.
     assert run.code != 0, run.screen
     assert run.failures[0]["result"]["reason"] == "interrupted", run.screen
     assert rig.front.faults("cut")[0]["hits"] == 1

@@ -142,7 +142,7 @@ def usable(agent: Agent, release_before: str | None) -> str:
 
 
 def story(rig: Rig, prefix: Path, wanted: model.Desired, cut: Cut, before: str | None) -> str:
-    """Cut a run, look at what is left, run again; what went wrong, empty when nothing did."""
+    """Interrupt a run, read what is left, run again; the errors, empty without any."""
     with rig.host(prefix) as host:
         agent = host.agent
         with contextlib.suppress(NodeError):

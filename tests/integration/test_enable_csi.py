@@ -125,14 +125,14 @@ def test_a_second_run_writes_nothing_anywhere_and_is_short(
     assert run.changed == []
     assert writes(first, size) == []
     assert machines(first) == before
-    # One look at a node; the play that changes csi-proxy looks again only where the first found something to change.
+    # A node is read once; the play that changes csi-proxy reads it again only if the first read found a change.
     assert {first.front.counters(host.name)["shells"] for host in first.state.hosts} == {1}
     assert "Nothing was changed." in run.lines
     with capsys.disabled():
         print(f"\nlines on the screen: first install {len(enabled.lines)}, converged {len(run.lines)}")
     assert len(run.lines) <= 80, run.screen
     shown = {bare(line) for line in run.lines}
-    # Here is a fourth node, which the inventory does not know, and of which volumes are judged, too.
+    # Here is a fourth node, which the inventory does not know, and of which volumes are evaluated, too.
     others = ("3 of 3 Windows nodes can take CSI volumes now", "Volumes, checked before the first change: ")
     promised = readme()
     assert [line for line in promised if line not in shown and not line.startswith(others)] == [], run.screen
@@ -155,7 +155,7 @@ def test_a_wrong_checksum_leaves_a_serving_node_exactly_as_it_was(first: Lab, en
     assert {pod["metadata"]["uid"] for pod in first.pods(PLUGIN)} == pods
 
 
-# The other tags run alone elsewhere: gate below, check in test_enable_judged, proxy in test_upgrade, driver in
+# The other tags run alone elsewhere: gate below, check in test_enable_readiness, proxy in test_upgrade, driver in
 # test_new_driver.
 OTHERS = [pytest.param(tag, marks=pytest.mark.torture) for tag in ("check", "proxy", "driver", "gate")]
 
@@ -188,7 +188,7 @@ def test_a_stopped_service_makes_the_gate_red_although_its_pod_stays_ready(
     assert "win-2" in failure
     assert "csi-proxy" in failure
     assert {row["node"]: row["verdict"] for row in run.summary["nodes"]}["win-2"] == "red"
-    # Where people look: the cause and the next command, and no result longer than a screen is wide and high.
+    # The end of the output: the cause and the next command, and no result longer than a screen is wide and high.
     end = "\n".join(run.lines[-20:])
     assert "csi-proxy" in end
     assert "win-2" in end
@@ -210,9 +210,9 @@ def test_its_pod_once_deleted_crash_loops_and_the_gate_names_node_pipe_and_remed
     run = enable(first, "--tags", "gate", variables={"kubewin_gate_timeout": 5})
     assert run.code != 0
     (gated,) = run.failures[0]["result"]["results"]
-    said = gated["msg"]
-    assert "win-2" in said
-    assert "csi-proxy-" in said
+    message = gated["msg"]
+    assert "win-2" in message
+    assert "csi-proxy-" in message
     remedies = [
         lack["remedy"] for node in gated["rollout"]["nodes"] if node["node"] == "win-2" for lack in node["lacks"]
     ]

@@ -121,7 +121,7 @@ def test_drivers_on_the_same_nodes_from_the_first_run_to_the_last(two: Lab, mode
 
     first = run(two, "enable-csi", desired)
     assert [(row["node"], row["verdict"]) for row in first.summary["nodes"]] == [(node, "green") for node in NODES]
-    # Only vSphere's controller is there: what the plan warned of is told again at the end.
+    # Only vSphere's controller is there: the end repeats the plan's warnings.
     without = {f"{DRIVERS[key].title} controller" for key in drivers if key != "vsphere"}
     assert {one["object"] for one in first.summary["findings"] if one["id"] == "CSI-D30"} == without
     names = sorted(DRIVERS[key].name for key in drivers)

@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Every playbook on every ansible-core line, with --check and for real, on an empty cluster and on one with workloads.
 
-A test is one cell of that matrix, and its name says which. The main line has all four of each playbook; the others try an empty
-cluster with --check and one with workloads for real. The cells of a line follow one another on a lab of their own; other
-tests look at what the playbooks do, here they have to come to their end, and change nothing with --check. Their account may do
+A test is one cell of that matrix, and its name says which. Each line tries an empty cluster with --check and one with workloads
+for real; as torture the main line tries both on both. The cells of a line follow one another on a lab of their own; other
+tests check what the playbooks do, here they have to finish, and change nothing with --check. Their account may do
 everything: which rights each one needs is tested elsewhere.
 """
 
@@ -114,9 +114,9 @@ def test_no_playbook_is_forgotten() -> None:
     assert on[USED] == playbooks() - {"build_csi_proxy"}
 
 
-def modes(core: str, cell: Cell) -> tuple[str, ...]:
+def modes(matrix: type[Matrix], cell: Cell) -> tuple[str, ...]:
     """How a cell runs on a line. What others are tried on is made by enable_csi and cleared by remove."""
-    if core == MAIN or (cell.cluster == EMPTY and cell.playbook in ("enable_csi", "remove", "build_csi_proxy")):
+    if matrix.whole or (cell.cluster == EMPTY and cell.playbook in ("enable_csi", "remove", "build_csi_proxy")):
         return "check", "real"
     return ("check",) if cell.cluster == EMPTY else ("real",)
 
@@ -124,15 +124,16 @@ def modes(core: str, cell: Cell) -> tuple[str, ...]:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Give each line its cells."""
     if metafunc.cls is not None and issubclass(metafunc.cls, Matrix):
-        cells = [(cell, mode) for cell in CELLS for mode in modes(metafunc.cls.core, cell)]
+        cells = [(cell, mode) for cell in CELLS for mode in modes(metafunc.cls, cell)]
         names = [f"{cell.playbook} {cell.cluster}-{mode}" for cell, mode in cells]
         metafunc.parametrize(("cell", "mode"), cells, ids=names)
 
 
 class Matrix:
-    """The cells of one line."""
+    """The cells of one line. whole: each cluster with --check and for real."""
 
     core: str
+    whole = False
 
     @pytest.fixture(scope="class")
     def cluster(self, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
@@ -160,7 +161,7 @@ class Matrix:
             assert any(cell.refused in json.dumps(one["result"]) for one in run.failures), f"{title}:\n{run.screen}"
         else:
             assert run.code == 0, f"{title}:\n{run.screen}"
-        # Whatever came of it: the end of every run says it, to people and to the job.
+        # Whatever the outcome: the end of every run has it, as text and as the job's statistic.
         assert run.ends, f"{title} ended without a summary:\n{run.screen}"
         assert bool(run.ends[-1]["failure"]) == bool(cell.refused), f"{title}:\n{run.screen}"
         if cell.playbook == "upgrade":
@@ -169,7 +170,7 @@ class Matrix:
             assert len(run.lines) <= (340 if mode == "real" else 160), f"{title}:\n{run.screen}"
             assert bool(run.changed) or mode == "real", f"{title} announces nothing:\n{run.screen}"
         if mode == "check":
-            # An eviction says in its body that it is a dry run, which the audit log does not keep: its pod stays.
+            # An eviction has its dry run in the body, which the audit log does not keep: its pod stays.
             assert [one for one in writes(cluster.lab, before) if not one.endswith("/eviction")] == [], title
             assert [pod["metadata"]["uid"] for pod in cluster.shop()] == [pod["metadata"]["uid"] for pod in pods], title
 
@@ -225,7 +226,7 @@ class Cluster:
             convert.plant(self.lab, SHOP)
 
     def serves(self, daemon_set: dict[str, Any]) -> None:
-        """Wait until a plugin that somebody else brought is Ready on every node."""
+        """Wait until another owner's plugin is Ready on every node."""
         namespace, uid = daemon_set["metadata"]["namespace"], daemon_set["metadata"]["uid"]
 
         def pods() -> list[str]:
@@ -233,7 +234,7 @@ class Cluster:
             ours = [one for one in found if uid in [own["uid"] for own in one["metadata"].get("ownerReferences") or []]]
             return sorted(one["spec"]["nodeName"] for one in ours if ready(one))
 
-        eventually(lambda: pods() == list(NODES), "somebody else's plugin on every node")
+        eventually(lambda: pods() == list(NODES), "another owner's plugin on every node")
         eventually(lambda: all(self.lab.registered(node) for node in NODES), "its driver on every node")
 
     def shop(self) -> list[dict[str, Any]]:
@@ -244,3 +245,10 @@ class Cluster:
 for _core in lines():
     _name = f"TestOn{_core.replace('.', '')}"
     globals()[_name] = type(_name, (Matrix,), {"core": _core, "__doc__": f"Every playbook under ansible-core {_core}."})
+
+
+@pytest.mark.torture
+class TestWholeMatrix(Matrix):
+    """Every playbook under the main line, with --check and for real on both clusters."""
+
+    core, whole = MAIN, True

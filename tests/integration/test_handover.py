@@ -32,7 +32,7 @@ from lab.handle import PATIENCE, Lab, eventually, longer, ready
 from unit.roles.rendering import render
 
 NODES = ("win-1", "win-2")
-# Nobody looks at hosts here: the pipes of nodes without one are taken to be served.
+# No host is read here: the pipes of nodes without one count as served.
 CLUSTER_ONLY = Request(csi_proxy_managed=False)
 THEIRS = foreign.operator("vmware-vsphere-csi-driver-node-windows", vsphere.DRIVER)
 OURS = f"/apis/apps/v1/namespaces/{vsphere.NAMESPACE}/daemonsets/{VSPHERE.daemonset}"
@@ -83,7 +83,7 @@ def watched(lab: Lab) -> Iterator[set[int]]:
     client = connect(str(lab.state.kubeconfigs["admin"]))
     listed = client.list(kinds.CSI_NODE)
     there = {item["metadata"]["name"]: _registered(item) for item in listed.items}
-    seen = {sum(not there[node] for node in NODES)}
+    observed = {sum(not there[node] for node in NODES)}
     over = threading.Event()
 
     def follow() -> None:
@@ -93,12 +93,12 @@ def watched(lab: Lab) -> Iterator[set[int]]:
                 version = item["metadata"]["resourceVersion"]
                 if "name" in item["metadata"]:
                     there[item["metadata"]["name"]] = _registered(item)
-                    seen.add(sum(not there[node] for node in NODES))
+                    observed.add(sum(not there[node] for node in NODES))
 
     with ThreadPoolExecutor(1) as beside:
         following = beside.submit(follow)
         try:
-            yield seen
+            yield observed
         finally:
             over.set()
         following.result()
@@ -148,7 +148,7 @@ def steps(lab: Lab, direction: str, name: str = "", **more: Any) -> Steps:
 
 @contextmanager
 def asked_for(lab: Lab, node: str) -> Iterator[None]:
-    """Our pod on a node does not leave it before the account has looked whether it has."""
+    """Our pod stays on a node until the account has checked whether it left."""
     (pod,) = [one for one in pods_of(lab, lab.api.get(OURS)) if one["spec"]["nodeName"] == node]
     size, over = lab.audit_size(), threading.Event()
 
@@ -184,7 +184,7 @@ def killed(lab: Lab, tmp_path: Path, direction: str, when: Callable[[], bool], *
 whole = pytest.mark.parametrize("as_play", [False, pytest.param(True, marks=pytest.mark.torture)])
 
 
-def test_deploying_beside_them_is_refused_and_says_how_to_hand_over(taken_over: Lab) -> None:
+def test_deploying_beside_them_is_refused_with_the_handover_command(taken_over: Lab) -> None:
     refusal = planned(connect(taken_over.state.kubeconfigs["kubewin"]), CLUSTER_ONLY).refusal
     assert "managed by OpenShift's storage operator" in refusal
     assert "kubewin_handover=to_platform" in refusal
@@ -212,19 +212,19 @@ def test_a_plugin_of_theirs_that_does_not_start_gives_the_node_back_to_ours(take
         if as_play:
             run = hand_over(taken_over, "to_platform", kubewin_gate_timeout=3)
             assert run.code != 0
-            said = run.failures[-1]["result"]["msg"]
-            assert "Node win-1" in said, run.screen
+            message = run.failures[-1]["result"]["msg"]
+            assert "Node win-1" in message, run.screen
         else:
             for seconds in longer(2):
                 made = steps(taken_over, "to_platform", timeout=seconds)
                 made.begin(made.decided())
                 with pytest.raises(ClusterError) as failed:
                     made.node(made.decided(), "win-1")
-                said = str(failed.value)
+                message = str(failed.value)
                 # Otherwise the time was over before ours had left.
-                if "is still on win-1" not in said:
+                if "is still on win-1" not in message:
                     break
-    assert "kubewin_handover_restart_pods" in said
+    assert "kubewin_handover_restart_pods" in message
     ours = taken_over.api.get(OURS)
     assert sorted(pod["spec"]["nodeName"] for pod in pods_of(taken_over, ours)) == list(NODES)
     assert others <= {pod["metadata"]["uid"] for pod in pods_of(taken_over, ours)}
@@ -256,7 +256,7 @@ def test_a_hand_over_that_is_ended_from_outside_gives_the_node_back_to_ours(take
 
 
 @whole
-def test_cut_off_after_the_first_node_it_goes_on_and_ours_is_gone(
+def test_interrupted_after_the_first_node_it_continues_and_removes_ours(
     taken_over: Lab, tmp_path: Path, as_play: bool
 ) -> None:
     before = foreign.written(taken_over.api.get(foreign.path(THEIRS)))
@@ -300,7 +300,7 @@ def test_cut_off_after_the_first_node_it_goes_on_and_ours_is_gone(
 
 @contextmanager
 def installed(lab: Lab, theirs: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Somebody else's plugin on both nodes, ours on none."""
+    """Another owner's plugin on both nodes, ours on none."""
     live = foreign.plant(lab.api, theirs, "helm")
     eventually(lambda: sum(map(ready, pods_of(lab, live))) == 2 and registered(lab), "theirs on both nodes")
     try:
@@ -335,7 +335,7 @@ def test_what_an_operator_manages_is_not_replaced_and_the_refusal_names_the_oper
 
 
 @whole
-def test_upstreams_own_is_replaced_only_by_its_name_and_goes_on_where_it_was_cut_off(
+def test_upstreams_own_is_replaced_only_by_name_and_an_interrupted_run_continues(
     cleared: Lab, tmp_path: Path, as_play: bool
 ) -> None:
     theirs, name = foreign.upstream(), "vmware-system-csi/vsphere-csi-node-windows"

@@ -35,7 +35,7 @@ EVERY = [
 def refused(
     playbook: str, inventory: str | Path, *arguments: str, core: str | None = None, **given: Any
 ) -> tuple[str, Run]:
-    """What the only failure says. A run that refuses its inputs does nothing else."""
+    """The message of the only failure. A run that refuses its inputs does nothing else."""
     run = play(f"playbooks/{playbook}.yml", inventory, *arguments, variables=given, core=core)
     assert run.code != 0
     assert run.changed == []
@@ -44,23 +44,23 @@ def refused(
 
 
 @pytest.mark.parametrize("playbook", ["enable-csi", "verify", "remove"])
-def test_with_hosts_all_that_is_wrong_is_said_at_once(playbook: str) -> None:
-    said, run = refused(playbook, UNREACHABLE, **HOSTS, **WRONG)
-    assert "kubewin_drivers is floppy, expected one or more of" in said
-    assert "kubewin_batches is abc, expected numbers of hosts or percentages" in said
-    assert "kubewin_skip_unreachable is maybe, expected true or false" in said
+def test_with_hosts_every_wrong_input_is_reported_at_once(playbook: str) -> None:
+    message, run = refused(playbook, UNREACHABLE, **HOSTS, **WRONG)
+    assert "kubewin_drivers is floppy, expected one or more of" in message
+    assert "kubewin_batches is abc, expected numbers of hosts or percentages" in message
+    assert "kubewin_skip_unreachable is maybe, expected true or false" in message
     assert len(run.plays()) == 1
 
 
 @pytest.mark.parametrize("playbook", ["handover", "upgrade", "convert_volumes"])
-def test_without_hosts_it_is_said_as_well(playbook: str) -> None:
-    said, _run = refused(playbook, "localhost,", **WRONG)
-    assert "kubewin_drivers is floppy" in said
+def test_without_hosts_wrong_inputs_are_reported_too(playbook: str) -> None:
+    message, _run = refused(playbook, "localhost,", **WRONG)
+    assert "kubewin_drivers is floppy" in message
 
 
 @pytest.mark.parametrize("playbook", EVERY)
 def test_names_values_and_the_inventory_are_checked_before_anything_else(playbook: str, tmp_path: Path) -> None:
-    """One run tells all of it: names from the inventory's second host and of -e, and what --limit leaves."""
+    """One run reports all of it:  names from the inventory's second host and of -e, and what --limit leaves."""
     inventory = tmp_path / "hosts.yml"
     inventory.write_text(
         "linux: {hosts: {192.0.2.9: {}}}\n"
@@ -69,44 +69,44 @@ def test_names_values_and_the_inventory_are_checked_before_anything_else(playboo
     )
     core = {"build_csi_proxy": "2.16", "verify": "2.21"}.get(playbook)
     internal = {"kubewin_driver": "smb", "_kubewin_drivers": ["smb"], "csi_driver_version": "1.0.0"}
-    said, run = refused(playbook, inventory, "--limit", "linux", core=core, kubewin_ouput_dir="reports", **internal)
+    message, run = refused(playbook, inventory, "--limit", "linux", core=core, kubewin_ouput_dir="reports", **internal)
     assert len(run.plays()) == 1
-    assert "kubewin_quiesce is drain, expected cordon or none." in said
-    assert "csi_proxy_vesion is not a variable of this collection. Did you mean csi_proxy_version?" in said
-    assert "kubewin_ouput_dir is not a variable of this collection. Did you mean kubewin_output_dir?" in said
+    assert "kubewin_quiesce is drain, expected cordon or none." in message
+    assert "csi_proxy_vesion is not a variable of this collection. Did you mean csi_proxy_version?" in message
+    assert "kubewin_ouput_dir is not a variable of this collection. Did you mean kubewin_output_dir?" in message
     for name in internal:
-        assert f"{name} is not a variable of this collection." in said
-    assert "--limit is linux" in said
-    assert "kubewin_upgrade_name" not in said
+        assert f"{name} is not a variable of this collection." in message
+    assert "--limit is linux" in message
+    assert "kubewin_upgrade_name" not in message
 
 
 def test_an_input_of_another_playbook_is_refused_where_it_was_typed() -> None:
-    said, _run = refused("preflight", "localhost,", "-e", "kubewin_upgrade_target=kubelet=1.27", **ALONE)
-    assert said.endswith("it is an input of upgrade. Did you mean kubewin_target?")
+    message, _run = refused("preflight", "localhost,", "-e", "kubewin_upgrade_target=kubelet=1.27", **ALONE)
+    assert message.endswith("it is an input of upgrade. Did you mean kubewin_target?")
 
 
 @pytest.mark.parametrize("playbook", ["enable_csi", "preflight", "remove", "verify"])
 def test_an_inventory_that_cannot_be_read_is_no_word_for_the_cluster_alone(playbook: str, tmp_path: Path) -> None:
     core = {"enable_csi": "2.16", "remove": "2.21"}.get(playbook)
-    said, run = refused(playbook, tmp_path / "nosuch.yml", core=core)
-    assert "The inventory has no Windows host (windows matches none)" in said
-    assert "kubewin_cluster_only=true" in said
+    message, run = refused(playbook, tmp_path / "nosuch.yml", core=core)
+    assert "The inventory has no Windows host (windows matches none)" in message
+    assert "kubewin_cluster_only=true" in message
     assert len(run.plays()) == 1
     assert "2.16" in lines()
 
 
-def test_what_goes_from_the_whole_cluster_at_once_cannot_be_limited() -> None:
+def test_a_removal_from_the_whole_cluster_cannot_be_limited() -> None:
     inventory = "192.0.2.1,192.0.2.2,"
-    said, _run = refused("remove", inventory, "--limit", "192.0.2.1", **HOSTS, kubewin_drivers="smb")
-    assert "--limit leaves out 192.0.2.2, but the node plugin of smb is removed from all nodes" in said
+    message, _run = refused("remove", inventory, "--limit", "192.0.2.1", **HOSTS, kubewin_drivers="smb")
+    assert "--limit leaves out 192.0.2.2, but the node plugin of smb is removed from all nodes" in message
 
 
 def test_a_driver_and_a_direction_have_to_be_named() -> None:
-    # A question of a survey that nobody answered is no name.
-    said, _run = refused("remove", "localhost,", **ALONE, kubewin_drivers="")
-    assert "kubewin_drivers is not given, expected the drivers to remove" in said
-    said, _run = refused("handover", "localhost,", kubewin_drivers="smb,vsphere", kubewin_handover="to_platform")
-    assert "kubewin_drivers is smb, vsphere" in said
+    # An unanswered question of a survey is no name.
+    message, _run = refused("remove", "localhost,", **ALONE, kubewin_drivers="")
+    assert "kubewin_drivers is not given, expected the drivers to remove" in message
+    message, _run = refused("handover", "localhost,", kubewin_drivers="smb,vsphere", kubewin_handover="to_platform")
+    assert "kubewin_drivers is smb, vsphere" in message
 
 
 def test_a_configuration_that_hides_the_playbooks_variables_is_named() -> None:

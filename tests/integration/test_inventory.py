@@ -32,7 +32,7 @@ class Shown:
 
     code: int
     text: str
-    said: str
+    output: str
 
     @property
     def hosts(self) -> dict[str, dict[str, Any]]:
@@ -61,7 +61,7 @@ def cluster(lab: Lab) -> Iterator[Lab]:
 
 @pytest.fixture
 def operator(cluster: Lab) -> Iterator[Lab]:
-    """WMCO is told of the first node by address, and of a machine that is no Node."""
+    """WMCO's instances are the first node by address, and a machine that is no Node."""
     reported = {nodes.address(1): "username=Administrator", "127.0.12.77": "username=core"}
     cluster.api.ensure(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": OPERATOR}})
     made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "windows-instances"}, "data": reported}
@@ -88,7 +88,7 @@ def source(folder: Path, text: str = PLAIN, name: str = "windows_nodes.yml") -> 
 
 
 def show(path: Path, access: Mapping[str, str], *words: str, core: str | None = None, strict: bool = True) -> Shown:
-    """Run ansible-inventory as somebody with nothing but these variables for access."""
+    """Run ansible-inventory as a user with only these variables for access."""
     command, environment = lane(core)
     environment = {name: value for name, value in environment.items() if not name.startswith(("K8S_AUTH_", "KUBE"))}
     environment |= {
@@ -107,9 +107,9 @@ def show(path: Path, access: Mapping[str, str], *words: str, core: str | None = 
     return Shown(done.returncode, done.stdout, done.stderr)
 
 
-def test_the_graph_has_every_windows_node_and_says_whom_nothing_can_reach(cluster: Lab, tmp_path: Path) -> None:
+def test_the_graph_has_every_windows_node_and_marks_unreachable_ones(cluster: Lab, tmp_path: Path) -> None:
     shown = show(source(tmp_path), credential(cluster), "--graph")
-    assert shown.code == 0, shown.said
+    assert shown.code == 0, shown.output
     lines_shown = [line.strip(" |-") for line in shown.text.splitlines()]
     graph = "\n".join(lines_shown)
     assert "@windows:\n@kubewin_windows:\nwin-1\nwin-2\nwin-3\nwin-loud" in graph
@@ -124,10 +124,10 @@ def test_under_every_line_of_ansible_core_nothing_in_the_cluster_is_a_template(o
         tmp_path,
         f"{PLAIN}annotations: [example.com/note]\ncompose:\n  noted: kubewin_node.annotations['example.com/note']\n",
     )
-    seen = set()
+    observed = set()
     for core in lines():
         shown = show(path, credential(operator), core=core)
-        assert shown.code == 0, f"ansible-core {core}:\n{shown.said}"
+        assert shown.code == 0, f"ansible-core {core}:\n{shown.output}"
         hosts = shown.hosts
         # Marked as no template; a line that did not mark it would show the text itself, one that ran it the user's id.
         marked = {"__ansible_unsafe": "{{ lookup('ansible.builtin.pipe', 'id') }}"}
@@ -137,13 +137,13 @@ def test_under_every_line_of_ansible_core_nothing_in_the_cluster_is_a_template(o
         assert "link-local" in hosts["win-lost"]["kubewin_unreachable_because"]
         assert "ansible_host" not in hosts["win-lost"]
         # The cluster's clock moves on; all else is the same everywhere.
-        seen.add(json.dumps([{**one, "kubewin_read_at": ""} for one in hosts.values()], sort_keys=True))
-    assert len(seen) == 1
+        observed.add(json.dumps([{**one, "kubewin_read_at": ""} for one in hosts.values()], sort_keys=True))
+    assert len(observed) == 1
 
 
 def test_the_operators_instances_are_their_nodes_or_listed_with_the_reason(operator: Lab, tmp_path: Path) -> None:
     shown = show(source(tmp_path), credential(operator))
-    assert shown.code == 0, shown.said
+    assert shown.code == 0, shown.output
     assert shown.members("kubewin_without_node") == ["127.0.12.77"]
     assert "expected those of a Windows Node" in shown.hosts["127.0.12.77"]["kubewin_without_node_because"]
     assert shown.members("kubewin_owner_wmco_byoh") == ["127.0.12.77", "win-1"]
@@ -157,10 +157,10 @@ def test_a_cache_is_used_again_by_the_same_user_alone_and_holds_no_token(cluster
     cached = f"{PLAIN}cache: true\ncache_plugin: ansible.builtin.jsonfile\ncache_connection: {kept}\n"
     path, access = source(tmp_path, cached), credential(cluster)
     first = show(path, access)
-    assert first.code == 0, first.said
+    assert first.code == 0, first.output
     nobody = {**access, "K8S_AUTH_HOST": access["K8S_AUTH_HOST"], "K8S_AUTH_SSL_CA_CERT": "/nowhere/ca.crt"}
     again = show(path, nobody)
-    assert (again.code, again.text) == (0, first.text), again.said
+    assert (again.code, again.text) == (0, first.text), again.output
     other = show(path, {**nobody, "K8S_AUTH_API_KEY": "somebody-elses"})
     assert other.code != 0
     files = list(kept.iterdir())
@@ -191,7 +191,7 @@ def test_the_documented_examples_work(cluster: Lab, tmp_path: Path) -> None:
     (tmp_path / "readiness.json").write_text(json.dumps(report), encoding="utf-8")
     # All of them together make one inventory, the last one of all being the plugin's own.
     shown = show(folder, {"KUBECONFIG": cluster.state.kubeconfigs["kubewin"]})
-    assert (shown.code, shown.said) == (0, "")
+    assert (shown.code, shown.output) == (0, "")
     assert shown.hosts["win-1"]["ansible_host"] == nodes.address(1)
     assert shown.hosts["win-1"]["ansible_port"] == 2222
     assert shown.members("zone_zone_1") == ["win-loud"]
@@ -204,7 +204,7 @@ def test_the_documented_examples_work(cluster: Lab, tmp_path: Path) -> None:
     assert list((tmp_path / ".cache" / "kubewin-inventory").iterdir())
 
 
-def test_what_cannot_work_says_what_was_found_and_what_to_do(cluster: Lab, tmp_path: Path) -> None:
+def test_an_invalid_source_reports_what_was_found_and_the_remedy(cluster: Lab, tmp_path: Path) -> None:
     server = cluster.state.server
     alias = server.replace("127.0.0.1", "localhost")
     wrong = {
@@ -223,26 +223,26 @@ def test_what_cannot_work_says_what_was_found_and_what_to_do(cluster: Lab, tmp_p
     source(tmp_path, name="working.windows_nodes.yml")
     source(tmp_path, name="not-for-us.yml")
     shown = show(tmp_path, credential(cluster), strict=False)
-    said = " ".join(shown.said.split())
-    assert [name for name, (_text, words) in wrong.items() if words not in said] == [], shown.said
-    assert credential(cluster)["K8S_AUTH_API_KEY"] not in shown.said + shown.text
+    output = " ".join(shown.output.split())
+    assert [name for name, (_text, words) in wrong.items() if words not in output] == [], shown.output
+    assert credential(cluster)["K8S_AUTH_API_KEY"] not in shown.output + shown.text
 
 
 PLAY = """
 - hosts: windows
   gather_facts: false
   tasks:
-    - name: look
+    - name: Read csi-proxy
       kubewin.csi.csi_proxy_info:
-      register: seen
-    - name: note
+      register: found
+    - name: Set the reported facts
       ansible.builtin.set_fact:
         reported:
           name: "{{ inventory_hostname }}"
-          names: ["{{ seen.csi_proxy.host.name }}"]
-          addresses: "{{ seen.csi_proxy.host.addresses }}"
+          names: ["{{ found.csi_proxy.host.name }}"]
+          addresses: "{{ found.csi_proxy.host.addresses }}"
           node_name: "{{ kubewin_node_name }}"
-    - name: match
+    - name: Match the host to its Node
       kubewin.csi.node_info:
         hosts: "{{ ansible_play_hosts | map('extract', hostvars, 'reported') | list }}"
       run_once: true
@@ -254,7 +254,7 @@ PLAY = """
 """
 
 
-def test_hosts_agree_with_the_node_that_the_inventory_says_they_are(cluster: Lab, tmp_path: Path) -> None:
+def test_hosts_match_the_node_that_the_inventory_names(cluster: Lab, tmp_path: Path) -> None:
     ports = {host.node: host.http for host in cluster.state.hosts}
     inventory = source(
         tmp_path, yaml.safe_dump({**yaml.safe_load(PLAIN), "compose": {"ansible_port": f"{ports}[kubewin_node_name]"}})
@@ -268,6 +268,6 @@ def test_hosts_agree_with_the_node_that_the_inventory_says_they_are(cluster: Lab
     access = {**credential(cluster), "ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "true"}
     run = play(str(playbook), inventory, "--limit", "!win-loud", env=access)
     assert run.code == 0, run.screen
-    matched = next(iter(run.results("match").values()))
+    matched = next(iter(run.results("Match the host to its Node").values()))
     assert matched["matched"] == {host.node: host.node for host in cluster.state.hosts}
     assert matched["errors"] == {}

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Planning and applying a driver on a real API server: what is written, what is refused, and what faults say."""
+"""Planning and applying a driver on a real API server: writes, refusals and errors of faults."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ def test_a_conflict_names_the_other_manager_and_leaves_everything_as_it_was(clea
     assert ("StorageClass", "update") in [(one.kind, one.action) for one in forced.changes]
 
 
-def test_429_is_waited_for_as_long_as_the_server_says(clean: Lab, proxy: FaultProxy) -> None:
+def test_429_is_retried_after_the_servers_delay(clean: Lab, proxy: FaultProxy) -> None:
     proxy.add(Fault("throttled", verbs=("patch",), resources=("daemonsets",), times=1, retry_after=2))
     client = connect(proxy.kubeconfig)
     started = time.monotonic()
@@ -223,7 +223,7 @@ def test_429_is_waited_for_as_long_as_the_server_says(clean: Lab, proxy: FaultPr
     assert proxy.hits("daemonsets") == 1
 
 
-def test_429_beyond_our_patience_says_so_at_once(clean: Lab, proxy: FaultProxy) -> None:
+def test_429_with_a_delay_beyond_the_timeout_fails_at_once(clean: Lab, proxy: FaultProxy) -> None:
     proxy.add(Fault("throttled", verbs=("list",), resources=("nodes",), retry_after=3600))
     with pytest.raises(ClusterError, match="throttled requests until the timeout") as raised:
         planned(connect(proxy.kubeconfig, retry_for=5))
@@ -234,7 +234,7 @@ def test_429_beyond_our_patience_says_so_at_once(clean: Lab, proxy: FaultProxy) 
 @pytest.mark.parametrize(
     "fault", [Fault("error", status=503, times=2), Fault("drop", times=2), Fault("drop", after=True, times=1)]
 )
-def test_a_server_in_trouble_is_asked_again(clean: Lab, proxy: FaultProxy, fault: Fault) -> None:
+def test_a_request_to_a_failing_server_is_retried(clean: Lab, proxy: FaultProxy, fault: Fault) -> None:
     fault.resources = ("daemonsets",)
     proxy.add(fault)
     assert applied(connect(proxy.kubeconfig)).changed
@@ -251,7 +251,7 @@ def test_a_controller_that_is_not_there_is_refused_with_where_to_get_it(lab: Lab
 
 @pytest.mark.usefixtures("may_create")
 @pytest.mark.parametrize("kind", ["CSIDriver", "ConfigMap"])
-def test_what_belongs_to_the_installation_is_refused_or_made_when_asked_for(clean: Lab, kind: str) -> None:
+def test_missing_objects_of_the_installation_are_refused_or_created_on_request(clean: Lab, kind: str) -> None:
     name = VSPHERE.name if kind == "CSIDriver" else vsphere.FEATURES
     with clean.without(kind, name):
         client = connect(kubewin(clean))
@@ -290,7 +290,7 @@ def test_an_upstream_daemon_set_under_our_name_is_never_touched(clean: Lab) -> N
 
 
 def test_a_namespace_that_is_being_deleted_is_refused_before_anything_is_to_be_kept_there(lab: Lab) -> None:
-    """With what upgrade.yml and convert_volumes.yml say of the namespaces of their journals and records."""
+    """With the bindings of upgrade.yml and convert_volumes.yml in the namespaces of their journals and records."""
     client = connect(lab.state.kubeconfigs["admin"])
     name, path = "leaving", "/api/v1/namespaces/leaving"
     held = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "held", "finalizers": ["example.com/held"]}}

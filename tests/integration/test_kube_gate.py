@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The gate on a real API server, with hosts behind the nodes: what it sees, what it says, and what it survives."""
+"""The gate on a real API server, with hosts behind the nodes: what it reads, what it reports, and what it survives."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import Request
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.judge import Rules
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.evaluate import Rules
 from integration.kube import (
     PLUGIN,
     VSPHERE,
@@ -51,7 +51,7 @@ GATE_PLAY = """
     - name: Gate
       kubewin.csi.node_rollout:
         driver: vsphere
-        hosts: "{{ seen }}"
+        hosts: "{{ observed_hosts }}"
         timeout: "{{ patience | default(60) | int }}"
         api_timeout: "{{ api_patience | default(60) | int }}"
 """
@@ -59,7 +59,7 @@ GATE_PLAY = """
 
 @pytest.fixture
 def deployed(lab: Lab) -> Iterator[Lab]:
-    """csi-proxy serves on two of three hosts, their nodes are marked, and the driver is applied; undone afterwards."""
+    """csi-proxy serves on two of three hosts, their nodes are marked, and the driver is applied; removed afterwards."""
     remove_driver(lab)
     for host in HOSTS:
         lab.agent(host).control("snapshot")
@@ -75,8 +75,8 @@ def deployed(lab: Lab) -> Iterator[Lab]:
 @pytest.fixture
 def gated(deployed: Lab) -> Lab:
     """The same, and the gate is green."""
-    judgement = gate(connect(kubewin(deployed)), host_facts(deployed, HOSTS))
-    assert judgement.verdict == "green", judgement
+    evaluation = gate(connect(kubewin(deployed)), host_facts(deployed, HOSTS))
+    assert evaluation.verdict == "green", evaluation
     return deployed
 
 
@@ -92,7 +92,7 @@ def kubewin(lab: Lab) -> str:
 
 
 def variables(lab: Lab, **more: object) -> list[str]:
-    return ["-e", json.dumps({"seen": host_facts(lab, HOSTS), **more})]
+    return ["-e", json.dumps({"observed_hosts": host_facts(lab, HOSTS), **more})]
 
 
 def pod_of(lab: Lab, node: str) -> Object:
@@ -120,14 +120,14 @@ def waited_for(lab: Lab, meanwhile: Callable[[], object]) -> Iterator[None]:
         done.result()
 
 
-def test_the_action_waits_and_says_what_changed(deployed: Lab, gate_play: str) -> None:
+def test_the_action_waits_and_reports_changes(deployed: Lab, gate_play: str) -> None:
     size = deployed.audit_size()
 
     def reported() -> bool:
-        """It looks once more, so it has said what it saw first."""
+        """It reads a second time, so it has reported the first result."""
         ours = deployed.audit("system:serviceaccount:kubewin:kubewin", size)
-        looks = [one for one in ours if one["verb"] == "list" and "/csinodes" in one["requestURI"]]
-        return len(looks) >= 2
+        lists = [one for one in ours if one["verb"] == "list" and "/csinodes" in one["requestURI"]]
+        return len(lists) >= 2
 
     with waited_for(deployed, lambda: eventually(reported, "the action waits")):
         run = play(gate_play, "localhost,", *variables(deployed), env={"K8S_AUTH_KUBECONFIG": kubewin(deployed)})
@@ -144,7 +144,7 @@ def test_the_action_waits_and_says_what_changed(deployed: Lab, gate_play: str) -
 
 
 def test_without_host_facts_a_node_is_unproven_and_never_green(gated: Lab, gate_play: str) -> None:
-    run = play(gate_play, "localhost,", "-e", '{"seen": []}', env={"K8S_AUTH_KUBECONFIG": kubewin(gated)})
+    run = play(gate_play, "localhost,", "-e", '{"observed_hosts": []}', env={"K8S_AUTH_KUBECONFIG": kubewin(gated)})
     assert run.code != 0
     result = run.results("Gate", "failed")["localhost"]
     assert result["reason"] == "gate_unproven"
@@ -185,7 +185,7 @@ def test_a_stopped_service_below_a_ready_pod_is_red_and_after_a_restart_of_the_p
 
 def test_an_api_server_that_restarts_is_waited_for(deployed: Lab, gate_play: str, tmp_path: Path) -> None:
     label(deployed, "win-2", None)
-    # Controllers come back to an API server that was away when their own patience is over.
+    # Controllers reconnect to a restarted API server after their own timeout.
     arguments = variables(deployed, patience=600, api_patience=300)
     record = tmp_path / "record.jsonl"
     with deployed.settings(start_delay=6.0):
@@ -206,7 +206,7 @@ def _read(record: Path) -> str:
     return record.read_text(encoding="utf-8") if record.exists() else ""
 
 
-def test_a_node_that_comes_and_one_that_goes_during_the_gate(deployed: Lab) -> None:
+def test_a_node_that_joins_and_one_that_leaves_during_the_gate(deployed: Lab) -> None:
     client = connect(kubewin(deployed))
     facts = host_facts(deployed, HOSTS)
 
@@ -217,8 +217,8 @@ def test_a_node_that_comes_and_one_that_goes_during_the_gate(deployed: Lab) -> N
 
     with deployed.settings(pipes_without_host=True):
         with waited_for(deployed, change):
-            judgement = gate(client, facts)
-        assert {one.node: one.verdict for one in judgement.nodes} == {
+            evaluation = gate(client, facts)
+        assert {one.node: one.verdict for one in evaluation.nodes} == {
             "win-1": "green", "win-2": "green", "win-9": "unproven",
         }  # fmt: skip
         only = gate(client, facts, rules=Rules(only=frozenset(HOSTS)))
@@ -237,7 +237,7 @@ def test_no_windows_node_is_a_failure_with_its_own_reason(lab: Lab, gate_play: s
     remove_driver(lab)
     applied(connect(kubewin(lab)))
     try:
-        run = play(gate_play, "localhost,", "-e", '{"seen": []}', env={"K8S_AUTH_KUBECONFIG": kubewin(lab)})
+        run = play(gate_play, "localhost,", "-e", '{"observed_hosts": []}', env={"K8S_AUTH_KUBECONFIG": kubewin(lab)})
         result = run.results("Gate", "failed")["localhost"]
         assert result["reason"] == "no_nodes"
         assert "label kubewin.io/csi-proxy is missing" in result["msg"]
@@ -263,13 +263,13 @@ def test_an_image_that_cannot_be_pulled_times_out_with_a_table(gated: Lab, gate_
     assert "still runs an older template" in result["msg"], "the update stops at the first node"
 
 
-def test_a_cordoned_node_has_its_plugin_and_is_said_to_be_cordoned(gated: Lab) -> None:
+def test_a_cordoned_node_has_its_plugin_and_is_reported_as_cordoned(gated: Lab) -> None:
     gated.api.patch("/api/v1/nodes/win-1", {"spec": {"unschedulable": True}})
     try:
         gated.delete_pod(pod_of(gated, "win-1"))
-        judgement = gate(connect(kubewin(gated)), host_facts(gated, HOSTS))
-        assert judgement.verdict == "green"
-        assert "cordoned" in judgement.nodes[0].notes[0]
+        evaluation = gate(connect(kubewin(gated)), host_facts(gated, HOSTS))
+        assert evaluation.verdict == "green"
+        assert "cordoned" in evaluation.nodes[0].notes[0]
     finally:
         gated.api.patch("/api/v1/nodes/win-1", {"spec": {"unschedulable": None}})
 
@@ -305,10 +305,10 @@ def test_a_second_provider_is_red_on_the_nodes_it_reaches(gated: Lab) -> None:
     try:
         # Without a Ready pod it would only claim to provide it.
         eventually(lambda: gated.api.get(second)["status"].get("numberReady"), "the second provider")
-        judgement = gate(connect(kubewin(gated)), host_facts(gated, HOSTS))
-        assert [(one.node, one.verdict) for one in judgement.nodes] == [("win-1", "green"), ("win-2", "red")]
+        evaluation = gate(connect(kubewin(gated)), host_facts(gated, HOSTS))
+        assert [(one.node, one.verdict) for one in evaluation.nodes] == [("win-1", "green"), ("win-2", "red")]
         assert f"DaemonSet {vsphere.NAMESPACE}/second also provides csi.vsphere.vmware.com here" in text(
-            judgement, "win-2"
+            evaluation, "win-2"
         )
     finally:
         gated.api.gone(second)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The lab's cluster behaves as clusters with Windows nodes do, where the collection looks."""
+"""The lab's cluster behaves like a cluster with Windows nodes in everything that the collection reads."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_vsphere_controller_and_linux_plugin_are_there(lab: Lab) -> None:
     assert deployment["status"]["availableReplicas"] == 1
 
 
-def test_pod_without_pipes_crash_loops_and_says_why(lab: Lab) -> None:
+def test_pod_without_pipes_crash_loops_and_logs_why(lab: Lab) -> None:
     lab.api.post(DAEMONSETS, daemonset())
     try:
         pod = eventually(
@@ -224,7 +224,7 @@ def test_registration_can_outlive_its_pod(plugin: Lab) -> None:
         )
         assert plugin.registered("win-1") is not None
     plugin.set_service("win-1", running=True)
-    # The entry was there all the time: that the new pod took it over, its registrar says.
+    # The entry existed all the time: the registrar's log shows that the new pod took it over.
     eventually(lambda: "PluginRegistered:true" in plugin.log(pod_on(plugin, "win-1"), REGISTRAR), "a new registration")
 
 
@@ -317,9 +317,9 @@ def test_logs_follow_and_tail(plugin: Lab) -> None:
     assert plugin.log(pod, REGISTRAR, "&tailLines=1").splitlines() == whole[-1:]
     with pytest.raises(ApiError, match="previous terminated container"):
         plugin.log(pod, DRIVER_CONTAINER, "&previous=true")
-    seen: list[str] = []
+    observed: list[str] = []
     follower = threading.Thread(
-        target=lambda: seen.append(plugin.log(pod, DRIVER_CONTAINER, "&follow=true")), daemon=True
+        target=lambda: observed.append(plugin.log(pod, DRIVER_CONTAINER, "&follow=true")), daemon=True
     )
     follower.start()
     eventually(
@@ -330,7 +330,7 @@ def test_logs_follow_and_tail(plugin: Lab) -> None:
     plugin.delete_pod(pod)
     follower.join(120)
     assert not follower.is_alive()
-    assert "Serving requests" in seen[0]
+    assert "Serving requests" in observed[0]
 
 
 def test_idle_cluster_is_silent(lab: Lab) -> None:
@@ -378,7 +378,7 @@ def test_api_server_restart(plugin: Lab) -> None:
     eventually(lambda: plugin.call("status")["healthy"], "the lab healthy")
 
 
-def test_node_comes_and_goes_with_its_host(lab: Lab) -> None:
+def test_a_node_is_ready_only_while_its_host_runs(lab: Lab) -> None:
     name = lab.call("node-add")
     try:
         with pytest.raises(LabError, match=f"has a node {name} already"):
@@ -398,7 +398,7 @@ def test_node_comes_and_goes_with_its_host(lab: Lab) -> None:
 
 
 def test_two_nodes_may_claim_one_address(lab: Lab) -> None:
-    """Nobody stops them on a real cluster either; exec goes on working, also when the second one has gone."""
+    """Nobody stops them on a real cluster either; exec keeps working, also after the second one has ended."""
     port = lab.api.get(f"{nodes.NODES}/win-1")["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"]
     nodes.add(lab.api, nodes.Node("twin", lab.state.host("win-1").address, windows=True), port)
     nodes.remove(lab.api, "twin")
@@ -411,7 +411,7 @@ def test_two_nodes_may_claim_one_address(lab: Lab) -> None:
         remove_daemonset(lab)
 
 
-def test_controller_can_be_taken_away(lab: Lab) -> None:
+def test_controller_can_be_removed(lab: Lab) -> None:
     path = f"/apis/apps/v1/namespaces/{vsphere.NAMESPACE}/deployments/vsphere-csi-controller"
     with lab.without("Deployment", "vsphere-csi-controller"), pytest.raises(ApiError, match="NotFound"):
         lab.api.get(path)

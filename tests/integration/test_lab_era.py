@@ -128,7 +128,7 @@ def test_every_kind_is_made_and_deleted_by_its_driver_and_stays_in_tree_in_the_a
 
 
 # What the first design document's repair does ("delete the claim, then the pod; it will be provisioned again"), tried here so
-# that everybody sees why nothing in this collection ever does it: claims and volumes are never deleted to convert them.
+# as evidence why this collection never does it: claims and volumes are never deleted to convert them.
 
 
 def write(lab: Lab, name: str) -> None:
@@ -164,7 +164,7 @@ def running(lab: Lab) -> str:
 
 
 def the_destructive_step(lab: Lab) -> None:
-    """Delete the claim, then the pod, as the document says."""
+    """Delete the claim, then the pod, as in the document."""
     pod_name = running(lab)
     lab.api.delete(f"{CLAIMS}/data-shop-0")
     lab.api.delete(f"{PODS}/{pod_name}")
@@ -232,7 +232,7 @@ def test_with_retain_the_workload_gets_an_empty_disk_and_the_old_one_is_left_beh
 
 
 def test_a_nodes_upgrade_hands_its_volumes_to_the_driver_with_what_is_on_them(old: Lab) -> None:
-    """And a disk that an old node holds is attached nowhere else meanwhile, although no VolumeAttachment tells of it."""
+    """And a disk that an old node holds is attached nowhere else meanwhile, although no VolumeAttachment shows it."""
     old.api.post(DAEMONSETS, daemonset())
     eventually(lambda: all(old.registered(node) for node in ("win-1", "win-2")), "the driver on both nodes")
     claim(old, "orders", "thin")
@@ -258,7 +258,7 @@ def test_a_nodes_upgrade_hands_its_volumes_to_the_driver_with_what_is_on_them(ol
     assert not attached(old, "win-2")
     count = len(lines(folder))
     assert lines(folder)[: len(written)] == written
-    eventually(lambda: len(lines(folder)) > count, "it goes on writing, into the same file")
+    eventually(lambda: len(lines(folder)) > count, "it continues to write into the same file")
     assert len(old.api.items(MIGRATIONS)) == 1
 
 
@@ -268,7 +268,7 @@ def lines(folder: Path) -> list[str]:
     return file.read_text(encoding="utf-8").splitlines() if file.exists() else []
 
 
-def test_the_syncer_hears_of_a_deleted_volume_late_or_only_in_its_full_sync(old: Lab) -> None:
+def test_the_syncer_receives_a_deleted_volume_late_or_only_in_its_full_sync(old: Lab) -> None:
     (registered,) = old.api.items(MIGRATIONS)
     with old.settings(pipes_without_host=True, syncer_misses=True):
         storage.gone(old, f"{PODS}/after")
@@ -283,7 +283,7 @@ def test_the_syncer_hears_of_a_deleted_volume_late_or_only_in_its_full_sync(old:
 
 
 def test_wmco_upgrades_at_once_what_has_no_volumes_and_what_it_is_allowed_to(old: Lab) -> None:
-    """The guard of release 9 counts attached volumes, whoever attached them; a node without any is not even asked for."""
+    """The guard of release 9 counts attached volumes, whatever attached them; a node without any is not even read."""
     claim(old, "guarded", "thin")
     pod(old, "guarded", "guarded", "win-1")
     runs(old, "guarded")
@@ -306,8 +306,8 @@ def test_wmco_upgrades_at_once_what_has_no_volumes_and_what_it_is_allowed_to(old
 
         eventually(lambda: openshift.UPGRADING in labels(old, "win-2"), "the node without volumes is begun")
         eventually(lambda: openshift.BLOCKED in labels(old, "win-1"), "the other is blocked")
-        said = [one["reason"] for one in old.api.items("/api/v1/namespaces/default/events")]
-        assert said.count("UpgradeBlocked") == 1
+        reasons = [one["reason"] for one in old.api.items("/api/v1/namespaces/default/events")]
+        assert reasons.count("UpgradeBlocked") == 1
         eventually(lambda: old.api.get("/api/v1/nodes/win-2")["spec"].get("unschedulable"), "it is cordoned")
         assert storage.phase(old, "plain") == "Running"
         assert version(old, "win-2") == "8.1.0"

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Faults before the API server: a client sees them as the API server's own."""
+"""Faults before the API server: a client gets them as the API server's own."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_answers_in_the_api_servers_words(lab: Lab, proxy: FaultProxy, fault: Fa
 
 
 def test_forbidden_reads_like_rbacs_own(lab: Lab) -> None:
-    """As the least-privilege account, which the proxy speaks for unless told otherwise."""
+    """As the least-privilege account, which the proxy uses by default."""
     with FaultProxy(lab.state) as proxy:
         api = client(lab, proxy)
         with pytest.raises(ApiError) as real:

@@ -138,7 +138,7 @@ def test_up_again_changes_nothing(lab: Lab) -> None:
     assert writes == []
 
 
-def test_status_for_people_and_programs(lab: Lab) -> None:
+def test_status_as_text_and_as_json(lab: Lab) -> None:
     table = command("status", "--name", lab.name)
     assert table.returncode == 0
     assert table.stdout.splitlines()[-1] == "healthy"
@@ -158,7 +158,7 @@ def test_logs_can_be_read(lab: Lab) -> None:
     assert "there are" in wrong.stderr
 
 
-def test_a_lab_that_is_not_up_says_so() -> None:
+def test_a_stopped_lab_reports_that_it_is_not_up() -> None:
     name = f"absent-{os.getpid()}"
     assert command("status", "--name", name).returncode == 3
     with pytest.raises(LabError, match="is not up"):

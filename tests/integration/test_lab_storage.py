@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import judge
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.evaluate import evaluate
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.observe import take
 from integration import storage
 from integration.kube import connect
@@ -86,8 +86,8 @@ def test_a_pod_holds_its_volume_against_one_on_another_node(ground: Lab) -> None
     pod(ground, "waiter", "held", "win-2")
     reported(ground, "waiter FailedAttachVolume", "Multi-Attach error for volume")
     assert storage.phase(ground, "waiter") == "Pending"
-    # What preflight says of it is what the attach controller does.
-    report = judge(take(connect(ground.state.kubeconfigs["admin"])))
+    # Preflight's verdict matches the attach controller.
+    report = evaluate(take(connect(ground.state.kubeconfigs["admin"])))
     [waiter] = [one for one in report.workloads if one.workload.endswith("/waiter")]
     stops = {(one.step, one.answer, "holder" in one.because) for one in waiter.steps}
     assert ("attach", "blocked", True) in stops, waiter
@@ -149,7 +149,7 @@ def test_bad_parameters_are_refused_as_the_drivers_refuse_them(ground: Lab) -> N
         storage.gone(ground, f"{storage.CLASSES}/{name}")
 
 
-def test_a_mount_goes_through_pipes_that_the_plugin_does_not_miss(ground: Lab) -> None:
+def test_a_mount_fails_without_pipes_while_the_plugin_stays_ready(ground: Lab) -> None:
     ground.set_service("win-3", running=False)
     wait_for_pipes(ground, "win-3", present=False)
     claim(ground, "piped", "disks")

@@ -27,18 +27,18 @@ def reported(tally: Tally) -> str:
     return "\n\n".join([*shown, *map(str, tally.disagreements)])
 
 
-def test_pods_go_where_we_say_and_nowhere_else(lab: Lab) -> None:
+def test_pods_run_only_where_readiness_predicts(lab: Lab) -> None:
     oracle = Oracle(lab.api, lab.state.kubeconfigs["admin"])
     tally = oracle.run([made(f"{SEED}-{number}", pods=3) for number in range(15)])
     tally.disagreements = [oracle.shrunk(one) for one in tally.disagreements[:3]]
     assert not tally.disagreements, reported(tally)
-    # Neither of the two says the same to every pod.
+    # Neither of the two gives every pod the same answer.
     assert tally.placed * 5 > tally.pods
     assert tally.pending * 5 > tally.pods
     assert tally.undecided * 4 < tally.pods
 
 
-def test_claims_are_bound_as_we_say(lab: Lab) -> None:
+def test_claims_are_bound_as_readiness_predicts(lab: Lab) -> None:
     """Before the volume controller has seen them; then again under their names, when their volumes are Released."""
     oracle = Oracle(lab.api, lab.state.kubeconfigs["admin"])
     clusters = [claim_alone(f"{SEED}-{number}") for number in range(40)]

@@ -20,7 +20,7 @@ from lab import handle
 from lab.cluster import vsphere
 from lab.handle import Lab, eventually
 
-# By driver: what its platform brings, and what a plan says of it.
+# By driver: what its platform deploys, and what a plan reports of it.
 BROUGHT = {
     "azure_file": (
         foreign.operator("azure-file-csi-driver-node-windows", "file.csi.azure.com"),
@@ -51,7 +51,7 @@ def prepared() -> Iterator[Lab]:
     a_user_installs(made, "win-1", "csi-proxy", r"C:\k", WICD)
     made.agent("win-1").run('sc.exe description csi-proxy "OpenShift managed csi-proxy"')
     a_user_installs(made, "win-2", "csiproxy", r"C:\etc\rancher\wins", WINS)
-    for thing, *_said in BROUGHT.values():
+    for thing, *_rest in BROUGHT.values():
         foreign.plant(made.api, thing, "their-own-manager")
     yield made
     made.stop()
@@ -68,8 +68,8 @@ def a_user_installs(lab: Lab, host: str, service: str, folder: str, command: str
 
 
 def brought(lab: Lab) -> dict[str, Any]:
-    """Everything that belongs to somebody: the planted DaemonSets whole, the vSphere installation's objects likewise."""
-    found = {driver: lab.api.get(foreign.path(thing)) for driver, (thing, *_said) in BROUGHT.items()}
+    """Everything that has another owner:  the planted DaemonSets whole, the vSphere installation's objects likewise."""
+    found = {driver: lab.api.get(foreign.path(thing)) for driver, (thing, *_rest) in BROUGHT.items()}
     for path, thing in vsphere.objects():
         name = thing["metadata"]["name"]
         if thing["kind"] != "Namespace":
@@ -78,11 +78,11 @@ def brought(lab: Lab) -> dict[str, Any]:
 
 
 def settled(lab: Lab) -> bool:
-    """Whether the planted plugins' pods run on both nodes, and vSphere's own too, so that nobody changes their status any more."""
+    """Whether the planted plugins' pods run on both nodes, and vSphere's own too, so that their status no longer changes."""
     for own in lab.api.items(f"/apis/apps/v1/namespaces/{vsphere.NAMESPACE}/daemonsets"):
         if own["status"].get("numberAvailable") != own["status"]["desiredNumberScheduled"]:
             return False
-    for thing, *_said in BROUGHT.values():
+    for thing, *_rest in BROUGHT.values():
         status = lab.api.get(foreign.path(thing))["status"]
         if status.get("numberReady") != 2 or status.get("numberAvailable") != 2:
             return False
@@ -93,12 +93,12 @@ def test_each_platforms_plugin_is_named_and_left_as_it_is(prepared: Lab) -> None
     eventually(lambda: settled(prepared), "the planted plugins run")
     before, size = brought(prepared), prepared.audit_size()
     client = connect(prepared.state.kubeconfigs["kubewin"])
-    for key, (thing, said, how) in BROUGHT.items():
+    for key, (thing, expected, how) in BROUGHT.items():
         made = planned(client, driver=DRIVERS[key], check_access=False)
         name = f"{thing['metadata']['namespace']}/{thing['metadata']['name']}"
         assert not made.deployable
-        assert f"provided by DaemonSet {name}, {said}" in made.summary()
-        assert said in made.refusal
+        assert f"provided by DaemonSet {name}, {expected}" in made.summary()
+        assert expected in made.refusal
         assert how in made.refusal
         (provider,) = made.providers
         assert provider.owner.recreates
@@ -168,7 +168,7 @@ TAGS: list[tuple[str, str, str, str, str, dict[str, Any], str, str, set[str]]] =
      "registry.corp/mirror/csi-vsphere/driver:v3.4.0", {"version": "3.7.3"}, "3.7.3", "host_process", {"CSI-D33"}),
 ]  # fmt: skip
 
-# Table of OpenShift 4.20, and of it alone: a digest tells nothing.
+# Table of OpenShift 4.20, and of it alone: a digest has no release.
 OCP = "4.20.3"
 DIGESTS: list[tuple[str, str, str, str, str, dict[str, Any], str, str, set[str]]] = [
     ("ocp-vsphere", "vsphere", "vmware-vsphere-csi-driver-controller", "csi-driver", foreign.DIGEST, {}, "3.5.0",
@@ -194,19 +194,19 @@ def verdicts(lab: Lab, table: list[Any]) -> None:
         lab.api.ensure(path, controller(space, deployment, container, image))
         wanted = Request(controller_namespace=space, **options)
         made = planned(client, wanted, driver=DRIVERS[driver], check_access=False)
-        said = {one.id for one in made.findings if one.id in ("CSI-D32", "CSI-D33", "CSI-D34")}
+        ids_found = {one.id for one in made.findings if one.id in ("CSI-D32", "CSI-D33", "CSI-D34")}
         assert made.rule is not None
-        assert (name, str(made.version), made.rule.mode, said) == (name, version, mode, ids)
+        assert (name, str(made.version), made.rule.mode, ids_found) == (name, version, mode, ids)
         assert ("the controller runs" in made.refusal) == ("CSI-D33" in ids)
 
 
-def test_the_release_is_read_from_tags_whatever_stands_around_them(prepared: Lab) -> None:
+def test_the_release_is_read_from_tags_with_prefixes_and_suffixes(prepared: Lab) -> None:
     verdicts(prepared, TAGS)
 
 
 @pytest.fixture
 def openshift(prepared: Lab) -> Iterator[Lab]:
-    """The cluster says that it is OpenShift, by the object that OpenShift has for it."""
+    """Make the cluster OpenShift, by the object that identifies OpenShift."""
     prepared.api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", cluster_version_crd())
     versions = "/apis/config.openshift.io/v1/clusterversions"
     eventually(lambda: prepared.api.ok(versions), "ClusterVersion is served")
@@ -239,7 +239,7 @@ def cluster_version_crd() -> dict[str, Any]:
     }
 
 
-def test_a_digest_is_what_the_line_of_openshift_ships_and_the_scc_is_asked_for(openshift: Lab) -> None:
+def test_a_digest_has_the_release_of_its_openshift_and_the_scc_is_checked(openshift: Lab) -> None:
     verdicts(openshift, DIGESTS)
 
     client = connect(openshift.state.kubeconfigs["kubewin"])
@@ -283,7 +283,7 @@ def test_a_digest_is_what_the_line_of_openshift_ships_and_the_scc_is_asked_for(o
             ],
         }
         openshift.api.ensure(f"{rbac}/namespaces/{vsphere.NAMESPACE}/rolebindings", bound)
-        eventually(lambda: scc() == "", "nothing to say of the SCC")
+        eventually(lambda: scc() == "", "no finding of the SCC")
     sync = [one for one in planned(client, wanted).findings if one.id == "CSI-D13"]
     assert "security.openshift.io/scc.podSecurityLabelSync=false" in sync[0].remedy
 

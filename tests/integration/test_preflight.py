@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""preflight.yml on a real API server: what it may, what it says when it may not, and what disturbs it on the way."""
+"""preflight.yml on a real API server: its permissions, its report without them, and disturbances."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 import yaml
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import client
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.evaluate import evaluate
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import judge
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.observe import take
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.override import REASON
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.scope import OPERATOR_NAMESPACE
@@ -102,16 +102,16 @@ def preflight(lab: Lab, config: str, *arguments: str, inventory: str = "", **var
 
 
 def result(run: Run) -> dict[str, Any]:
-    """What the judging task returned, failed or not."""
+    """What the evaluating task returned, failed or not."""
     for event in run.events:
         if event.get("action", "").endswith("readiness_info") and "result" in event and "verdict" in event["result"]:
             found: dict[str, Any] = event["result"]
             return found
-    raise AssertionError(f"nothing was judged:\n{run.screen}")
+    raise AssertionError(f"nothing was evaluated:\n{run.screen}")
 
 
 def differing(one: Snapshot, other: Snapshot) -> dict[str, Any]:
-    """What two looks did not see alike, besides the moment."""
+    """Differences between two snapshots, except their time."""
     names = [field.name for field in fields(Snapshot) if field.name != "taken_at"]
     both = {name: (getattr(one, name), getattr(other, name)) for name in names}
     return {name: pair for name, pair in both.items() if pair[0] != pair[1]}
@@ -160,14 +160,14 @@ def test_an_unreachable_host_is_unproven_and_stops_no_other(lab: Lab, config: st
     run = preflight(lab, config, inventory=str(broken), kubewin_output_dir=str(tmp_path / "out"))
     assert run.code == 0, run.screen
     saved = json.loads((tmp_path / "out" / "snapshot.json").read_text(encoding="utf-8"))
-    seen = {host["facts"]["node"]: host["facts"] for host in saved["hosts"]}
-    assert set(seen) == {name for name in lab.state.nodes if name.startswith("win-")}
-    assert seen["win-2"]["serving"] is None
-    assert "Nothing listens on" in seen["win-2"]["reason"]
-    assert seen["win-1"]["serving"] is not None
+    observed = {host["facts"]["node"]: host["facts"] for host in saved["hosts"]}
+    assert set(observed) == {name for name in lab.state.nodes if name.startswith("win-")}
+    assert observed["win-2"]["serving"] is None
+    assert "Nothing listens on" in observed["win-2"]["reason"]
+    assert observed["win-1"]["serving"] is not None
 
 
-def test_a_blocker_fails_the_run_and_what_was_written_can_be_judged_again(
+def test_a_blocker_fails_the_run_and_what_was_written_can_be_evaluated_again(
     lab: Lab, config: str, lost: str, tmp_path: Path
 ) -> None:
     run = preflight(lab, config, kubewin_output_dir=str(tmp_path))
@@ -194,7 +194,9 @@ def test_a_blocker_fails_the_run_and_what_was_written_can_be_judged_again(
     assert result(again)["taken_at"] == failure["result"]["taken_at"]
 
 
-def test_in_check_mode_it_judges_the_same_and_writes_nothing(lab: Lab, config: str, lost: str, tmp_path: Path) -> None:
+def test_in_check_mode_it_evaluates_the_same_and_writes_nothing(
+    lab: Lab, config: str, lost: str, tmp_path: Path
+) -> None:
     run = preflight(
         lab,
         config,
@@ -207,13 +209,13 @@ def test_in_check_mode_it_judges_the_same_and_writes_nothing(lab: Lab, config: s
     assert result(run)["verdict"] == "blocked"
     assert not (tmp_path / "none").exists()
     assert result(run)["ansible_stats"]["data"]["kubewin_preflight"]["verdict"] == "blocked"
-    # Under pseudonyms nobody's names are on the screen.
+    # With pseudonyms no names are on the screen.
     assert lost not in run.screen
     assert NAMESPACE not in "".join(result(run)["table"])
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["resources"][0])
-def test_without_a_rule_it_says_which_and_calls_nothing_well_that_depends_on_it(
+def test_a_missing_rule_is_named_and_what_depends_on_it_is_not_ready(
     lab: Lab, config: str, rule: dict[str, Any]
 ) -> None:
     [resource] = rule["resources"]
@@ -223,7 +225,7 @@ def test_without_a_rule_it_says_which_and_calls_nothing_well_that_depends_on_it(
         found = eventually(lambda: _with_unread(config), f"{resource} may not be read")
         assert {one.resource for one in found.unread} == {resource}
         assert f'resources: ["{resource}"], verbs: ["{verb}"]' in found.unread[0].rule
-        report = judge(found)
+        report = evaluate(found)
         assert report.verdict != "ready"
         assert resource in {one.object for one in report.findings if one.id == "CSI-C01"}
     finally:
@@ -233,7 +235,7 @@ def test_without_a_rule_it_says_which_and_calls_nothing_well_that_depends_on_it(
 
 @pytest.fixture
 def rolled_back(lab: Lab) -> Iterator[str]:
-    """A node plugin whose template was changed and brought back under OnDelete, its pods left alone; its key."""
+    """A node plugin whose template was changed and restored under OnDelete, its pods left alone; its key."""
     path = f"/apis/apps/v1/namespaces/{NAMESPACE}/daemonsets"
     labels = {"app": "by-hand"}
     directory = {"path": "C:\\var\\lib\\kubelet\\plugins\\csi.vsphere.vmware.com\\"}
@@ -251,7 +253,7 @@ def rolled_back(lab: Lab) -> Iterator[str]:
     for seconds in (60, None):
         changed = {"terminationGracePeriodSeconds": seconds}
         lab.api.patch(f"{path}/by-hand", {"spec": {"template": {"spec": changed}}})
-        eventually(lambda: _observed(lab, f"{path}/by-hand"), "the change is seen")
+        eventually(lambda: _observed(lab, f"{path}/by-hand"), "the change is observed")
     yield f"DaemonSet {NAMESPACE}/by-hand"
     lab.api.gone(f"{path}/by-hand")
 
@@ -261,7 +263,7 @@ def _observed(lab: Lab, path: str) -> bool:
     return bool(found["status"]["observedGeneration"] == found["metadata"]["generation"])
 
 
-def test_pods_are_of_a_template_that_was_brought_back_and_without_the_rule_that_is_not_known(
+def test_pods_match_a_restored_template_and_without_the_rule_that_is_unknown(
     lab: Lab, config: str, rolled_back: str
 ) -> None:
     found = take(connect(config))
@@ -292,7 +294,7 @@ def test_an_api_server_that_dies_in_the_middle_is_waited_for(
     lab: Lab, token: str, config: str, monkeypatch: pytest.MonkeyPatch, compacted: bool
 ) -> None:
     """Killed after the pods were read and before the volumes; compaction takes away the moment that was being read."""
-    eventually(lambda: at_rest(config), "two looks a second apart that saw the same")
+    eventually(lambda: at_rest(config), "two equal snapshots a second apart")
     monkeypatch.setattr(client, "PAGE", 2)
     with FaultProxy(lab.state, token, ACCOUNT) as proxy:
         before = take(connect(proxy.kubeconfig))
@@ -321,8 +323,8 @@ def compact(lab: Lab) -> None:
     def ask(path: str, body: dict[str, Any]) -> dict[str, Any]:
         request = urllib.request.Request(f"{endpoint}{path}", json.dumps(body).encode(), method="POST")
         with urllib.request.urlopen(request, timeout=60) as answer:
-            said: dict[str, Any] = json.load(answer)
-            return said
+            output: dict[str, Any] = json.load(answer)
+            return output
 
     # A write of ours, so that the moment which is being read is no longer the newest.
     revision = ask("/v3/kv/put", {"key": "a3ViZXdpbg==", "value": "eA=="})["header"]["revision"]
@@ -365,7 +367,7 @@ def conditions(lab: Lab) -> Iterator[str]:
     lab.api.gone(f"/api/v1/namespaces/{OPERATOR_NAMESPACE}")
 
 
-def test_on_request_a_blocker_holds_the_operator_until_none_stands(lab: Lab, lost: str, conditions: str) -> None:
+def test_on_request_a_blocker_holds_the_operator_until_none_remains(lab: Lab, lost: str, conditions: str) -> None:
     admin = lab.state.kubeconfigs["admin"]
 
     def overrides(name: str) -> list[dict[str, str]]:
@@ -373,7 +375,7 @@ def test_on_request_a_blocker_holds_the_operator_until_none_stands(lab: Lab, los
         return found
 
     def held(run: Run) -> dict[str, str]:
-        """What the run says that it did, or would do, by condition."""
+        """What the run reports that it did, or would do, by condition."""
         done = [
             one["result"]
             for one in run.events

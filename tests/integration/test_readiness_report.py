@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The report's page in a real browser: what a reader sees, types and prints, and what the page never does."""
+"""The report's page in a real browser: what it shows, filters and prints, and what it never does."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
 def show(tab: Page, tmp_path: Path) -> Show:
     """Opens a report; the page has asked for nothing but itself, and has complained of nothing, in whatever follows."""
 
-    def opened(judged: Report) -> Page:
+    def opened(evaluated: Report) -> Page:
         file = tmp_path / "readiness.html"
-        file.write_text(render_html(judged), encoding="utf-8")
+        file.write_text(render_html(evaluated), encoding="utf-8")
         tab.requests.clear()
         tab.complaints.clear()
-        tab.look()
+        tab.emulate()
         tab.open(file)
         return tab
 
@@ -46,7 +46,7 @@ def show(tab: Page, tmp_path: Path) -> Show:
 @pytest.fixture(autouse=True)
 def quiet(tab: Page) -> Iterator[None]:
     yield
-    tab.ask("1")  # What happened before this answer has been told.
+    tab.ask("1")  # Events before this answer have been delivered.
     assert [one for one in tab.requests if not one.startswith("file://")] == []
     assert tab.complaints == []
 
@@ -61,7 +61,7 @@ def lines(page: Page, section: str) -> list[str]:
 
 
 def choose(page: Page, **wanted: str) -> str:
-    """Sets filters as somebody would who starts anew, and returns what the page says of it."""
+    """Resets and sets filters, and returns the page's status line."""
     page.ask("document.querySelector('#filters button').click()")
     for name, value in wanted.items():
         page.ask(f"document.querySelector('#filters [name={name}]').focus()")
@@ -72,18 +72,18 @@ def choose(page: Page, **wanted: str) -> str:
             )
         else:
             page.write(value)
-    said: str = page.ask("new Promise((done) => setTimeout(() => done(document.getElementById('shown').value)))")
-    return said
+    output: str = page.ask("new Promise((done) => setTimeout(() => done(document.getElementById('shown').value)))")
+    return output
 
 
-def test_the_verdict_is_the_first_thing_said_and_what_to_do_the_next(show: Show) -> None:
+def test_the_verdict_comes_first_then_what_to_do(show: Show) -> None:
     page = show(troubled())
     headings = page.ask("Array.from(document.querySelectorAll('h1, h2')).map((one) => one.textContent)")
     assert headings[:3] == ["shop-east", "Not ready", "What to do first"]
-    seen = page.ask("document.querySelector('.verdict').getBoundingClientRect().bottom")
-    assert seen < 400
+    observed = page.ask("document.querySelector('.verdict').getBoundingClientRect().bottom")
+    assert observed < 400
     steps = page.ask("Array.from(document.querySelectorAll('.steps .do')).map((one) => one.textContent)")
-    assert steps == ["Run enable_csi for the host of win-2.", "Look at it.", "Mend it."]
+    assert steps == ["Run enable_csi for the host of win-2.", "Inspect it.", "Repair it."]
 
 
 class TestFilters:
@@ -155,9 +155,9 @@ class TestReaders:
             assert name in words
 
     @pytest.mark.parametrize("scheme", ["light", "dark"])
-    def test_every_word_stands_out_from_what_is_behind_it(self, show: Show, scheme: str) -> None:
+    def test_all_text_has_enough_contrast(self, show: Show, scheme: str) -> None:
         page = show(troubled())
-        page.look(scheme=scheme)
+        page.emulate(scheme=scheme)
         found: list[dict[str, Any]] = page.ask(_CONTRAST)
         assert len(found) > 100
         # https://www.w3.org/TR/WCAG22/#contrast-minimum
@@ -167,10 +167,10 @@ class TestReaders:
         page = show(troubled())
         background = "getComputedStyle(document.body).backgroundColor"
         light = page.ask(background)
-        page.look(scheme="dark")
+        page.emulate(scheme="dark")
         assert page.ask(background) != light
 
-    def test_what_colour_says_is_said_without_it_too(self, show: Show) -> None:
+    def test_everything_that_color_shows_is_also_text(self, show: Show) -> None:
         page = show(troubled())
         signs = page.ask(
             "Array.from(document.querySelectorAll('.mark')).map((one) => getComputedStyle(one, '::before').content + one.textContent)"
@@ -206,7 +206,7 @@ class TestReaders:
     @pytest.mark.parametrize("width", [360, 800])
     def test_a_narrow_window_never_scrolls_sideways(self, show: Show, width: int) -> None:
         page = show(troubled())
-        page.look(width=width)
+        page.emulate(width=width)
         assert page.ask("document.documentElement.scrollWidth") == width
 
     def test_paper_has_the_evidence_and_no_form(self, show: Show) -> None:
@@ -216,7 +216,7 @@ class TestReaders:
         )
         assert page.printed().startswith(b"%PDF")
         assert page.ask("[window.open_then, document.querySelectorAll('details[open]').length]") == [0, 0]
-        page.look(media="print")
+        page.emulate(media="print")
         assert (
             page.ask(
                 "Array.from(document.querySelectorAll('#filters label, .skip')).some((one) => one.checkVisibility())"
@@ -274,7 +274,7 @@ def test_a_thousand_nodes_and_fifty_thousand_volumes_stay_a_page(show: Show) -> 
     for reported in ("950 nodes", "5,000 workloads", "47,500 volumes"):
         assert f"{reported} without a finding: one line for all alike" in footer
     choose(page, node="win-0020")
-    # Of what was put together nobody can say that it has nothing to do with the node.
+    # Grouped lines may be related to the node.
     assert lines(page, "nodes") == ["win-0020", "950 nodes"]
     assert len(lines(page, "volumes")) > 10
 

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Every named situation on a real API server: it accepts the objects, and what is read from it makes the same findings.
 
-The server is alone with its etcd: controllers would mend most of what is planted. Objects are put into etcd as they are, with
-times and states that nobody could wait for; that the server takes them from clients as well, a dry run shows.
+The server is alone with its etcd: controllers would repair most of what is planted. Objects are put into etcd as they are, with
+times and states that take too long to reach; that the server takes them from clients as well, a dry run shows.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.evaluate import Options, evaluate
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import ObservedHost
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import Options, judge
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.observe import take
 from benchmark.stored import alone, key, store
 from integration.kube import connect
@@ -54,7 +54,7 @@ class Server:
         return [item for item in changed.values() if item["kind"] not in ("Namespace", "ServiceAccount")]
 
     def accepts(self, item: Mapping[str, Any]) -> None:
-        """A client may create such an object: ApiError says why not."""
+        """A client may create such an object; ApiError if not."""
         kind, metadata = KINDS[item["kind"]], item["metadata"]
         copy = {**item, "metadata": {**metadata, "name": f"{metadata['name']}-x"}}
         self.lab.api.post(f"{kind.path(metadata.get('namespace'))}?dryRun=All&fieldValidation=Strict", copy)
@@ -87,11 +87,11 @@ def now() -> datetime:
     return datetime.now(timezone.utc).replace(microsecond=0)
 
 
-def looked_at(server: Server, world: World, planted: Situation | None = None) -> set[str]:
+def findings_of(server: Server, world: World, planted: Situation | None = None) -> set[str]:
     """Ids of the findings that the server's objects make, with what was seen on the hosts."""
     hosts = tuple(ObservedHost.from_option(one) for one in world.hosts)
     found = replace(take(server.client, hosts=hosts, hosts_at=world.now), taken_at=world.now)
-    report = judge(found, Options(target=planted.target) if planted else None)
+    report = evaluate(found, Options(target=planted.target) if planted else None)
     return {one.id for one in report.findings}
 
 
@@ -99,7 +99,7 @@ def test_a_healthy_cluster_gives_no_finding(server: Server, now: datetime) -> No
     world = healthy(now)
     for item in server.show(world):
         server.accepts(item)
-    assert looked_at(server, world) == set()
+    assert findings_of(server, world) == set()
 
 
 @pytest.mark.parametrize("planted", PLANTED.values(), ids=PLANTED)
@@ -107,4 +107,4 @@ def test_a_situation_makes_the_same_findings(server: Server, now: datetime, plan
     world = planted.world(healthy(now))
     for item in server.show(world):
         server.accepts(item)
-    assert looked_at(server, world, planted) == planted.expected
+    assert findings_of(server, world, planted) == planted.expected

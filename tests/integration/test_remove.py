@@ -66,13 +66,13 @@ def test_it_is_refused_while_a_pod_on_windows_uses_a_volume(deployed: Lab) -> No
     deployed.api.gone(f"{PODS}/shop")
     eventually(lambda: not deployed.api.ok(f"{PODS}/shop"), "the pod is gone")
     assert refused.code != 0
-    said = refused.failures[0]["result"]["results"][0]["msg"]
-    assert "win-1: pod default/shop (inline volume data)" in said
+    message = refused.failures[0]["result"]["results"][0]["msg"]
+    assert "win-1: pod default/shop (inline volume data)" in message
     assert left(deployed) == before
     assert writes(deployed, size) == []
 
 
-def test_check_mode_lists_what_would_go_and_lets_it_be(deployed: Lab) -> None:
+def test_check_mode_lists_what_would_be_removed_and_keeps_it(deployed: Lab) -> None:
     before, size = left(deployed), deployed.audit_size()
     run = remove(deployed, "--check", **NAMED)
     assert run.code == 0, run.screen
@@ -81,7 +81,7 @@ def test_check_mode_lists_what_would_go_and_lets_it_be(deployed: Lab) -> None:
     assert [write for write in writes(deployed, size) if not write.startswith("delete")] == []
 
 
-def test_all_of_ours_goes_and_the_drivers_own_installation_stays(deployed: Lab) -> None:
+def test_our_objects_are_removed_and_the_drivers_own_installation_stays(deployed: Lab) -> None:
     controllers = f"/apis/apps/v1/namespaces/{vsphere.NAMESPACE}/deployments"
     stays = [item["metadata"]["uid"] for item in deployed.api.items(controllers)]
     assert stays

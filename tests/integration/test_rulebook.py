@@ -108,7 +108,7 @@ def test_nodes_that_join_are_enabled_and_one_whose_plugin_pod_crash_loops_is_rep
     assert small.registered("win-1")
 
     joined = control.call(small.name, "node-add")
-    # The account lists what it needs; nobody names the host.
+    # The account lists what it needs; nothing names the host.
     assert ran(screen, small, 2) == ["win-1", "win-2"], joined
     assert small.registered("win-2")
 

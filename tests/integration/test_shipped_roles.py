@@ -1,5 +1,5 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""With each shipped role, bound as its file says, a real API server is asked for what must not be possible."""
+"""With each shipped role, bound as its file documents, a real API server must refuse everything else."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ FORBIDDEN = (
     ("create", "admissionregistration.k8s.io", "mutatingwebhookconfigurations", "", ""),
     ("update", "certificates.k8s.io", "certificatesigningrequests/approval", "", "any"),
 )
-# What the file itself says of a role, and nothing else.
+# A role's documentation in the file, and nothing else.
 ADMITTED: dict[str, set[tuple[str, str]]] = {
     "kubewin-csi-azure-disk": {("get", "secrets")},
     "kubewin-csi-azure-file": {("get", "secrets")},
@@ -91,12 +91,12 @@ def bound(lab: Lab) -> Iterator[Lab]:
 
 
 def allowed(lab: Lab, role: str, asked: tuple[str, str, str, str, str]) -> bool:
-    """What the API server's authorizer says about the account of a role."""
+    """The authorizer's answer about the account of a role."""
     return reviewed(lab, f"{access.NAMESPACE}:only-{role}", asked)
 
 
 def reviewed(lab: Lab, account: str, asked: tuple[str, str, str, str, str]) -> bool:
-    """What it says about any account, as namespace:name."""
+    """Its answer about any account, as namespace:name."""
     verb, group, resource, namespace, name = asked
     plural, _slash, subresource = resource.partition("/")
     attributes = {
@@ -115,7 +115,7 @@ def reviewed(lab: Lab, account: str, asked: tuple[str, str, str, str, str]) -> b
     return bool(lab.api.post("/apis/authorization.k8s.io/v1/subjectaccessreviews", body)["status"]["allowed"])
 
 
-def test_no_role_can_do_what_its_file_does_not_say(bound: Lab) -> None:
+def test_no_role_allows_more_than_its_file_documents(bound: Lab) -> None:
     for role in roles():
         name = role["metadata"]["name"]
         granted = {asked for asked in FORBIDDEN if allowed(bound, name, asked)}
@@ -178,7 +178,7 @@ def made(lab: Lab, tmp_path: Path) -> Iterator[Path]:
     lab.api.gone("/api/v1/namespaces/kubewin-verify")
 
 
-def test_the_account_of_the_readme_may_do_what_a_plan_asks_for_and_no_more(made: Path) -> None:
+def test_the_account_of_the_readme_has_the_rules_of_a_plan_and_no_more(made: Path) -> None:
     assert stat.S_IMODE(made.stat().st_mode) == 0o600
     client = connect(str(made))
     found = planned(client)

@@ -37,7 +37,7 @@ ENABLE = {
     "azure_disk_csi_mode": "csi_proxy",
     "azure_disk_csi_max_unavailable": "10%",
 }
-# Kinds of objects that nobody but a run writes.
+# Kinds of objects that only a run writes.
 WRITTEN = (
     *(kinds.CLUSTER_ROLE, kinds.CLUSTER_ROLE_BINDING, kinds.CONFIG_MAP, kinds.CSI_DRIVER, kinds.ROLE),
     *(kinds.ROLE_BINDING, kinds.SERVICE_ACCOUNT, kinds.STORAGE_CLASS),

@@ -25,7 +25,7 @@ from lab.handle import Lab, eventually
 from unit.plugins.module_utils.test_redact import survives
 
 NAMESPACE = "support"
-# One that the run holds, as it stands in variables of the inventory, and one that nobody told it of.
+# One that the run holds, as in variables of the inventory, and one that it does not know.
 HELD, FOREIGN = "Zx9-Held-Secret-7#q", "Kq4ForeignSecret8w"
 WHOLE = f"it failed with {HELD} and --password {FOREIGN}"
 DAEMON_SETS = f"/apis/apps/v1/namespaces/{NAMESPACE}/daemonsets"

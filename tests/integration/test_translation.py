@@ -16,7 +16,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.native import 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.translation import (
     REGIONS,
     ZONES,
-    Untranslatable,
+    TranslationError,
     file_system,
     plugin_of,
     to_csi,
@@ -49,22 +49,22 @@ class Library:
         assert self.process.stdout is not None
         self.process.stdin.write(json.dumps(question) + "\n")
         self.process.stdin.flush()
-        said: dict[str, Any] = json.loads(self.process.stdout.readline())
-        return said
+        output: dict[str, Any] = json.loads(self.process.stdout.readline())
+        return output
 
     def agrees(self, ours: Callable[[], dict[str, Any]], **question: Any) -> dict[str, Any] | None:
         """Compare; what both made, or None where both refuse."""
         try:
             made: dict[str, Any] | None = ours()
-        except Untranslatable:
+        except TranslationError:
             made = None
-        said = self.ask(**question, ours=made)
-        if made is None or "error" in said:
-            assert ("error" in said) == (made is None), (said, made)
+        output = self.ask(**question, ours=made)
+        if made is None or "error" in output:
+            assert ("error" in output) == (made is None), (output, made)
             return None
         # Both went through the same types of the API.
-        found: dict[str, Any] = _filled(said["made"])
-        assert _filled(said["ours"]) == found
+        found: dict[str, Any] = _filled(output["made"])
+        assert _filled(output["ours"]) == found
         return found
 
 
@@ -251,11 +251,11 @@ def test_native_volumes_differ_by_name_only(library: Library, count: int) -> Non
     def same(volume: dict[str, Any]) -> None:
         try:
             found = native(volume, "project")
-        except Untranslatable:
+        except TranslationError:
             return
-        said = library.ask(volume=volume, ours={**volume, "spec": dict(found.spec)})
-        assert "error" not in said, said
-        made, ours = _filled(said["made"])["spec"], _filled(said["ours"])["spec"]
+        output = library.ask(volume=volume, ours={**volume, "spec": dict(found.spec)})
+        assert "error" not in output, output
+        made, ours = _filled(output["made"])["spec"], _filled(output["ours"])["spec"]
         csi = made["csi"]
         assert found.migrated == csi["volumeHandle"]
         _windows(csi)
@@ -285,18 +285,18 @@ def _named(field: str, migrated: str, handle: str) -> str:
 
 @COUNTS
 def test_readiness_refuses_what_migration_refuses(library: Library, count: int) -> None:
-    """Readiness keeps a few facts of a volume, and its judgement of them is the translation's."""
+    """Readiness keeps a few facts of a volume, and its evaluation of them is the translation's."""
 
     def same(volume: dict[str, Any]) -> None:
-        plugin, seen = plugin_of(volume), ObservedVolume.from_object(volume)
+        plugin, observed = plugin_of(volume), ObservedVolume.from_object(volume)
         if plugin is None or not plugin.translated:
             return
         source = volume["spec"][plugin.field]
         if source.get("secretNamespace") == "" or source.get("kind") == "":
             # The API refuses these.
             return
-        assert seen.source.field == plugin.field
-        assert (untranslatable(seen.source, seen) is not None) == _refused(lambda: to_csi(volume))
+        assert observed.source.field == plugin.field
+        assert (untranslatable(observed.source, observed) is not None) == _refused(lambda: to_csi(volume))
 
     def same_inline(volume: dict[str, Any]) -> None:
         source = Source.from_spec(volume)
@@ -308,9 +308,9 @@ def test_readiness_refuses_what_migration_refuses(library: Library, count: int) 
     def same_class(storage_class: dict[str, Any]) -> None:
         plugin = in_tree.find(storage_class["provisioner"])
         assert plugin is not None
-        said = library.ask(**{"class": storage_class, "plugin": plugin.plugin})
-        if "error" not in said:
-            made = said["made"].get("parameters") or {}
+        output = library.ask(**{"class": storage_class, "plugin": plugin.plugin})
+        if "error" not in output:
+            made = output["made"].get("parameters") or {}
             wanted = made.get("csi.storage.k8s.io/fstype") or next(
                 (made[key] for key in made if key.lower() == "fstype"), ""
             )
@@ -324,7 +324,7 @@ def test_readiness_refuses_what_migration_refuses(library: Library, count: int) 
 def _refused(translation: Callable[[], Any]) -> bool:
     try:
         translation()
-    except Untranslatable:
+    except TranslationError:
         return True
     return False
 
@@ -340,7 +340,7 @@ def _refused(translation: Callable[[], Any]) -> bool:
     ],
 )
 def test_a_difference_is_found(library: Library, what: str, question: Mapping[str, Any]) -> None:
-    """The comparison itself sees the two that once were lost."""
+    """The comparison itself detects the two that once were lost."""
     volume = {"metadata": {"name": "pv"}, "spec": question["volume"]}
 
     def lossy() -> dict[str, Any]:

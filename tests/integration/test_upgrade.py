@@ -99,7 +99,7 @@ def test_a_node_whose_volumes_move_is_left_alone_and_as_it_was(old: Lab, by_the_
     old.api.patch("/api/v1/nodes/win-1", {"spec": {"unschedulable": None}})
 
 
-def test_a_run_killed_while_csi_proxy_is_away_leaves_a_cordon_that_says_whose_it_is(old: Lab, tmp_path: Path) -> None:
+def test_a_run_killed_while_csi_proxy_is_stopped_leaves_a_cordon_with_its_owner(old: Lab, tmp_path: Path) -> None:
     record = tmp_path / "record.jsonl"
     process = start(PLAYBOOK, old.state.inventories["ntlm-http"], record=record, variables=wanted(old, NEW))
 
@@ -116,7 +116,7 @@ def test_a_run_killed_while_csi_proxy_is_away_leaves_a_cordon_that_says_whose_it
     assert "kubewin.io/cordoned" in node(old, "win-1")["metadata"]["annotations"]
 
 
-def test_the_next_run_finishes_with_new_plugin_pods_and_an_upgrade_keeps_the_node_that_it_closed(old: Lab) -> None:
+def test_the_next_run_finishes_with_new_plugin_pods_and_an_upgrade_keeps_its_cordon(old: Lab) -> None:
     """upgrade.yml has not proven it yet, and its tasks may be what runs this."""
     before = plugins(old)
     mark = {"metadata": {"annotations": {"kubewin.io/cordoned": "upgrade x"}}}

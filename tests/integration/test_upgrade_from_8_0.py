@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import Request
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import Refused
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import RefusedError
 from integration.kube import VSPHERE, applied, connect
 from integration.playbooks import finish, play, start
 from integration.storage import make_namespace, storage_class
@@ -54,12 +54,12 @@ def eight() -> Iterator[Lab]:
     lab.stop()
 
 
-def test_a_node_without_volumes_goes_ahead_and_the_others_follow_when_it_is_proven(eight: Lab, tmp_path: Path) -> None:
+def test_a_node_without_volumes_is_first_and_the_others_follow_when_it_is_proven(eight: Lab, tmp_path: Path) -> None:
     refused = play(PLAYBOOK, "localhost,", variables=given(eight, "nine", NINE, tmp_path, kubewin_upgrade_hook="wmco"))
     (found,) = [event["result"]["msg"] for event in refused.failures]
     assert "CSI-U13" in found
     assert "upgrade to WMCO 8.1.0 or a later release of WMCO 8 first" in found
-    with pytest.raises(Refused, match="CSI-U14 all Windows nodes: each has a workload with a volume"):
+    with pytest.raises(RefusedError, match="CSI-U14 all Windows nodes: each has a workload with a volume"):
         upgrade_of(
             eight, name="nine", hook="wmco", target=NINE, nodes=["win-2", "win-3"], unproven_canary=True
         ).plan()  # fmt: skip

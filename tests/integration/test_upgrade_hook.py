@@ -16,6 +16,7 @@ from integration.playbooks import ROOT, Run, play
 from lab.handle import longer
 
 SECRET = "hunter2"
+TASKS = ROOT / "playbooks" / "tasks"
 
 
 def reported(folder: Path, *plays: dict[str, Any]) -> Run:
@@ -30,24 +31,23 @@ def became_of(folder: Path, tasks: list[dict[str, Any]], *nodes: str, **given: A
     hook = folder / "hook.yml"
     hook.write_text(json.dumps(tasks), encoding="utf-8")
     node = {
-        "ansible.builtin.include_tasks": str(ROOT / "roles" / "node_upgrade" / "tasks" / "node.yml"),
+        "ansible.builtin.include_tasks": str(TASKS / "upgrade_node.yml"),
         "vars": {"node_upgrade_node": "{{ item }}", "node_upgrade_does": str(hook)},
         "loop": list(nodes),
     }
     held = {"ansible.builtin.set_fact": {"node_upgrade_held": {"at": "{{ now().timestamp() }}"}}}
     show = {"name": "Show", "ansible.builtin.debug": {"var": "node_upgrade_results"}}
     python = {"ansible_python_interpreter": "{{ ansible_playbook_python }}"}
-    given = {"node_upgrade_tasks_timeout": 7200, **python, **given}
-    run = reported(folder, {"vars": given, "tasks": [held, node, show]})
+    run = reported(folder, {"vars": {**python, **given}, "tasks": [held, node, show]})
     assert run.code == 0, run.screen
     found: dict[str, str] = run.results("Show")["localhost"]["node_upgrade_results"]
     return found
 
 
-def test_a_secret_of_a_task_that_failed_does_not_come_into_the_journal(tmp_path: Path) -> None:
+def test_a_secret_of_a_failed_task_is_not_in_the_journal(tmp_path: Path) -> None:
     fails = {"name": "Log in", "ansible.builtin.fail": {"msg": f"{SECRET} is wrong"}, "no_log": "{{ hidden }}"}
     assert became_of(tmp_path, [fails], "win-1", "win-2", hidden="{{ node_upgrade_node == 'win-1' }}") == {
-        "win-1": "task Log in failed, and says no more because of no_log",
+        "win-1": "task Log in failed; no_log hides its message",
         "win-2": f"task Log in: {SECRET} is wrong",
     }
 
@@ -57,7 +57,7 @@ def test_a_hanging_task_is_terminated_at_its_nodes_timeout_and_reported_as_faile
     hangs = {"name": "Wait for ever", "ansible.builtin.command": {"argv": ["sleep", "3600"]}}
     for seconds in longer(6):
         works = {"name": "Work", "ansible.builtin.command": {"argv": ["sleep", str(seconds / 2)]}}
-        found = became_of(tmp_path, [works, hangs], "win-1", node_upgrade_tasks_timeout=int(seconds))
+        found = became_of(tmp_path, [works, hangs], "win-1", kubewin_upgrade_tasks_timeout=int(seconds))
         # Otherwise the time was over before the second task began.
         if "task Wait for ever: " in found["win-1"]:
             break
@@ -72,23 +72,23 @@ def loaded(folder: Path, text: str) -> Run:
     hook = folder / "hook.yml"
     hook.write_text(text, encoding="utf-8")
     state = {"journal": [{"node": "win-1", "step": "done"}, {"node": "win-2", "step": "waiting"}]}
-    given = {"node_upgrade_state": state, "node_upgrade_tasks": str(hook), "host_of": {"win-2": "localhost"}}
-    load = {"ansible.builtin.include_tasks": str(ROOT / "roles" / "node_upgrade" / "tasks" / "load.yml")}
+    given = {"node_upgrade_state": state, "_kubewin_upgrade_tasks": str(hook), "host_of": {"win-2": "localhost"}}
+    load = {"ansible.builtin.include_tasks": str(TASKS / "upgrade_load.yml")}
     return reported(folder, {"vars": given, "tasks": [load, {"name": "Then", "ansible.builtin.debug": {}}]})
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         ("- name: Change\n  ansible.builtin.command: [reboot\n", "hook.yml"),
         ("- no.such.module: {}\n", "no.such.module"),
     ],
     ids=["no YAML", "no such module"],
 )
-def test_what_is_no_file_of_tasks_ends_the_plan(tmp_path: Path, text: str, said: str) -> None:
+def test_what_is_no_file_of_tasks_ends_the_plan(tmp_path: Path, text: str, expected: str) -> None:
     run = loaded(tmp_path, text)
     assert run.code != 0
-    assert said in run.screen
+    assert expected in run.screen
     assert not run.results("Then")
 
 
@@ -110,7 +110,7 @@ def test_tasks_are_loaded_with_the_plan_and_none_of_them_is_done(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("state", "said"),
+    ("state", "expected"),
     [
         (
             {"outcome": "delegated", "next": {"kind": "hook", "nodes": ["win-1"]}},
@@ -120,7 +120,7 @@ def test_tasks_are_loaded_with_the_plan_and_none_of_them_is_done(tmp_path: Path)
     ],
     ids=["a node", "--check"],
 )
-def test_tasks_that_end_the_play_are_no_success(tmp_path: Path, state: dict[str, Any], said: str) -> None:
+def test_tasks_that_end_the_play_are_no_success(tmp_path: Path, state: dict[str, Any], expected: str) -> None:
     """Neither does such a run end without its closing summary."""
     *_others, last = yaml.safe_load((ROOT / "playbooks" / "upgrade.yml").read_text(encoding="utf-8"))
     for task in last["tasks"][0]["rescue"]:
@@ -130,7 +130,7 @@ def test_tasks_that_end_the_play_are_no_success(tmp_path: Path, state: dict[str,
     begun = {"ansible.builtin.set_fact": {"node_upgrade_state": state, "kubewin_upgrade_tasks": "one.yml"}}
     run = reported(tmp_path, {"tasks": [begun, {"ansible.builtin.meta": "end_play"}]}, last)
     failure = run.failures[-1]["result"]["msg"]
-    assert f"The run ended {said} by an error" in failure
+    assert f"The run ended {expected} by an error" in failure
     assert "\nwin-1: drained\n" in run.screen
     stats = run.events[-1]["custom"]["_run"]
     assert stats["kubewin_upgrade"]["outcome"] == state["outcome"]

@@ -111,12 +111,12 @@ NINE = {"openshift": "4.14", "wmco": "9.0.0"}
 
 def test_without_its_driver_an_upgrade_by_wmco_ends_before_the_first_node(old: Lab, tmp_path: Path) -> None:
     wanted = given(old, "nine", NINE, tmp_path, kubewin_upgrade_hook="wmco")
-    # One who only asks hears the same.
+    # --check reports the same.
     for arguments in (["--check"], []):
         refused = play(PLAYBOOK, "localhost,", *arguments, variables=wanted)
         assert refused.code != 0
-        (judged,) = [event["result"] for event in refused.failures]
-        blockers = {one["id"]: one["object"] for one in judged["blockers"]}
+        (evaluated,) = [event["result"] for event in refused.failures]
+        blockers = {one["id"]: one["object"] for one in evaluated["blockers"]}
         assert blockers == {"CSI-G02": f"Driver {DRIVER}"}, refused.screen
         assert bool(list(tmp_path.iterdir())) != ("--check" in arguments)
     assert closed(old) == {}
@@ -168,10 +168,10 @@ def from_8_to_9(lab: Lab, folder: Path, kills: Sequence[Instant]) -> None:
         ["win-3", "win-3"],
     ]
     for node in NODES:
-        seen = lab.api.get(f"/api/v1/nodes/{node}")
-        assert seen["metadata"]["annotations"][openshift.VERSION] == "9.0.0"
-        assert seen["metadata"]["annotations"][era.MANAGED] == "true"
-        assert openshift.ALLOW not in seen["metadata"]["labels"]
+        observed = lab.api.get(f"/api/v1/nodes/{node}")
+        assert observed["metadata"]["annotations"][openshift.VERSION] == "9.0.0"
+        assert observed["metadata"]["annotations"][era.MANAGED] == "true"
+        assert openshift.ALLOW not in observed["metadata"]["labels"]
     assert closed(lab) == {}
     assert not lab.api.ok(LEASE)
     assert {entry["node"]: entry["by_itself"] for entry in journal(lab, "nine")["nodes"]} == {
@@ -186,9 +186,9 @@ def from_8_to_9(lab: Lab, folder: Path, kills: Sequence[Instant]) -> None:
     assert "Z win-1: is verified with a volume" in kept["journal.txt"]
     assert "Verified and compared after the last node: 20" in kept["journal.txt"]
     assert "is unknown" not in kept["journal.txt"]
-    said = done.screen
-    assert "Upgrade nine, begun" in said
-    assert "3 of 3 volumes of Windows workloads are unchanged" in said
+    shown = done.screen
+    assert "Upgrade nine, begun" in shown
+    assert "3 of 3 volumes of Windows workloads are unchanged" in shown
     assert "win-1: kubelet v1.26.9 -> v1.27.11, WMCO 8.1.0 -> 9.0.0" in done.screen
     assert "stories/db-a: no difference in what was compared; some content was not compared" in done.screen
 
@@ -204,7 +204,7 @@ def meanwhile(lab: Lab, plan: str) -> None:
     """
     eventually(lambda: reported(lab, "nine", f"approve its InstallPlan now ({plan})"), "everything is proven", PATIENCE)
     openshift.approve(lab.api, plan)
-    before = ("", "waiting", "close", "allow")
+    before = ("", "waiting", "cordon", "allow")
     eventually(lambda: step(lab, "nine", "win-1") not in before, "WMCO has the canary", PATIENCE)
     lab.api.patch(f"{SETS}/db-c", {"spec": {"replicas": 0}})
     eventually(lambda: step(lab, "nine", "win-3") not in before, "WMCO began the third node", PATIENCE)
@@ -246,7 +246,7 @@ def well(lab: Lab, nodes: Sequence[str], version: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Instant:
-    """When a run is killed: so many seconds after `due` says so of what the run recorded."""
+    """When a run is killed: so many seconds after `due` is true of the run's events."""
 
     name: str
     due: Callable[[Path], bool]
@@ -254,7 +254,7 @@ class Instant:
 
 
 def at_random(kills: int, seed: int) -> list[Instant]:
-    """Instants of a seed: how many events a run had told, and seconds after that."""
+    """Instants of a seed: how many events a run had reported, and seconds after that."""
     chance = random.Random(seed)
     found = []
     for number in range(kills):
@@ -277,7 +277,7 @@ def killed(wanted: dict[str, Any], instant: Instant, record: Path) -> bool:
     """A run that is killed, with all that came of it; False when it ended before."""
     process = start(PLAYBOOK, "localhost,", record=record, variables=wanted)
     eventually(lambda: instant.due(record) or process.poll() is not None, instant.name, PATIENCE)
-    # The instant itself, as the seed says and the test prints.
+    # The instant itself, from the seed, as the test prints it.
     time.sleep(instant.offset)
     ended = process.poll() is not None
     for member in family(process.pid):
@@ -289,7 +289,7 @@ def killed(wanted: dict[str, Any], instant: Instant, record: Path) -> bool:
 
 
 def nothing_is_closed_unsaid(lab: Lab, name: str) -> None:
-    """Whatever a dead run left: what we closed stands in the journal as being under way."""
+    """After every killed run, the journal has each node that we cordoned as under way."""
     for node, why in closed(lab).items():
         if {f"upgrade {name}", "kubewin.io/upgrade"} & set(why):
             assert step(lab, name, node) not in ("waiting", "done")
@@ -324,16 +324,17 @@ def test_forty_runs_that_are_killed_at_random(ready: Lab, tasks: Path, tmp_path:
         assert journal(ready, name)["state"] == "finished"
 
 
-def test_the_role_alone_lets_tasks_change_a_node_and_missing_files_are_reported(
-    ready: Lab, tasks: Path, tmp_path: Path
-) -> None:
-    """A play of its owner's: with the playbook's own tasks about data around the role, and somebody who deletes a file."""
+def test_tasks_change_a_node_and_missing_files_are_reported(ready: Lab, tasks: Path, tmp_path: Path) -> None:
+    """The playbook's own tasks about nodes and data, and a user who deletes a file."""
     # What cannot be written down ends it while nothing was touched.
     in_the_way = tmp_path / "upgrade-by-tasks.data" / f"{NAMESPACE}_db-c.jsonl"
     in_the_way.mkdir(parents=True)
     victim = disk(ready, "db-c") / "orders.txt"
     victim.write_text("years of orders\r\n", encoding="utf-8")
-    tasks_of = {name: str(ROOT / "playbooks" / "tasks" / f"{name}.yml") for name in ("upgrade_data", "upgrade_lost")}
+    tasks_of = {
+        name: str(ROOT / "playbooks" / "tasks" / f"{name}.yml")
+        for name in ("upgrade_data", "upgrade_lost", "upgrade_nodes")
+    }
     story = {
         "hosts": "localhost",
         "connection": "local",
@@ -355,32 +356,27 @@ def test_the_role_alone_lets_tasks_change_a_node_and_missing_files_are_reported(
                 "rescue": [{"ansible.builtin.file": {"path": str(in_the_way), "state": "absent"}}],
             },
             {"ansible.builtin.include_tasks": tasks_of["upgrade_data"], "vars": {"kubewin_upgrade_compare": False}},
-            {"ansible.builtin.include_role": {"name": "kubewin.csi.node_upgrade"}},
+            {"ansible.builtin.include_tasks": tasks_of["upgrade_nodes"]},
             {"ansible.builtin.include_tasks": tasks_of["upgrade_lost"]},
             {"ansible.builtin.file": {"path": str(victim), "state": "absent"}},
             {"ansible.builtin.include_tasks": tasks_of["upgrade_data"], "vars": {"kubewin_upgrade_compare": True}},
             {"ansible.builtin.include_tasks": tasks_of["upgrade_lost"]},
         ],
     }
-    playbook = tmp_path / "role.yml"
+    playbook = tmp_path / "nodes.yml"
     playbook.write_text(json.dumps([story]), encoding="utf-8")
     wanted = {
-        **given(ready, "by-tasks", {}, tmp_path),
-        "node_upgrade_name": "by-tasks",
-        "node_upgrade_drivers": ["vsphere"],
-        "node_upgrade_hook": "tasks",
-        "node_upgrade_tasks": str(tasks),
-        "node_upgrade_target": {"kubelet": "1.50"},
-        "node_upgrade_nodes": ["win-1"],
-        "node_upgrade_proof_namespace": "kubewin",
-        "node_upgrade_storage_classes": {"vsphere": "fast"},
+        **given(ready, "by-tasks", {"kubelet": "1.50"}, tmp_path),
+        "kubewin_upgrade_hook": "tasks",
+        "kubewin_upgrade_tasks": str(tasks),
+        "kubewin_upgrade_nodes": ["win-1"],
         "wanted_kubelet": "v1.50.0",
     }
     broken = tmp_path / "broken.yml"
     broken.write_text("- no.such.module: {}\n", encoding="utf-8")
-    looked = play(str(playbook), "localhost,", "--check", variables={**wanted, "node_upgrade_tasks": str(broken)})
-    assert looked.code != 0
-    assert "no.such.module" in looked.screen
+    checked = play(str(playbook), "localhost,", "--check", variables={**wanted, "kubewin_upgrade_tasks": str(broken)})
+    assert checked.code != 0
+    assert "no.such.module" in checked.screen
     assert not ready.api.ok(f"{JOURNALS}/kubewin-upgrade-by-tasks")
     done = play(str(playbook), "localhost,", variables=wanted)
     well(ready, ["win-1"], "1.50.0")
@@ -469,7 +465,7 @@ def test_jobs_in_three_containers_carry_one_upgrade_out(ready: Lab, tmp_path: Pa
         assert f"{NAMESPACE}/{name}: no difference in what was compared" in third.screen
     assert "no baseline" not in third.screen
     assert "3 of 3 volumes of Windows workloads are unchanged" in third.screen
-    # Baselines are needed no more; the copies of the journal are for people.
+    # Baselines are no longer needed; the copies of the journal are for readers.
     assert baselines(ready) == others
     assert (tmp_path / "third" / "kept" / "upgrade-apart.txt").exists()
 
@@ -500,9 +496,9 @@ def listening(ready: Lab) -> Iterator[FaultProxy]:
 def test_a_node_is_waited_for_until_its_owner_has_upgraded_it_and_a_stubborn_budget_is_named(
     ready: Lab, listening: FaultProxy, tmp_path: Path
 ) -> None:
-    """With hook none its owner upgrades the node once it is empty. What is handed out in between is said to have gone well.
+    """With hook none its owner upgrades the node once it is drained. The external steps in between report success.
 
-    Nothing is asked of the API that was not looked up before, so that no missing rule stops it half way.
+    Every API access is checked before, so that no missing rule stops it half way.
     """
     name, node = "db-c", "win-3"
     lines, other = tmp_path / "lines", tmp_path / "other"
@@ -557,7 +553,7 @@ def test_a_node_is_waited_for_until_its_owner_has_upgraded_it_and_a_stubborn_bud
 
 @contextlib.contextmanager
 def never_evicted(lab: Lab, name: str) -> Iterator[None]:
-    """A budget of somebody who did not think of upgrades."""
+    """A disruption budget that blocks every drain."""
     body = {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
@@ -573,13 +569,13 @@ def never_evicted(lab: Lab, name: str) -> Iterator[None]:
         lab.api.gone(path)
 
 
-def test_a_node_that_cannot_be_emptied_is_given_back_and_the_budget_named(ready: Lab, tmp_path: Path) -> None:
-    """Also after a run that ended in the middle, for a server that had no time: that is no budget, and it says how it stands."""
+def test_a_node_that_cannot_be_drained_is_uncordoned_and_the_budget_named(ready: Lab, tmp_path: Path) -> None:
+    """Also after a run that was interrupted by an overloaded server: that is no budget, and the journal has the step."""
     name, node = "db-c", "win-3"
     options = {"name": "stuck", "target": {"kubelet": "1.70"}, "nodes": [node], "node_timeout": 3}
     playbook, refusal = tmp_path / "busy.yml", f"pod {NAMESPACE}/{name}-0 may not be evicted"
     with never_evicted(ready, name):
-        looked = upgrade_of(ready, **options).plan()
+        checked = upgrade_of(ready, **options).plan()
         with FaultProxy(ready.state) as proxy:
             proxy.add(Fault("throttled", resources=("pods/eviction",), retry_after=3600))
             asked = {**options, "node_timeout": 1800, "kubeconfig": proxy.kubeconfig}
@@ -593,11 +589,12 @@ def test_a_node_that_cannot_be_emptied_is_given_back_and_the_budget_named(ready:
         assert closed(ready) == {node: ["upgrade stuck"]}
         for seconds in longer(3):
             stopped, journal_of = upgrade_of(ready, **{**options, "node_timeout": int(seconds)}).go_on()
-            # Otherwise the node's time was over before it was told that the pod may not go.
+            # Otherwise the node timed out before the eviction was refused.
             if journal_of.stopping is not None and refusal in journal_of.stopping.message:
                 break
     assert any(
-        line.startswith(f"{node}: {refusal} now: The disruption budget {name}-stays needs 1") for line in looked["plan"]
+        line.startswith(f"{node}: {refusal} now: The disruption budget {name}-stays needs 1")
+        for line in checked["plan"]
     )
     assert stopped["outcome"] == "stopped"
     assert journal_of.stopping is not None

@@ -61,8 +61,8 @@ class Fleet:
         windows = found["all"]["children"]["windows"]
         for name, host in self.wine.items():
             windows["hosts"][name] = {"ansible_host": host.address, "ansible_port": self.ports[name]}
-        for name, said in windows["hosts"].items():
-            said.update(self.program(f"wine-{release}.exe" if name in self.wine else f"csi-proxy-{release}.exe"))
+        for name, programs in windows["hosts"].items():
+            programs.update(self.program(f"wine-{release}.exe" if name in self.wine else f"csi-proxy-{release}.exe"))
         if failing:
             bad = "csiclient.exe" if canary in self.wine else "broken.exe"
             windows["hosts"][canary].update(self.program(bad))
@@ -78,10 +78,10 @@ class Fleet:
     def services(self) -> dict[str, tuple[str, str]]:
         """The command line and the process of each host's service."""
 
-        def said(agent: Agent, verb: str) -> str:
+        def answer(agent: Agent, verb: str) -> str:
             return agent.run(f"sc.exe {verb} csi-proxy").stdout.decode()
 
-        return {name: (said(agent, "qc"), said(agent, "queryex")) for name, agent in self.agents().items()}
+        return {name: (answer(agent, "qc"), answer(agent, "queryex")) for name, agent in self.agents().items()}
 
     def releases(self, release: str) -> set[str]:
         """The hosts whose service is of a release."""
@@ -148,7 +148,7 @@ def test_the_canary_is_rolled_back_and_nothing_beyond_it_is_touched(fleet: Fleet
     assert node["metadata"]["labels"]["kubewin.io/csi-proxy"] == "proven"
 
 
-def test_with_a_program_that_works_the_same_play_brings_it_to_all_of_them_and_back(fleet: Fleet) -> None:
+def test_with_a_working_program_the_same_play_deploys_it_to_all_hosts_and_back(fleet: Fleet) -> None:
     run = fleet.bring(NEW, "win-11", kubewin_batches="1,100%")
     assert run.code == 0, run.screen
     assert fleet.releases(NEW) == set(fleet.agents())

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Install, upgrade and roll back the real csi-proxy over WinRM, judged through its pipes by its own client.
+"""Install, upgrade and roll back the real csi-proxy over WinRM, evaluated through its pipes by its own client.
 
 One host on Wine: real service manager, files and pipes. Which release is behind the pipes is seen by a call that csi-proxy
 1.1.3 makes through PowerShell, which Wine lacks, and 1.3.0 does not.
@@ -67,7 +67,7 @@ class Rig:
         )
 
     def client(self, *flags: str) -> dict[str, Any]:
-        """What csi-proxy's own client says, as JSON."""
+        """The output of csi-proxy's own client, as JSON."""
         done = self.host.agent.run(" ".join((CLIENT, "-dial", PIPES, *flags)))
         answer: dict[str, Any] = json.loads(done.stdout)
         assert answer["ok"] is (done.rc == 0), answer
@@ -147,7 +147,7 @@ def test_upgrade_is_served_by_the_new_release(old: Rig) -> None:
 
 
 @pytest.mark.parametrize(
-    ("program", "said", "logged"),
+    ("program", "expected", "logged"),
     [
         pytest.param("csiclient.exe", "1053", "", id="does not start"),
         # The task gives the pipes 45 s to appear.
@@ -160,13 +160,13 @@ def test_upgrade_is_served_by_the_new_release(old: Rig) -> None:
         ),
     ],
 )
-def test_what_does_not_work_is_rolled_back(old: Rig, program: str, said: str, logged: str) -> None:
+def test_what_does_not_work_is_rolled_back(old: Rig, program: str, expected: str, logged: str) -> None:
     run = old.keep(NEW, program)
     assert run.code != 0, run.screen
     (failure,) = run.failures
     assert failure["event"] == "failed"
     result = failure["result"]
-    assert said in result["msg"]
+    assert expected in result["msg"]
     assert f"csi-proxy {OLD} is restored and serving" in result["msg"]
     assert logged in "\n".join(result["log_tail"])
     assert logged in run.screen

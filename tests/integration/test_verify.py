@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""verify.yml proves volumes on nodes, says what a volume that fails lacks, and leaves nothing behind, however it ends."""
+"""verify.yml proves volumes on nodes, reports what a failing volume lacks, and leaves nothing behind, however it ends."""
 
 from __future__ import annotations
 
@@ -114,10 +114,8 @@ def nothing_is_left(lab: Lab) -> bool:
     )
 
 
-def test_volumes_are_proven_though_connections_are_cut_and_those_that_their_class_keeps_stay(
-    ready: Lab, tmp_path: Path
-) -> None:
-    """And though one host cannot be looked at, and on another one csi-proxy was stopped and only its old process serves."""
+def test_volumes_are_proven_despite_broken_connections_and_retained_ones_stay(ready: Lab, tmp_path: Path) -> None:
+    """Although one host cannot be read, and on another one csi-proxy was stopped and only its old process serves."""
     known = yaml.safe_load(Path(ready.state.inventories["ntlm-http"]).read_text(encoding="utf-8"))
     windows = known["all"]["children"]["windows"]["hosts"]
     windows["win-9"] = {**windows["win-2"], "ansible_port": 9}
@@ -177,7 +175,7 @@ def test_volumes_are_proven_though_connections_are_cut_and_those_that_their_clas
     ready.api.gone(f"{CLASSES}/{kept}")
 
 
-def test_a_node_without_csi_proxy_and_one_whose_volumes_come_back_older_fail_and_another_passes(ready: Lab) -> None:
+def test_a_node_without_csi_proxy_and_one_with_outdated_volumes_fail_and_another_passes(ready: Lab) -> None:
     ready.set_service("win-2", running=False)
     eventually(lambda: not pipes(ready, "win-2"), "the pipes of win-2 are gone")
     try:
@@ -246,7 +244,7 @@ def begin(lab: Lab, record: Path, **variables: str) -> subprocess.Popen[str]:
     return process
 
 
-def test_an_interrupted_run_takes_everything_away_however_often_it_is_interrupted(ready: Lab, tmp_path: Path) -> None:
+def test_an_interrupted_run_cleans_up_despite_further_interrupts(ready: Lab, tmp_path: Path) -> None:
     process = begin(ready, tmp_path / "record.jsonl", kubewin_verify_namespace=GIVEN)
     members = family(process.pid)
     # Its claim is held, so that the second signal comes while things are taken away.
@@ -254,7 +252,7 @@ def test_an_interrupted_run_takes_everything_away_however_often_it_is_interrupte
     path = f"/api/v1/namespaces/{GIVEN}/persistentvolumeclaims/{claim['metadata']['name']}"
     ready.api.patch(path, {"metadata": {"finalizers": [*claim["metadata"]["finalizers"], "test/hold"]}})
     process.send_signal(signal.SIGINT)
-    eventually(lambda: "deletionTimestamp" in ready.api.get(path)["metadata"], "its claim is told to go")
+    eventually(lambda: "deletionTimestamp" in ready.api.get(path)["metadata"], "its claim is being deleted")
     for member in members:
         with contextlib.suppress(ProcessLookupError):
             os.kill(member, signal.SIGINT)
@@ -265,7 +263,9 @@ def test_an_interrupted_run_takes_everything_away_however_often_it_is_interrupte
     assert ready.api.ok(f"{NAMESPACES}/{GIVEN}")
 
 
-def test_what_a_killed_run_left_is_taken_away_by_the_next_and_never_what_lives(ready: Lab, tmp_path: Path) -> None:
+def test_the_next_run_removes_leftovers_of_a_killed_run_and_never_those_of_a_live_run(
+    ready: Lab, tmp_path: Path
+) -> None:
     process = begin(ready, tmp_path / "record.jsonl")
     for member in family(process.pid):
         os.kill(member, signal.SIGKILL)
@@ -277,12 +277,14 @@ def test_what_a_killed_run_left_is_taken_away_by_the_next_and_never_what_lives(r
     lease = f"/apis/coordination.k8s.io/v1/namespaces/{name}/leases/kubewin-proof-{killed}"
     ready.api.patch(lease, {"spec": {"leaseDurationSeconds": 3600, "holderIdentity": "elsewhere/1-1/1-1"}})
     size = ready.audit_size()
-    look = verify(ready, "vsphere", arguments=("--check",))
-    assert look.code == 0, look.screen
-    (earlier,) = result(look)["earlier"]
+    simulated = verify(ready, "vsphere", arguments=("--check",))
+    assert simulated.code == 0, simulated.screen
+    (earlier,) = result(simulated)["earlier"]
     assert earlier["run"] == killed
     assert "renewed its lease" in earlier["lives"]
-    assert "vsphere on win-3: a claim of 10Gi (vsphere-csi-windows, ReadWriteOnce), written by one pod" in look.screen
+    assert (
+        "vsphere on win-3: a claim of 10Gi (vsphere-csi-windows, ReadWriteOnce), written by one pod" in simulated.screen
+    )
     assert sent(ready, size) == []
 
     ready.api.patch(lease, {"spec": {"renewTime": "2026-01-01T00:00:00.000000Z"}})

@@ -45,7 +45,7 @@ PLAY = [
         "connection": "local",
         "gather_facts": False,
         "vars": {"ansible_python_interpreter": "{{ ansible_playbook_python }}"},
-        "tasks": [{"name": "look", "kubewin.csi.workload_data": TASK}],
+        "tasks": [{"name": "Read the data", "kubewin.csi.workload_data": TASK}],
     }
 ]
 
@@ -72,7 +72,7 @@ class Shop:
     def __init__(self, lab: Lab, directory: Path) -> None:
         self.lab, self.directory = lab, directory
         self.kubeconfig = directory / "kubeconfig"
-        self._playbook = directory / "look.yml"
+        self._playbook = directory / "read_data.yml"
         self._playbook.write_text(yaml.safe_dump(PLAY), encoding="utf-8")
         accounts = f"/api/v1/namespaces/{access.NAMESPACE}/serviceaccounts"
         lab.api.ensure(accounts, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT}})
@@ -99,9 +99,9 @@ class Shop:
         """The module's result in a play."""
         variables = {"kubeconfig": str(self.kubeconfig), "directory": str(self.directory)}
         run = play(str(self._playbook), "localhost,", variables=variables)
-        return run.results("look", "failed")["localhost"]
+        return run.results("Read the data", "failed")["localhost"]
 
-    def look(self, *claims: str, check: bool = False, **options: Any) -> dict[str, Any]:
+    def data(self, *claims: str, check: bool = False, **options: Any) -> dict[str, Any]:
         """The module's result, in this process."""
         given: dict[str, Any] = {
             "kubeconfig": str(self.kubeconfig),
@@ -115,9 +115,9 @@ class Shop:
             "_ansible_check_mode": check,
             **options,
         }
-        with patch_module_args(given), redirect_stdout(io.StringIO()) as said, pytest.raises(SystemExit):
+        with patch_module_args(given), redirect_stdout(io.StringIO()) as output, pytest.raises(SystemExit):
             workload_data.main()
-        found: dict[str, Any] = json.loads(said.getvalue())
+        found: dict[str, Any] = json.loads(output.getvalue())
         return found
 
 
@@ -156,7 +156,7 @@ def test_an_account_without_rights_gets_the_missing_rules_and_nothing_is_created
 
 
 def test_without_a_baseline_there_is_nothing_to_compare_with(shop: Shop) -> None:
-    result = shop.look(compare=True)
+    result = shop.data(compare=True)
     assert result["reason"] == "refused"
     assert (
         f"there is no baseline of {storage.NAMESPACE}/orders, {storage.NAMESPACE}/films in namespace kubewin or "
@@ -166,11 +166,11 @@ def test_without_a_baseline_there_is_nothing_to_compare_with(shop: Shop) -> None
 
 def test_unused_volumes_are_read_and_exactly_the_changes_are_reported(shop: Shop) -> None:
     fill(shop)
-    plan = shop.look(check=True)["plan"]
+    plan = shop.data(check=True)["plan"]
     assert plan[0].startswith("stories/orders: read it with a pod of its own, and record it in ")
     assert not list(shop.directory.glob("*.jsonl"))
 
-    result = shop.look()
+    result = shop.data()
     assert result["changed"], result
     orders, films = result["volumes"]
     assert (orders["how"], orders["files"], orders["read_files"]) == ("content", 7, 7)
@@ -181,11 +181,11 @@ def test_unused_volumes_are_read_and_exactly_the_changes_are_reported(shop: Shop
     before = kept.read_bytes()
     assert shop.lab.api.items(PODS) == []
 
-    result = shop.look()
+    result = shop.data()
     assert (result["changed"], result["volumes"][0]["kept"]) == (False, True)
     assert kept.read_bytes() == before
 
-    result = shop.look(compare=True)
+    result = shop.data(compare=True)
     assert [one["verdict"] for one in result["volumes"]] == ["same", "same"]
 
     disk = shop.disk("orders")
@@ -205,7 +205,7 @@ def test_unused_volumes_are_read_and_exactly_the_changes_are_reported(shop: Shop
         log.write(b"three\r\n")
         log.flush()
         fcntl.flock(locked, fcntl.LOCK_EX)
-        result = shop.look("orders", compare=True)
+        result = shop.data("orders", compare=True)
     assert result["reason"] == "data_differs"
     (orders,) = result["volumes"]
     assert {one["path"]: one["what"] for one in orders["differences"]} == {
@@ -230,12 +230,12 @@ def test_a_volume_in_use_is_listed_through_its_own_pod_and_never_called_equal(sh
     body["metadata"]["annotations"] = {workload.WRITES: f"{storage.MOUNT}\\app.log"}
     shop.lab.api.post(PODS, body)
     runs(shop.lab, "app")
-    (orders,) = shop.look("orders", renew=True)["volumes"]
+    (orders,) = shop.data("orders", renew=True)["volumes"]
     assert (orders["how"], orders["read_files"]) == ("listing", 0)
     size = (shop.disk("orders") / "app.log").stat().st_size
     eventually(lambda: (shop.disk("orders") / "app.log").stat().st_size > size, "it writes")
 
-    result = shop.look("orders", compare=True)
+    result = shop.data("orders", compare=True)
     (orders,) = result["volumes"]
     assert (orders["verdict"], orders["different"], orders["listed"]) == ("incomplete", 0, 6)
     # cmd lists no folder whose path is that long.
@@ -244,26 +244,26 @@ def test_a_volume_in_use_is_listed_through_its_own_pod_and_never_called_equal(sh
     assert "names and sizes only: 6 files" in result["report"]
 
     (shop.disk("orders") / "gone.txt").unlink()
-    result = shop.look("orders", compare=True)
+    result = shop.data("orders", compare=True)
     assert result["reason"] == "data_differs"
     assert [(one["path"], one["what"]) for one in result["volumes"][0]["differences"]] == [("gone.txt", "missing")]
     storage.gone(shop.lab, f"{PODS}/app")
 
 
-def test_the_guides_playbook_notes_what_is_there_and_says_what_is_gone(shop: Shop, tmp_path: Path) -> None:
+def test_the_guides_playbook_records_files_and_reports_missing_ones(shop: Shop, tmp_path: Path) -> None:
     guide = (ROOT / "docs" / "docsite" / "rst" / "guide_data.rst").read_text(encoding="utf-8")
     found = re.search(r"code-block:: yaml\n\n((?:   .*\n|\n)+)", guide)
     assert found
     text = found[1].replace("namespace: shop", f"namespace: {storage.NAMESPACE}")
     text = text.replace("[data-orders-0, data-orders-1]", "[orders]").replace("~/.kube/config", str(shop.kubeconfig))
-    playbook = tmp_path / "look.yml"
+    playbook = tmp_path / "read_data.yml"
     playbook.write_text(
         textwrap.dedent(text.replace("/srv/upgrade/baselines", str(tmp_path / "kept"))), encoding="utf-8"
     )
     shop.bind()
     fill(shop)
 
-    # Its pod comes up after the first look at it, however long that takes.
+    # Its pod starts after the first read of it, however long that takes.
     with shop.lab.settings(start_delay=1.0):
         noted = play(str(playbook), "localhost,")
     assert noted.code == 0, noted.screen
@@ -290,19 +290,19 @@ def test_an_unreadable_volume_is_reported_with_the_reason(shop: Shop) -> None:
     waits["spec"]["affinity"] = {}
     waits["spec"]["nodeSelector"] = {"kubernetes.io/hostname": "nowhere"}
     shop.lab.api.post(PODS, waits)
-    result = shop.look("orders", compare=True)
+    result = shop.data("orders", compare=True)
     assert result["reason"] == "in_use"
     assert "is used by waits, which do not run" in result["msg"]
     storage.gone(shop.lab, f"{PODS}/waits")
 
     shop.lab.api.patch("/api/v1/nodes/win-1", {"spec": {"unschedulable": True}})
-    result = shop.look("orders", compare=True)
+    result = shop.data("orders", compare=True)
     assert result["reason"] == "no_node"
     assert "win-1: it is cordoned" in result["msg"]
     shop.lab.api.patch("/api/v1/nodes/win-1", {"spec": {"unschedulable": None}})
 
     for seconds in longer(2):
-        result = shop.look("orders", compare=True, image="windows/nanoserver:nosuchtag", step_timeout=int(seconds))
+        result = shop.data("orders", compare=True, image="windows/nanoserver:nosuchtag", step_timeout=int(seconds))
         # Otherwise its node had not tried yet.
         if "Failed to pull image" in result["msg"]:
             break

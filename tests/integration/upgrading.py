@@ -1,9 +1,9 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Databases that write all the time, who looks at them during an upgrade, and a node's upgrade by its owner's own tasks.
+"""Databases that write all the time, their observer during an upgrade, and a node's upgrade by its owner's own tasks.
 
-python -m integration.upgrading <lab> <node> <kubelet>: the machine goes away, and comes back with another kubelet.
+python -m integration.upgrading <lab> <node> <kubelet>: the machine stops, and starts with another kubelet.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ROLES = (
 TIMES = "times.txt"
 # A program writes twice a second, and this machine has other things to do.
 _GAP = timedelta(seconds=4)
-# What is written tells whole seconds.
+# The file has whole seconds.
 _BLUR = timedelta(seconds=2)
 
 
@@ -109,7 +109,7 @@ def database(name: str, hosts: Sequence[str]) -> dict[str, Any]:
 
 
 def databases(lab: Lab, wanted: Mapping[str, Sequence[str]], storage_class_name: str) -> None:
-    """Each with a volume, and with a file that nobody writes to any more. wanted: where each may be."""
+    """Each with a volume, and with a file that no longer changes. wanted: where each may be."""
     for name, hosts in wanted.items():
         claim(lab, name, storage_class_name)
         lab.api.post(SETS, database(name, hosts))
@@ -121,11 +121,11 @@ def databases(lab: Lab, wanted: Mapping[str, Sequence[str]], storage_class_name:
 def running(lab: Lab, name: str) -> None:
     """Wait until a database works."""
 
-    def look() -> bool:
+    def running() -> bool:
         return any((pod.get("status") or {}).get("phase") == "Running" for pod in lab.pods(f"app={name}", NAMESPACE))
 
     try:
-        eventually(look, f"{name} runs")
+        eventually(running, f"{name} runs")
     except AssertionError as error:
         raise AssertionError(f"{error}: {storage.events(lab)[-20:]}") from error
 
@@ -169,7 +169,7 @@ def times(lab: Lab, name: str) -> list[str]:
 
 
 class Witness:
-    """Looks at the databases' pods as long as a block lasts, so that gaps in what they wrote can be told from restarts."""
+    """Observes the databases' pods while a block runs, to distinguish gaps in their writes from restarts."""
 
     def __init__(self, lab: Lab, names: Sequence[str]) -> None:
         self._lab, self._end = lab, threading.Event()
@@ -178,24 +178,24 @@ class Witness:
 
     def __enter__(self) -> Witness:
         self._before = {name: times(self._lab, name) for name in self._pods}
-        self._look()
+        self._read()
         self._thread.start()
         return self
 
     def __exit__(self, *_why: object) -> None:
-        self._look()
+        self._read()
         self._end.set()
         self._thread.join()
 
     def _follow(self) -> None:
         while not self._end.wait(0.2):
-            self._look()
+            self._read()
 
-    def _look(self) -> None:
-        for name, seen in self._pods.items():
+    def _read(self) -> None:
+        for name, observed in self._pods.items():
             for pod in self._lab.api.items(f"{storage.PODS}?labelSelector=app={name}"):
                 if pod["spec"].get("nodeName") and (pod.get("status") or {}).get("phase") == "Running":
-                    seen[pod["metadata"]["uid"]] = pod
+                    observed[pod["metadata"]["uid"]] = pod
 
     def places(self, name: str) -> list[str]:
         """The nodes on which a database ran, in turn."""
@@ -208,13 +208,13 @@ class Witness:
         """
         lines = {name: times(self._lab, name) for name in self._pods}
         moments = {name: [_moment(line) for line in found] for name, found in lines.items()}
-        for name, seen in self._pods.items():
+        for name, observed in self._pods.items():
             assert lines[name][: len(self._before[name])] == self._before[name], name
             written = moments[name]
             assert written == sorted(written), name
             others = [one for other, found in moments.items() if other != name for one in found]
-            begins = [_moment(_begun(pod)) for pod in list(seen.values())[1:]]
-            # What was written before the block began was others' to judge.
+            begins = [_moment(_begun(pod)) for pod in list(observed.values())[1:]]
+            # What was written before the block began was others' to evaluate.
             for last, following in itertools.pairwise(written[len(self._before[name]) - 1 :]):
                 begin, end = last + _BLUR, following - _BLUR
                 if following - last > _GAP and (not others or any(begin <= one <= end for one in others)):
@@ -237,7 +237,7 @@ def journal(lab: Lab, name: str) -> dict[str, Any]:
 
 
 def reported(lab: Lab, name: str, words: str) -> bool:
-    """Whether the journal says so to people."""
+    """Whether the journal's text has it."""
     path = f"{JOURNALS}/kubewin-upgrade-{name}"
     return lab.api.ok(path) and words in lab.api.get(path)["data"]["journal.txt"]
 

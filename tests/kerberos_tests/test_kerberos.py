@@ -57,7 +57,7 @@ PLAYBOOK = """
 - hosts: all
   gather_facts: false
   tasks:
-    - name: Look
+    - name: Read csi-proxy
       kubewin.csi.csi_proxy_info:
 """
 CONNECTIONS: dict[str, dict[str, Any]] = {
@@ -151,7 +151,7 @@ def port(realm: Realm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int
             yield int(front.control.hosts()["win-1"]["ports"]["http"])
 
 
-def look(realm: Realm, port: int, folder: Path, connection: str, password: str) -> Run:
+def read_host(realm: Realm, port: int, folder: Path, connection: str, password: str) -> Run:
     """Read csi-proxy's state over a connection."""
     (folder / "look.yml").write_text(PLAYBOOK, encoding="utf-8")
     host = {
@@ -168,16 +168,16 @@ def look(realm: Realm, port: int, folder: Path, connection: str, password: str) 
 
 @pytest.mark.parametrize("connection", CONNECTIONS)
 def test_kerberos_logs_on_and_encrypts_messages(realm: Realm, port: int, tmp_path: Path, connection: str) -> None:
-    run = look(realm, port, tmp_path, connection, realm.password)
+    run = read_host(realm, port, tmp_path, connection, realm.password)
     assert run.code == 0, run.screen
-    assert run.results("Look")["win-1"]["csi_proxy"]["service"] is None
+    assert run.results("Read csi-proxy")["win-1"]["csi_proxy"]["service"] is None
 
 
 @pytest.mark.parametrize("connection", CONNECTIONS)
-def test_a_wrong_password_gets_no_ticket_and_is_said_so(
+def test_a_wrong_password_gets_no_ticket_and_a_clear_error(
     realm: Realm, port: int, tmp_path: Path, connection: str
 ) -> None:
-    run = look(realm, port, tmp_path, connection, "wrong")
+    run = read_host(realm, port, tmp_path, connection, "wrong")
     assert run.code != 0
     (failed,) = (one["result"] for one in run.failures)
     assert failed["reason"] == "access_denied"

@@ -9,7 +9,7 @@ import sys
 
 
 def start() -> int:
-    """Run the command line, or say how to when this Python lacks what the lab needs."""
+    """Run the command line, or print how to, if this Python lacks packages of the lab."""
     try:
         from lab.cli import main
     except ModuleNotFoundError as error:

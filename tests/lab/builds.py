@@ -170,12 +170,12 @@ def key(recipe: Recipe, go_version: str) -> str:
 
 
 class Reporter:
-    """Says on a stream what is being built; on a terminal with a line that moves."""
+    """Reports on a stream what is being built; on a terminal with a moving line."""
 
     def __init__(self, stream: IO[str] | None = None) -> None:
         self._stream = stream or sys.stderr
         self._live = self._stream.isatty()
-        self._said = 0.0
+        self._notified = 0.0
 
     def line(self, text: str) -> None:
         self._stream.write(("\r\033[K" if self._live else "") + text + "\n")
@@ -185,12 +185,12 @@ class Reporter:
         if self._live:
             self._stream.write("\r\033[K" + text[: shutil.get_terminal_size().columns - 1])
             self._stream.flush()
-        elif time.monotonic() - self._said >= 15:
-            self._said = time.monotonic()
+        elif time.monotonic() - self._notified >= 15:
+            self._notified = time.monotonic()
             self.line(text)
 
     def begin(self) -> None:
-        self._said = time.monotonic()
+        self._notified = time.monotonic()
 
 
 @contextmanager
@@ -281,7 +281,7 @@ def build(name: str, report: Reporter | None = None) -> dict[str, Path]:
 
 
 def _prune(home: Path, name: str, current: Path) -> None:
-    """Drop results of a recipe that nobody used for a month."""
+    """Drop results of a recipe that were unused for a month."""
     known = set(recipes())
     for entry in home.iterdir():
         if entry == current or entry.name.rpartition("-")[0] not in known or not entry.name.startswith(f"{name}-"):

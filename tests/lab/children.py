@@ -20,7 +20,7 @@ IN_USE = ("address already in use", "Address already in use")
 
 
 class PortTaken(Exception):
-    """A component ended because somebody else holds a port of it."""
+    """A component ended because another process holds a port of it."""
 
 
 @dataclass(slots=True)
@@ -73,7 +73,7 @@ class Children:
         return child
 
     def wait_ready(self, child: Child, ready: Callable[[], bool], limit: float) -> None:
-        """Wait until `ready` says so.
+        """Wait until `ready` is true.
 
         Raises PortTaken when the component ended for want of a port, LabError when it ended otherwise or is too slow.
         """

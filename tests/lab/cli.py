@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"lab: {error}", file=sys.stderr)
         return 1
     except BrokenPipeError:
-        # Whoever read the output has seen enough; the interpreter must not complain when it flushes.
+        # The reader of the output closed it; the interpreter must not complain when it flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
@@ -77,11 +77,11 @@ def _parser() -> argparse.ArgumentParser:
     down = command("down", _down, "end a lab and remove everything of it")
     down.add_argument("--all", action="store_true", help="every lab of this checkout")
     down.add_argument("--keep", action="store_true", help="leave its folder with the logs")
-    status = command("status", _status, "what runs, where, and whether it is well")
+    status = command("status", _status, "what runs, where, and whether it is healthy")
     status.add_argument("--json", action="store_true", help="for programs")
     logs = command("logs", _logs, "show logs")
     logs.add_argument("component", nargs="?", help="which; without it the list of them")
-    logs.add_argument("-f", "--follow", action="store_true", help="go on until interrupted")
+    logs.add_argument("-f", "--follow", action="store_true", help="continue until interrupted")
     inventory = command("inventory", _inventory, "paths of the inventories, one a transport")
     inventory.add_argument("transport", nargs="?", help="only this one's path")
     api = command("api", _api, "stop or start the API server")

@@ -72,7 +72,7 @@ class Server:
 def call(lab: str, verb: str, timeout: float = 300.0, **args: Any) -> Any:
     """Call a verb of a running lab's supervisor, which may have to wait for a component that it starts.
 
-    Raises LabError with the supervisor's text, or when nobody answers.
+    Raises LabError with the supervisor's text, or without an answer.
     """
     path = paths(lab).control
     try:

@@ -157,7 +157,7 @@ class FaultProxy:
     def __init__(self, lab: LabState, token: str = "", user: str = "system:serviceaccount:kubewin:kubewin") -> None:
         self._lab, self._user = lab, user
         self._faults: list[Fault] = []
-        self._seen = _Observation()
+        self._observed = _Observation()
         self._guard = threading.Lock()
         self._ports = Ports()
         self._token = token
@@ -199,12 +199,12 @@ class FaultProxy:
     def calls(self) -> list[Call]:
         """Every request so far, in order."""
         with self._guard:
-            return list(self._seen.calls)
+            return list(self._observed.calls)
 
     def hits(self, resource: str = "") -> int:
         """How many requests a rule has answered, of one resource or of all."""
         with self._guard:
-            return sum(not resource or call.resource == resource for call in self._seen.hits)
+            return sum(not resource or call.resource == resource for call in self._observed.hits)
 
     def _write_kubeconfig(self) -> Path:
         folder = Path(self._lab.directory) / "kubeconfig"
@@ -245,20 +245,20 @@ class FaultProxy:
             await self._stop.wait()
             await runner.cleanup()
 
-    def _judge(self, call: Call) -> Fault | None:
+    def _evaluate(self, call: Call) -> Fault | None:
         with self._guard:
-            self._seen.calls.append(call)
+            self._observed.calls.append(call)
             for fault in self._faults:
                 if fault.matches(call):
                     if fault.times is not None:
                         fault.times -= 1
-                    self._seen.hits.append(call)
+                    self._observed.hits.append(call)
                     return fault
         return None
 
     async def _answer(self, session: aiohttp.ClientSession, request: web.Request) -> web.StreamResponse:
         call = read_call(request.method, request.path_qs)
-        fault = self._judge(call)
+        fault = self._evaluate(call)
         if fault is not None and fault.kind == "timeout":
             await self._stop.wait()
         if fault is not None and fault.kind == "drop":

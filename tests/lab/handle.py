@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A running lab as tests hold it: look at it, disturb it, and put it back."""
+"""A running lab for tests: read it, disturb it, and restore it."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ T = TypeVar("T")
 PID = re.compile(rb"^\s*PID\s*:\s*(\d+)", re.MULTILINE)
 PODS = f"/api/v1/namespaces/{vsphere.NAMESPACE}/pods"
 # Seconds after which what has not come never will: also on a machine that is slow and busy, where controllers of Kubernetes
-# look again only once their own patience, of up to a minute, is over.
+# poll again only once their own timeout, of up to a minute, is over.
 PATIENCE = 240.0
 
 
-def eventually(look: Callable[[], T | None], what: str, timeout: float = PATIENCE) -> T:
-    """The first true value that `look` gives; AssertionError with the last one when none comes in time."""
+def eventually(probe: Callable[[], T | None], what: str, timeout: float = PATIENCE) -> T:
+    """The first true value that `probe` gives; AssertionError with the last one when none comes in time."""
     deadline = time.monotonic() + timeout
     while True:
-        found = look()
+        found = probe()
         if found:
             return found
         if time.monotonic() > deadline:
-            raise AssertionError(f"{what}: not within {timeout:g} s, last seen {found!r}")
+            raise AssertionError(f"{what}: not within {timeout:g} s, last value {found!r}")
         time.sleep(0.05)
 
 
@@ -84,7 +84,7 @@ class Lab:
 
     @property
     def state(self) -> LabState:
-        """What `lab.json` says now."""
+        """The present content of `lab.json`."""
         return state.load(self.name)
 
     def call(self, verb: str, **arguments: Any) -> Any:
@@ -113,7 +113,7 @@ class Lab:
             return
         found = PID.search(agent.run(f"sc.exe queryex {service}").stdout)
         agent.run(f"sc.exe stop {service}")
-        # A process that ends before it has said STOPPED is a crash, and the service's recovery would start it again.
+        # A process that ends before it has reported STOPPED is a crash, and the service's recovery would start it again.
         eventually(lambda: b": 1  STOPPED" in agent.run(f"sc.exe query {service}").stdout, f"{service} on {host} stops")
         if found is not None and int(found[1]):
             agent.run(f"taskkill.exe /f /pid {int(found[1])}")

@@ -252,8 +252,8 @@ class HostsSide:
         line = rf"tar.exe -xf - -C C:\ && certutil.exe -addstore root C:\{CA_FILE} && del C:\{CA_FILE}"
         done = agent.run(line, stdin=packed.getvalue())
         if done.rc != 0:
-            said = (done.stdout + done.stderr).decode(errors="replace")
-            raise LabError(f"host {agent.host}: the lab's CA was not accepted ({done.rc}): {said}")
+            output = (done.stdout + done.stderr).decode(errors="replace")
+            raise LabError(f"host {agent.host}: the lab's CA was not accepted ({done.rc}): {output}")
 
     # Changes while the lab runs
 

@@ -22,7 +22,7 @@ def _from_file(path: str) -> str:
 
 
 def _known_hosts(path: str) -> str:
-    """The ssh option, quoted for who splits the arguments and, because the option takes several files, for ssh."""
+    """The ssh option, quoted for the split into arguments and, because the option takes several files, for ssh."""
     return "-o " + shlex.quote(f'UserKnownHostsFile="{path}"')
 
 

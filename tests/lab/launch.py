@@ -21,7 +21,7 @@ from lab.spec import Spec
 from lab.state import LabError, LabState
 from lab.windows.wine import base_prefix, find_wine
 
-Say = Callable[[str], None]
+Notify = Callable[[str], None]
 CONTROL_PLANE = ("controlplane", "etcd", "kwok")
 WINDOWS_PROGRAMS = {
     "wine": ("winland-windows", "csiclient", *(f"csi-proxy-{release}" for release in builds.CSI_PROXY_RELEASES)),
@@ -63,7 +63,7 @@ def _alone(name: str) -> Iterator[None]:
         with path.open("w") as handle:
             fcntl.flock(handle, fcntl.LOCK_EX)
             if not _same_file(path, handle.fileno()):
-                # Whoever held it before has removed it: what we hold locks nobody out.
+                # Its former holder has removed it: the lock that we hold excludes no other run.
                 continue
             try:
                 yield
@@ -107,14 +107,14 @@ def running(name: str) -> LabState | None:
         return None
 
 
-def up(spec: Spec, notify: Say, lifeline: int | None = None) -> LabState:
+def up(spec: Spec, notify: Notify, lifeline: int | None = None) -> LabState:
     """Start a lab, whose binaries are built; one that is up and healthy by now is answered as it is.
 
-    `lifeline` is the reading end of a pipe: the lab ends when nobody holds its writing end any more.
+    `lifeline` is the reading end of a pipe: the lab ends once its writing end is closed.
     Raises LabError with what failed; nothing runs then.
     """
     with _alone(spec.name):
-        # Somebody else's `up` may have held the lock.
+        # Another `up` may have held the lock.
         if (found := running(spec.name)) is not None:
             return found
         if state.alive(spec.name):
@@ -128,7 +128,7 @@ def up(spec: Spec, notify: Say, lifeline: int | None = None) -> LabState:
         return _launch(spec, spec_file, notify, lifeline)
 
 
-def _launch(spec: Spec, spec_file: Path, notify: Say, lifeline: int | None) -> LabState:
+def _launch(spec: Spec, spec_file: Path, notify: Notify, lifeline: int | None) -> LabState:
     reading, writing = os.pipe()
     command = [*_namespace(), sys.executable, "-m", "lab.supervisor", str(spec_file), "--progress", str(writing)]
     passed = [writing]
@@ -174,7 +174,7 @@ def _launch(spec: Spec, spec_file: Path, notify: Say, lifeline: int | None) -> L
 
 
 def down(name: str, keep: bool = False) -> bool:
-    """End a lab and remove its folder (`keep` leaves it for a look); answers whether it was up."""
+    """End a lab and remove its folder (`keep` leaves it for inspection); answers whether it was up."""
     with _alone(name):
         was_up = state.alive(name)
         if was_up:
@@ -188,19 +188,19 @@ def _end(name: str) -> None:
     try:
         control.call(name, "down", timeout=30)
     except LabError:
-        # It does not answer: its lock says who holds it.
+        # It does not answer: its lock names the holder.
         _kill_holder(name)
     deadline = time.monotonic() + END_SECONDS
     while state.alive(name):
         if time.monotonic() > deadline:
             raise LabError(
-                f"lab {name!r} is still running {END_SECONDS:g} s after it was told to end; see {state.paths(name).logs}"
+                f"lab {name!r} is still running {END_SECONDS:g} s after its stop was requested; see {state.paths(name).logs}"
             )
         time.sleep(0.02)
 
 
 def _kill_holder(name: str) -> None:
-    """Kill the supervisor of a lab that does not answer: who has the lab's lock file open."""
+    """Kill the supervisor of a lab that does not answer: the process with the lab's lock file open."""
     lock = state.paths(name).lock.stat()
     for folder in Path("/proc").glob("[0-9]*"):
         try:

@@ -6,7 +6,7 @@
 A port is held by an abstract Unix socket named after it: the kernel lets one process hold the name and frees it when
 that process dies, so labs of every checkout on the machine see each other's ports and a crash leaves none behind. The
 ports lie under the ephemeral range, so outgoing connections do not take them either. What is left is a stranger
-binding the port between our look and the component's own bind; whoever starts a component then asks for another port
+binding the port between our check and the component's own bind; the component is then started with another port
 (`Ports.renew`).
 """
 

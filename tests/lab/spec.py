@@ -19,7 +19,7 @@ class Spec:
     """One lab: how many Windows nodes, what is behind them, and the programs to run.
 
     `windows` is what was decided (`wine`, `simulated`, or `none`: nodes without hosts), `requested` what was asked for.
-    `binaries` maps program names to files. `hosts` is how many of the nodes get a host, all of them unless told. `kubelets`
+    `binaries` maps program names to files. `hosts` is how many of the nodes get a host, all of them by default. `kubelets`
     are the releases of nodes whose kubelet is not the cluster's, by node ("win-1": "v1.26.9").
     """
 

@@ -25,7 +25,7 @@ TRANSPORTS = ("ntlm-http", "basic-http", "basic-https", "ntlm-https", "ssh", "ps
 
 
 class LabError(RuntimeError):
-    """Something about a lab that its user can act on; the text says what."""
+    """An error of a lab that its user can act on."""
 
 
 def root() -> Path:
@@ -198,7 +198,7 @@ def save(state: LabState) -> None:
 
 
 def write_atomic(path: Path, text: str, mode: int = 0o600) -> None:
-    """Replace a file as a whole: a reader sees the old text or the new one."""
+    """Replace a file as a whole: a reader gets the old text or the new one."""
     scratch = path.with_name(f".{path.name}.{os.getpid()}")
     with open(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "w", encoding="utf-8") as handle:
         handle.write(text)

@@ -54,7 +54,7 @@ CLIENTS = {
 
 
 class Progress:
-    """Lines for whoever started the lab; falls silent when nobody reads any more."""
+    """Lines for the process that started the lab; silent once it stops reading."""
 
     def __init__(self, descriptor: int | None) -> None:
         self._stream = os.fdopen(descriptor, "w", encoding="utf-8") if descriptor is not None else None
@@ -273,7 +273,7 @@ class Supervisor:
         }
 
     def status(self) -> dict[str, Any]:
-        """Components with state, pid, ports, seconds of life and memory; `healthy` when every one is well."""
+        """Components with state, pid, ports, seconds of life and memory; `healthy` if every one works."""
         rows = []
         for name, child in list(self.children.table.items()):
             stopped = name in self._stopped
@@ -360,7 +360,7 @@ class Supervisor:
         self._server = control.Server(self.place.control, self.verbs())
 
     def wait(self) -> None:
-        """Until somebody says down."""
+        """Until `down` is requested."""
         self._done.wait()
 
 

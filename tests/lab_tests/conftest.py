@@ -38,7 +38,7 @@ _NUMBERS = itertools.count(1)
 
 @dataclass(frozen=True, slots=True)
 class Pki:
-    """Files: a certificate for loopback with its key and the CA that signed it, one that nobody signed, a user's, SSH keys."""
+    """Files: a certificate for loopback with its key and the CA that signed it, a self-signed one, a user's, SSH keys."""
 
     ca: Path
     cert: Path

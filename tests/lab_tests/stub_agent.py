@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An agent whose commands do what their line says, for tests of the servers in front of agents.
+"""An agent whose commands do what their line names, for tests of the servers in front of agents.
 
 What is left of a line without its cmd.exe wrapper decides: ``exit <n>``, ``cat`` (standard input to standard output),
 ``hang``, ``say <words>``, ``bytes <n>``, ``env``, or a key of ``scripts``.

@@ -41,17 +41,17 @@ class ActionModule(ActionBase):
     def run(self, tmp=None, task_vars=None):
         result = super().run(tmp, task_vars)
         archive = self._task.args["archive"]
-        said = []
+        outputs = []
         try:
             channel = open_channel(self._connection)
             for line in self._task.args["lines"]:
                 stdin = open(archive, "rb") if "tar.exe" in line else None
                 done = channel.run(line, stdin=stdin)
-                said.append([done.rc, done.stdout.decode(), done.stderr.decode()])
+                outputs.append([done.rc, done.stdout.decode(), done.stderr.decode()])
             channel.close()
         except ChannelError as error:
-            return {**result, "failed": True, "msg": str(error), "reason": type(error).__name__, "said": said}
-        return {**result, "changed": False, "said": said}
+            return {**result, "failed": True, "msg": str(error), "reason": type(error).__name__, "outputs": outputs}
+        return {**result, "changed": False, "outputs": outputs}
 """
 CONTENT = os.urandom(700_000)
 LINES = [
@@ -174,7 +174,7 @@ def test_one_line_form_gives_the_same_over_every_connection(
     results, _screen = run_ansible(project, hosts, probe(archive))
     for transport in transports:
         assert "msg" not in results[transport], results[transport]
-        queried, unpacked, hashed = results[transport]["said"]
+        queried, unpacked, hashed = results[transport]["outputs"]
         assert queried[1].startswith("[SC] EnumQueryServicesStatus:OpenService FAILED 1060:")
         assert queried[1].splitlines()[-1] == "#a=1060"
         assert (unpacked[0], unpacked[1].strip()) == (0, "#b=0"), unpacked
@@ -204,50 +204,56 @@ def test_each_refusal_has_its_own_sentence(
     for plugin, (scheme, ca, proxy) in names.items():
         ntlm, tls = f"{plugin}-ntlm-http", f"{plugin}-basic-https"
         refused = "Check ansible_user and ansible_password first."
-        tried(f"{plugin}-password", "AccessDenied", refused, ntlm, ansible_password="wrong")
-        tried(f"{plugin}-basic", "AccessDenied", refused, tls, ansible_password="wrong")
+        tried(f"{plugin}-password", "AccessDeniedError", refused, ntlm, ansible_password="wrong")
+        tried(f"{plugin}-basic", "AccessDeniedError", refused, tls, ansible_password="wrong")
         certificate = {"ansible_winrm_cert_pem": str(pki.cert), "ansible_winrm_cert_key_pem": str(pki.key)}
         certificate |= {"ansible_psrp_certificate_pem": str(pki.cert), "ansible_psrp_certificate_key_pem": str(pki.key)}
         tried(
-            f"{plugin}-mapping", "AccessDenied", "WinRM refused the logon", f"{plugin}-certificate-https", **certificate
+            f"{plugin}-mapping",
+            "AccessDeniedError",
+            "WinRM refused the logon",
+            f"{plugin}-certificate-https",
+            **certificate,
         )
-        tried(f"{plugin}-port", "ConnectionLost", "Nothing listens on http://127.0.0.1:9 ", ntlm, ansible_port=9)
+        tried(f"{plugin}-port", "ConnectionLostError", "Nothing listens on http://127.0.0.1:9 ", ntlm, ansible_port=9)
         sentence = f"http://{https} ends the connection without an answer to plain HTTP, as an HTTPS listener does. If it is one, set {scheme} to https"
-        tried(f"{plugin}-plain", "ConnectionLost", sentence, ntlm, ansible_port=host.ports["https"])
+        tried(f"{plugin}-plain", "ConnectionLostError", sentence, ntlm, ansible_port=host.ports["https"])
         sentence = f"https://{http} answers without TLS, so it is an HTTP listener. Set {scheme} to http"
-        tried(f"{plugin}-tls", "ConnectionLost", sentence, tls, ansible_port=host.ports["http"])
+        tried(f"{plugin}-tls", "ConnectionLostError", sentence, tls, ansible_port=host.ports["http"])
         sentence = f"The certificate of https://{https} is not trusted by the controller"
-        tried(f"{plugin}-trust", "ConnectionLost", sentence, tls, **{ca: str(pki.untrusted_cert)})
-        tried(f"{plugin}-name", "ConnectionLost", "is for another name", tls, to=other, ansible_host="127.0.0.2")
+        tried(f"{plugin}-trust", "ConnectionLostError", sentence, tls, **{ca: str(pki.untrusted_cert)})
+        tried(f"{plugin}-name", "ConnectionLostError", "is for another name", tls, to=other, ansible_host="127.0.0.2")
         sentence = f"The name of http://no-such-host.invalid:{host.ports['http']} cannot be resolved"
-        tried(f"{plugin}-dns", "ConnectionLost", sentence, ntlm, ansible_host="no-such-host.invalid")
+        tried(f"{plugin}-dns", "ConnectionLostError", sentence, ntlm, ansible_host="no-such-host.invalid")
         tried(
             f"{plugin}-proxy",
-            "ConnectionLost",
+            "ConnectionLostError",
             f"The HTTP proxy on the way to https://{https}",
             tls,
             **{proxy: "http://127.0.0.1:9"},
         )
-        tried(f"{plugin}-quota", "QuotaExceeded", "MaxShellsPerUser", ntlm, to=full)
+        tried(f"{plugin}-quota", "QuotaExceededError", "MaxShellsPerUser", ntlm, to=full)
         tried(
             f"{plugin}-path",
-            "ConnectionLost",
+            "ConnectionLostError",
             "it is not a WinRM listener",
             ntlm,
             **{f"ansible_{plugin}_path": "/other"},
         )
     sentence = "Nothing listens on 127.0.0.1:9 (connection refused). Correct ansible_port, or start the service sshd"
-    tried("ssh-port", "ConnectionLost", sentence, "ssh", ansible_port=9)
+    tried("ssh-port", "ConnectionLostError", sentence, "ssh", ansible_port=9)
     tried(
         "ssh-key",
-        "AccessDenied",
+        "AccessDeniedError",
         "refused the logon over ssh",
         "ssh",
         ansible_ssh_private_key_file=str(pki.ssh_host_key),
     )
     strict = "-F none -o StrictHostKeyChecking=yes -o UserKnownHostsFile=/dev/null"
-    tried("ssh-host-key", "ConnectionLost", "is not known to the controller", "ssh", ansible_ssh_common_args=strict)
-    tried("ssh-dns", "ConnectionLost", "cannot be resolved", "ssh", ansible_host="no-such-host.invalid")
+    tried(
+        "ssh-host-key", "ConnectionLostError", "is not known to the controller", "ssh", ansible_ssh_common_args=strict
+    )
+    tried("ssh-dns", "ConnectionLostError", "cannot be resolved", "ssh", ansible_host="no-such-host.invalid")
     project = tmp_path / "project"
     project.mkdir()
     results, _screen = run_ansible(project, hosts, probe(archive))
@@ -342,7 +348,7 @@ def test_secrets_of_a_source_are_not_in_what_vvvv_prints(
 
 def serves(machine: Host, desired: model.Desired) -> bool:
     """Whether a release is the service's, and runs with its pipes."""
-    found = machine.look(desired)
+    found = machine.observe(desired)
     service = found.service
     return (
         service is not None
@@ -376,7 +382,7 @@ def test_a_controller_that_is_killed_in_the_swap_leaves_services_that_run(
         running = start_ansible(project, hosts, task)
         eventually(
             lambda: all(any("sc.exe stop" in step for step in machine.steps()) for machine in machines.values()),
-            "both services are told to stop",
+            "both services are stopped",
         )
         os.killpg(running.pid, signal.SIGKILL)
         running.wait()

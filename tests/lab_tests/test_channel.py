@@ -9,7 +9,7 @@ import io
 import time
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import CommandTimeout, ConnectionLost
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import CommandTimeoutError, ConnectionLostError
 from lab.windows.agent import KILLED, Agent
 from lab.windows.channel import AgentChannel, Cut
 from lab.windows.cuts import Sent, conversation, every_cut, host_faults, rule_of
@@ -49,16 +49,16 @@ def test_exit_codes_and_input(host: Agent) -> None:
 def test_request_lost(host: Agent) -> None:
     channel = AgentChannel(host, Cut("request_lost", 1))
     channel.run(r'md "C:\a"')
-    with pytest.raises(ConnectionLost):
+    with pytest.raises(ConnectionLostError):
         channel.run(r'md "C:\b"')
-    with pytest.raises(ConnectionLost):
+    with pytest.raises(ConnectionLostError):
         channel.run(r'md "C:\c"')
     assert made(host) == ["a"]
 
 
 def test_reply_lost_runs_on(host: Agent) -> None:
     channel = AgentChannel(host, Cut("reply_lost", 0, for_good=False))
-    with pytest.raises(ConnectionLost):
+    with pytest.raises(ConnectionLostError):
         channel.run(THREE)
     deadline = time.monotonic() + 60
     while made(host) != ["a", "b", "c"]:
@@ -75,21 +75,21 @@ def test_killed_between_the_steps_of_one_line(host: Agent, steps: int, there: li
 
 def test_input_lost(host: Agent) -> None:
     channel = AgentChannel(host, Cut("input_lost", 0))
-    with pytest.raises(ConnectionLost):
+    with pytest.raises(ConnectionLostError):
         channel.run(r'findstr.exe /v /l /c:nothing >"C:\half"', stdin=io.BytesIO(b"line\r\n" * 1000))
 
 
 def test_timeout_kills(stub: StubAgent) -> None:
-    with pytest.raises(CommandTimeout):
+    with pytest.raises(CommandTimeoutError):
         AgentChannel(Agent(stub.address)).run("hang", timeout=0.2)
 
 
 def test_nothing_listens() -> None:
-    with pytest.raises(ConnectionLost):
+    with pytest.raises(ConnectionLostError):
         AgentChannel(Agent("127.0.0.1:9")).run("ver")
 
 
-def test_every_cut_of_a_conversation(host: Agent) -> None:
+def test_every_interruption_of_a_conversation(host: Agent) -> None:
     host.control("journal", clear=True)
     channel = AgentChannel(host)
     channel.run("ver")

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The lab's container says what cmd and bsdtar of Windows say, and stumbles where they do."""
+"""The lab's container prints what cmd and bsdtar of Windows print, and fails where they fail."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_dir_leaves_out_folders_whose_path_is_too_long(volume: Path) -> None:
 @pytest.mark.parametrize(
     "words", [("/c", "dir", "/b", DATA), ("/k", "dir"), ("/c", "dir", "/a", "/s", "/-c", DATA, DATA)]
 )
-def test_what_is_not_modelled_is_said(volume: Path, words: tuple[str, ...]) -> None:
+def test_what_is_not_modelled_is_reported(volume: Path, words: tuple[str, ...]) -> None:
     found = cmd(volume, *words)
     assert found.code == 1
     assert "The lab does not know" in found.stderr
@@ -83,7 +83,7 @@ def test_tar_walks_into_junctions_and_not_into_links(volume: Path) -> None:
     assert not [one for one in members if "junction" in one.name]
 
 
-def test_tar_ends_a_name_at_a_file_that_is_locked_and_goes_on_with_the_next(volume: Path) -> None:
+def test_tar_skips_a_locked_file_and_continues_with_the_next(volume: Path) -> None:
     with (volume / "a.txt").open("rb") as locked:
         fcntl.flock(locked, fcntl.LOCK_EX)
         archive, members = tar(volume, ".", "./sub/b.txt")

@@ -79,8 +79,8 @@ def test_passwords(host: Served) -> None:
         async with asyncssh.connect(
             "127.0.0.1", host.ports["ssh"], username=USER, password=password, **options
         ) as connection:
-            said = (await connection.run("say hi")).stdout
-            return None if said is None else str(said)
+            output = (await connection.run("say hi")).stdout
+            return None if output is None else str(output)
 
     assert asyncio.run(log_in(PASSWORD)) == "hi\r\n"
     with pytest.raises(asyncssh.PermissionDenied):
@@ -99,9 +99,9 @@ class TestPowerShellAsDefaultShell:
         return serve(stub.address, ssh=0, ssh_shell="powershell")
 
     def test_variables_distinguish_it_from_cmd(self, ssh: Ssh) -> None:
-        said = ssh("echo $PSVersionTable %OS%").stdout
-        assert b"PSVersion" in said.replace(b"$PSVersionTable", b"")
-        assert b"%OS%" in said
+        output = ssh("echo $PSVersionTable %OS%").stdout
+        assert b"PSVersion" in output.replace(b"$PSVersionTable", b"")
+        assert b"%OS%" in output
 
     @pytest.mark.parametrize("line", ["chcp 65001 >nul & ver", "ver && ver", "ver || ver"])
     def test_cmds_operators_are_parser_errors(self, ssh: Ssh, line: str) -> None:

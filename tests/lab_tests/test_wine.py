@@ -43,8 +43,8 @@ class TestIdentity:
     def test_every_host_has_its_nodes_address(self, wine_hosts: list[WineHost]) -> None:
         key = r"HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\Interfaces"
         for host in wine_hosts:
-            said = host.agent.run(f"{REG} query {key} /s /f IPAddress /v").stdout.decode()
-            assert f"REG_SZ    {host.address}\r\n" in said
+            output = host.agent.run(f"{REG} query {key} /s /f IPAddress /v").stdout.decode()
+            assert f"REG_SZ    {host.address}\r\n" in output
 
     def test_it_is_a_server_2022(self, wine_hosts: list[WineHost]) -> None:
         key = r"HKLM\SOFTWARE\Microsoft\Windows NT\CurrentVersion"
@@ -55,8 +55,8 @@ class TestIdentity:
         assert b"10.0.20348.2700" in host.agent.run("ver").stdout
 
     def test_the_linux_machine_does_not_show(self, wine_hosts: list[WineHost]) -> None:
-        said = wine_hosts[0].agent.run("set").stdout.decode()
-        names = {line.partition("=")[0].upper() for line in said.splitlines()}
+        output = wine_hosts[0].agent.run("set").stdout.decode()
+        names = {line.partition("=")[0].upper() for line in output.splitlines()}
         assert {"PATH", "COMSPEC", "SYSTEMROOT", "COMPUTERNAME", "OS"} <= names
         assert not names & set(os.environ) - {"PATH", "TMP", "TEMP", "OS", "LANG", "USER", "PWD", "TMPDIR"}
         assert wine_hosts[0].agent.run(r"dir /b Z:\ ").rc != 0
@@ -72,7 +72,7 @@ class TestIdentity:
         assert hashlib.sha256((base / "system.reg").read_bytes()).hexdigest() == before
 
     def test_our_tools_answer_and_not_wines(self, wine_hosts: list[WineHost]) -> None:
-        # Wine's own sc prints nothing to standard output here, and its cmd goes on after a failure.
+        # Wine's own sc prints nothing to standard output here, and its cmd continues after a failure.
         done = wine_hosts[0].agent.run(f'cmd.exe /d /s /c "{SC} query nosuch >nul && echo on"')
         assert (done.rc, done.stdout) == (1060, b"")
         system32 = wine_hosts[0].prefix / "drive_c" / "windows" / "system32"
@@ -129,7 +129,7 @@ class TestPower:
         finally:
             copy.remove()
 
-    def test_services_with_automatic_start_come_up_again(self, host: WineHost) -> None:
+    def test_services_with_automatic_start_are_started_again(self, host: WineHost) -> None:
         target = host.path(r"C:\k\csi-proxy.exe")
         target.write_bytes(builds.build("csi-proxy-1.3.0")["csi-proxy-1.3.0.exe"].read_bytes())
         line = (
@@ -165,7 +165,7 @@ class TestPower:
 
 
 class TestFailures:
-    def test_what_a_killed_process_left_is_cleared_away(self, wine_hosts: list[WineHost], tmp_path: Path) -> None:
+    def test_leftovers_of_a_killed_process_are_removed(self, wine_hosts: list[WineHost], tmp_path: Path) -> None:
         dead = subprocess.Popen(["true"])
         dead.wait()
         left = tmp_path / "wine" / f"run-{dead.pid}-x" / "host" / "prefix"
@@ -177,7 +177,7 @@ class TestFailures:
                 assert other != folder
         assert not folder.exists()
 
-    def test_boot_says_what_it_saw(self, make_wine_host: MakeWineHost) -> None:
+    def test_boot_reports_what_it_found(self, make_wine_host: MakeWineHost) -> None:
         host = make_wine_host("broken", "127.0.11.104")
         (host.prefix / "drive_c" / "windows" / "system32" / "winland.exe").unlink()
         with pytest.raises(LabError, match=r"host broken did not boot .*agent\.log"):
@@ -213,13 +213,16 @@ def test_identity_is_in_the_registry() -> None:
 
 class TestOpenFiles:
     def test_an_open_file_cannot_be_moved_until_it_is_closed(self, wine_hosts: list[WineHost]) -> None:
-        """A scanner of new files does this; the simulated hosts' fault `scan` says the same. Windows refuses to rename its
+        """A scanner of new files does this; the simulated hosts' fault `scan` does the same. Windows refuses to rename its
         directory too, and Wine does not.
         """
         agent = wine_hosts[0].agent
         assert agent.run(r"md C:\held & echo x>C:\held\new.exe").rc == 0
-        holder = Request(r"C:\Windows\System32\ping.exe -n 3 127.0.0.1 >>C:\held\new.exe")
+        # A move before the holder has the file open would keep the holder from it.
+        holder = Request(r"(echo held & C:\Windows\System32\ping.exe -n 3 127.0.0.1) >>C:\held\new.exe")
         with agent.start(holder, 60.0) as held:
-            eventually(lambda: agent.run(r"move /y C:\held\new.exe C:\moved.exe").rc == 1, "the file is held")
+            size = r"for %A in (C:\held\new.exe) do @echo %~zA"
+            eventually(lambda: int(agent.run(size).stdout) > len("x\r\n"), "the file is held")
+            assert agent.run(r"move /y C:\held\new.exe C:\moved.exe").rc == 1
             assert held.wait().rc == 0
         assert agent.run(r"move /y C:\held\new.exe C:\moved.exe").rc == 0

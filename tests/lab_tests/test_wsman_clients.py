@@ -41,7 +41,7 @@ def test_pywinrm_runs_a_command_and_gets_streams_and_code(
     connect: Connect, stub: StubAgent, transport: str, scheme: str
 ) -> None:
     assert run(connect(transport, scheme), "say grüße") == ("grüße\r\n".encode(), b"", 0)
-    # What remains is a cmd.exe line of modern Windows: skip is not even looked at.
+    # What remains is a cmd.exe line of modern Windows: skip is not even read.
     assert stub.requests[-1]["shell"] is True
 
 
@@ -122,7 +122,7 @@ def test_input_after_the_end_of_the_command_is_fault_232(connect: Connect, stub:
     assert caught.value.wsman_fault_code == 232
 
 
-def test_counters_and_journal_have_what_went_over_the_wire(connect: Connect, host: Served) -> None:
+def test_counters_and_journal_have_all_requests(connect: Connect, host: Served) -> None:
     host.control.counters(host.name, reset=True)
     run(connect(), "cat", stdin=b"12345")
     counters = host.control.counters(host.name)

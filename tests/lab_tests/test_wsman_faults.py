@@ -70,7 +70,7 @@ class TestLimits:
         with WinRS(connection) as shell:
             shell.command("exit 0", [])
 
-    def test_idle_shells_go(self, serve: Serve, stub: StubAgent) -> None:
+    def test_idle_shells_expire(self, serve: Serve, stub: StubAgent) -> None:
         host = serve(stub.address, basic_over_http=True, limits={"shells": 1, "operations": 1500})
         connection = pypsrp(host)
         WinRS(connection, idle_time_out=0).open()
@@ -88,7 +88,7 @@ class TestLimits:
         assert caught.value.code == 413
 
     def test_silence_is_the_operation_timeout_and_no_end(self, connect: Connect, stub: StubAgent) -> None:
-        # It says nothing before its input has ended.
+        # It prints nothing before its input has ended.
         stub.scripts["late"] = Script(((0.0, 1, b"x"),), reads_input=True)
         protocol = connect(operation_timeout_sec=1, read_timeout_sec=60)
         shell = protocol.open_shell()
@@ -159,7 +159,7 @@ class TestLives:
             protocol.run_command(shell, "exit 0")
         assert fault_code(caught) == soap.NOT_FOUND
 
-    def test_an_agent_that_is_gone_looks_like_a_host_that_is_down(self, serve: Serve, pki: Pki) -> None:
+    def test_a_stopped_agent_behaves_like_a_host_that_is_down(self, serve: Serve, pki: Pki) -> None:
         with StubAgent() as dead:
             address = dead.address
         host = serve(address, basic_over_http=True)
@@ -197,7 +197,7 @@ class TestFaults:
             assert protocol.get_command_output(shell, command)[2] == 0xC000013A
         assert stub.requests[-1]["stop_after"] == 2
 
-    def test_a_host_cut_off_for_good_stays_cut_off(self, connect: Connect, host: Served) -> None:
+    def test_a_host_disconnected_for_good_stays_disconnected(self, connect: Connect, host: Served) -> None:
         protocol = connect()
         shell = protocol.open_shell()
         with faults(host.control, host.name, Rule("reply_lost", for_good=True)):

@@ -38,7 +38,7 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 
 def differences(records: Iterable[dict[str, Any]]) -> list[str]:
-    """What real Windows answered otherwise than the case table and the shapes say, a line each."""
+    """Differences between real Windows and the case table and shapes, a line each."""
     cases = {case.name: case for case in conformance.load()}
     shapes = [(re.compile(shape["step"]), shape) for shape in json.loads(SHAPES.read_text(encoding="utf-8"))]
     found: list[str] = []
@@ -74,7 +74,7 @@ def steps(record: dict[str, Any]) -> Iterator[tuple[str, commands.StepResult]]:
 
 
 def of_step(text: str, result: commands.StepResult, shapes: list[tuple[re.Pattern[str], dict[str, Any]]]) -> list[str]:
-    """What of a step is not as its shape says."""
+    """Differences between a step and its shape."""
     shape = next((shape for step, shape in shapes if step.search(text)), None)
     if shape is None:
         return ["no shape"]

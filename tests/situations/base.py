@@ -82,7 +82,7 @@ def situation(
 
 
 def kubelets(world: World, version: str, *, migrated: tuple[str, ...] | None = None, only: str = "") -> None:
-    """Windows kubelets of another release, and what they tell of migration."""
+    """Windows kubelets of another release, and what they report of CSI migration."""
     for one in windows_nodes(world):
         name = one["metadata"]["name"]
         if only in ("", name):
@@ -181,5 +181,5 @@ def templates_of_vsphere(world: World, *, generation: int, revisions: Mapping[st
 
 
 NO_OPENSHIFT = "the kinds of OpenShift are not served there"
-NO_OLD_SERVER = "the API server tells its own version"
+NO_OLD_SERVER = "the API server reports its own version"
 IN_TREE_VSPHERE = "kubernetes.io/vsphere-volume"

@@ -1,5 +1,5 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What is in a cluster, made as the API shows it: nodes, drivers, volumes, workloads; and one in which all is well."""
+"""Objects of a cluster, in the form of the API: nodes, drivers, volumes, workloads; and a healthy cluster."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def node(world: World, name: str, *, windows: bool = True, zone: str = "a", kube
 
 
 def host(world: World, name: str) -> Object:
-    """What csi_proxy_info says of a host with csi-proxy 1.3.0."""
+    """The result of csi_proxy_info for a host with csi-proxy 1.3.0."""
     rules = [driver.rule("csi_proxy") for driver in DRIVERS.values()]
     pipes = sorted({pipe for rule in rules if rule is not None for pipe in rule.pipes})
     return {
@@ -178,7 +178,7 @@ def _images(driver: Driver, release: str, mode: str) -> dict[str, str]:
 
 
 def plugin_spec(driver: Driver, rule: ModeRule, release: str) -> Object:
-    """The pod spec of a node plugin, cut down to what tells it from others."""
+    """The pod spec of a node plugin, reduced to what identifies it."""
     images = _images(driver, release, rule.mode)
     directory = f"C:\\var\\lib\\kubelet\\plugins\\{driver.name}"
     volumes: list[Object] = [
@@ -426,7 +426,7 @@ def pod_spec(*claims: str, windows: bool = True, **more: Any) -> Object:
 
 
 def undecided(*claims: str, **more: Any) -> Object:
-    """A pod that says nothing of its system, and tolerates the taint of Windows nodes."""
+    """A pod without an operating system that tolerates the taint of Windows nodes."""
     return pod_spec(*claims, **{"os": None, "nodeSelector": None, **more})
 
 
@@ -491,7 +491,7 @@ def pod(
 
 
 def healthy(now: datetime = NOW) -> World:
-    """Two nodes of each system, three drivers, and volumes of every kind that is well."""
+    """Two nodes of each system, three drivers, and volumes of every kind that is ready."""
     world = World(now=now)
     namespace(world, SHOP)
     for name, windows, zone in (
@@ -533,7 +533,7 @@ def healthy(now: datetime = NOW) -> World:
             owner=owner_reference("StatefulSet", "db", SHOP),
         )
 
-    # Migrated volumes, one made by a class and one by hand, look in-tree for ever.
+    # Migrated volumes, one made by a class and one by hand, keep their in-tree spec forever.
     disk = {"vsphereVolume": {"volumePath": "[ds] kubevols/legacy.vmdk", "fsType": "ntfs"}}
     volume(
         world,

@@ -100,10 +100,10 @@ def csi_proxy_has_stopped_under_a_running_plugin(world: World) -> None:
 
 @situation("3.2 #8", "CSI-G42")
 def a_pipe_that_the_plugin_mounts_is_missing(world: World) -> None:
-    seen = world.host("win-1")
-    seen["pipes"].remove("csi-proxy-system-v1alpha1")
-    seen["missing_pipes"] = ["csi-proxy-system-v1alpha1"]
-    seen["serving"] = False
+    observed = world.host("win-1")
+    observed["pipes"].remove("csi-proxy-system-v1alpha1")
+    observed["missing_pipes"] = ["csi-proxy-system-v1alpha1"]
+    observed["serving"] = False
 
 
 @situation("3.2 #8", "CSI-G40", classes={"pv-db-0": "NATIVE_CSI UNKNOWN"})

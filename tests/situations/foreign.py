@@ -1,7 +1,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Node plugins of others, as upstream's manifests deploy them: recognised by what registers them, not by their folder.
 
-Each situation comes with a twin that differs in one field and is judged otherwise.
+Each situation comes with a twin that differs in one field and is evaluated otherwise.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PLUGINS = "C:\\var\\lib\\kubelet\\plugins"
 
 @dataclass(frozen=True)
 class Plugin:
-    """Somebody's node plugin. folder: of its socket. by_variable: the registrar is told it by a variable."""
+    """A foreign node plugin. folder: of its socket. by_variable: the registrar gets it by a variable."""
 
     driver: str
     daemon_set: str
@@ -45,7 +45,7 @@ class Plugin:
     ephemeral: bool = False
 
     def spec(self) -> Object:
-        """Its pod, cut to what tells of it."""
+        """Its pod, reduced to what identifies it."""
         socket = f"{PLUGINS}\\{self.folder}\\csi.sock"
         reported = "$(DRIVER_REG_SOCK_PATH)" if self.by_variable else socket
         registrar: Object = {
@@ -82,7 +82,7 @@ SECRETS = Plugin(
 )  # fmt: skip
 SEAWEED = Plugin(
     "seaweedfs.csi.example.com", "seaweedfs-csi-node-windows", "storage", "seaweedfs-csi-driver",
-    "https://github.com/seaweedfs/seaweedfs-csi-driver, a HostProcess form that names its driver in an argument",
+    "https://github.com/seaweedfs/seaweedfs-csi-driver, a HostProcess mode that names its driver in an argument",
     host_process=True, arguments=("--driverName=seaweedfs.csi.example.com", "--components=node"),
 )  # fmt: skip
 RKE2 = Plugin(

@@ -1,5 +1,5 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What looks wrong and is not: no finding is the point."""
+"""Situations that seem wrong and are not: they must have no finding."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Workloads and claims that nobody sees on a node."""
+"""Workloads and claims that no node shows."""
 
 from __future__ import annotations
 

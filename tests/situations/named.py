@@ -1,5 +1,5 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Every situation that readiness must tell from a healthy cluster; situations/base.py says what a situation is."""
+"""Every situation that readiness must distinguish from a healthy cluster; situations/base.py defines a situation."""
 
 from __future__ import annotations
 

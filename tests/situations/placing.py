@@ -25,7 +25,7 @@ Plant = Callable[[World], None]
 
 @dataclass(frozen=True)
 class Case:
-    """Two clusters that differ in one field. word: what the step says of the one that is not ready, with a finding."""
+    """Two clusters that differ in one field. word: the step's answer for the one that is not ready, with a finding."""
 
     name: str
     step: str
@@ -371,7 +371,7 @@ def controller_with(available: int) -> Plant:
 
 
 def made_by(driver: str) -> Plant:
-    """A driver that nobody here knows makes volumes of the class, and has made one or not."""
+    """An unknown driver provisions volumes of the class, and has provisioned one or not."""
 
     def plant(world: World) -> None:
         unbound()(world)
@@ -415,7 +415,7 @@ CASES = {
              free()),
         Case("reserved volume without the access mode", "bind", "blocked", "CSI-V40",
              reserved("ReadOnlyMany"), reserved("ReadOnlyMany", "ReadWriteOnce")),
-        Case("binding mode that nobody knows", "bind", "unknown", "CSI-V41",
+        Case("unknown binding mode", "bind", "unknown", "CSI-V41",
              both(unbound(), lambda world: world.get("StorageClass", "disks").update(volumeBindingMode="New")), unbound()),
         Case("claim with a selector", "bind", "unknown", "CSI-V41", unbound(selector={"matchLabels": {"a": "b"}}), unbound()),
         Case("claim for one pod, and another has it", "bind", "blocked", "CSI-V42",

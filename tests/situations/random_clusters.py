@@ -268,7 +268,7 @@ def _pod(luck: random.Random, name: str, cluster: Cluster, nodes: Sequence[str])
             for _ in range(luck.randint(1, 2))
         ]
     if _often(luck, 0.35):
-        # To one node only: so what is said of each pair of a pod and a node is put to the test.
+        # To one node only: so the prediction for each pair of a pod and a node is tested.
         pin = {"key": "metadata.name", "operator": "In", "values": [luck.choice(nodes)]}
         terms = [{**term, "matchFields": [pin]} for term in terms or [{}]]
     if terms:

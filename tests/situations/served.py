@@ -18,7 +18,7 @@ SINGLE = ("ConfigMap", "ClusterVersion", "Infrastructure", "Storage")
 
 
 def server(world: World) -> ApiPeer:
-    """A server with the objects of a world; what the world says is unread is forbidden there."""
+    """A server with the objects of a world; what is unread in the world is forbidden there."""
     lists: dict[str, list[Any]] = {
         kind.path(): []
         for kind in KINDS.values()

@@ -411,7 +411,7 @@ def a_driver_whose_room_could_not_be_read(world: World) -> None:
     )
 
 
-# Kinds of volumes of which nobody says that Windows mounts them
+# Kinds of volumes without a source that Windows mounts them
 
 
 def _with(world: World, extra: Any) -> None:

@@ -220,16 +220,16 @@ def a_raw_block_volume(world: World) -> None:
 
 @situation("5.5 MBR", "CSI-V16", classes={"pv-legacy": "MIGRATED_REFUSED", "pv-static": "MIGRATED_OK"})
 def a_disk_with_an_mbr_and_an_early_csi_proxy(world: World) -> None:
-    for seen in world.hosts:
-        seen["release"] = "1.0.2"
+    for observed in world.hosts:
+        observed["release"] = "1.0.2"
     for name in ("pv-legacy", "pv-static"):
         world.get("PersistentVolume", name)["metadata"]["creationTimestamp"] = "2021-03-01T00:00:00Z"
 
 
 @situation("5.5 MBR", "CSI-V18", classes={"pv-legacy": "UNKNOWN"})
 def a_disk_that_may_have_an_mbr(world: World) -> None:
-    for seen in world.hosts:
-        seen["release"] = "1.0.2"
+    for observed in world.hosts:
+        observed["release"] = "1.0.2"
 
 
 @situation("3.2 #4", "CSI-V17", classes={"pv-far": "NATIVE_REFUSED"}, starts_again={"Deployment shop/far": "no"})

@@ -1,5 +1,5 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The cluster as a whole: drivers' other halves, classes, and what OpenShift says of itself."""
+"""The cluster as a whole: drivers' other halves, classes, and OpenShift's own status."""
 
 from __future__ import annotations
 
@@ -238,5 +238,5 @@ def an_operator_that_brings_no_csi_proxy(world: World) -> None:
     operator(world, "7.1.0-1a2b3c", services=[{"name": "kubelet", "path": "kubelet.exe", "priority": 1}])
     world.kubernetes = "v1.25.16"
     kubelets(world, "v1.25.16", migrated=("kubernetes.io/azure-disk",))
-    for seen in world.hosts:
-        seen.update(serving=False, state="absent", pipes=[])
+    for observed in world.hosts:
+        observed.update(serving=False, state="absent", pipes=[])

@@ -1,7 +1,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A cluster as plain objects that a real API server takes too, and what a pass over it would read.
 
-References between objects carry the uids that `uid` makes; whoever creates the objects on a real server puts that server's
+References between objects carry the uids that `uid` makes; creating the objects on a real server replaces them by that server's
 uids there instead.
 """
 
@@ -37,7 +37,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storag
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import (
     ObservedPod,
     ObservedTemplate,
-    pod_is_judged,
+    pod_is_evaluated,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.revisions import (
     ObservedRevision,
@@ -73,7 +73,7 @@ def uid(kind: str, name: str, namespace: str = "") -> str:
 
 @dataclass
 class World:
-    """A cluster. hosts: what csi_proxy_info saw. kubernetes: what the API server tells of itself."""
+    """A cluster. hosts: results of csi_proxy_info. kubernetes: the version of the API server."""
 
     now: datetime = NOW
     kubernetes: str = KUBERNETES
@@ -126,7 +126,7 @@ class World:
         deployments = [ObservedController.from_object(one) for one in self.of("Deployment")]
         templates = [ObservedTemplate.from_object(kind, one) for kind in TEMPLATES for one in self.of(kind)]
         revisions = map(ObservedRevision.from_object, self.of("ControllerRevision"))
-        pods = [ObservedPod.from_object(one) for one in self.of("Pod") if pod_is_judged(one, windows)]
+        pods = [ObservedPod.from_object(one) for one in self.of("Pod") if pod_is_evaluated(one, windows)]
         doubts = {(one.namespace, one.name) for one in in_doubt(templates, pods)}
         return Snapshot(
             taken_at=self.now,

@@ -25,6 +25,12 @@ IMAGE_ROLES = ("driver", "registrar", "liveness_probe")
 SIDECARS = "registry.k8s.io/images/k8s-staging-sig-storage/images.yaml of kubernetes/k8s.io"
 
 
+def images(driver: str, registrar: str, liveness_probe: str = "") -> dict[str, str]:
+    """Image references by role; without a liveness probe the driver has none."""
+    found = zip(IMAGE_ROLES, (driver, registrar, liveness_probe), strict=True)
+    return {role: image for role, image in found if image}
+
+
 def shown(driver: str, sidecars: str = SIDECARS) -> dict[str, str]:
     """Sources that show that a release's images were published, by role. Without one of the driver there is none."""
     return dict(zip(IMAGE_ROLES, (driver, sidecars, sidecars), strict=True)) if driver else {}
@@ -80,7 +86,7 @@ class Maturity:
     last: str = ""
 
     def covers(self, version: Version) -> bool:
-        """Whether it is said of that release."""
+        """Whether the property applies to that release."""
         if self.first and version.release < parse(self.first).release:
             return False
         return not self.last or version.release <= parse(self.last).release
@@ -88,18 +94,18 @@ class Maturity:
 
 @dataclass(frozen=True, slots=True)
 class ModeRule:
-    """One way to run the node plugin on Windows, and for which releases it exists.
+    """A mode of the node plugin on Windows, and its releases.
 
-    first, last: the releases it exists for, both included; None is open. default_from: first release that upstream runs
-    this way unless told otherwise, None when it is the fallback. template: file below the role's
+    first, last: its releases, both included; None is open. default_from: first release that upstream runs in this
+    mode by default, None if it is the fallback. template: file below the role's
     templates/drivers, None when this collection knows the mode but does not deploy it. why: one sentence, for refusals.
-    pipes: csi-proxy pipes the pod mounts, bare names; beta_pipes: those it mounts besides for csi-proxy before 1.0.
+    pipes: csi-proxy pipes the pod mounts, bare names; beta_pipes: further ones for csi-proxy before 1.0.
     ports: by use, container ports, which are the node's where the pod is a HostProcess one. min_kubernetes: "1.20".
     min_containerd: "1.6". any_windows: its image carries no Windows build and so fits all of them.
-    wmic_before: releases of the driver before this one start wmic.exe themselves in this mode. notes: what is worth
-    knowing before choosing it. resources: by IMAGE_ROLES, requests and limits that upstream gives. mounts_directories:
-    whether a HostProcess form mounts directories of the host. maturity: empty where upstream tells none. What else upstream
-    tells its containers is in the template.
+    wmic_before: releases of the driver before this one start wmic.exe themselves in this mode. notes: what to
+    know before choosing it. resources: by IMAGE_ROLES, requests and limits that upstream gives. mounts_directories:
+    whether the HostProcess mode mounts directories of the host. maturity: empty where upstream states none. Further arguments
+    of its containers are in the template.
     """
 
     mode: Mode
@@ -124,7 +130,7 @@ class ModeRule:
     maturity: tuple[Maturity, ...] = ()
 
     def maturity_of(self, version: Version) -> Maturity | None:
-        """What upstream calls a release in this mode, None where it tells nothing."""
+        """Upstream's maturity of a release in this mode, None if it states none."""
         return next((one for one in self.maturity if one.covers(version)), None)
 
     @property
@@ -133,7 +139,7 @@ class ModeRule:
         return self.pipes + self.beta_pipes
 
     def is_default(self, version: Version) -> bool:
-        """Whether upstream runs that release this way unless told otherwise."""
+        """Whether upstream runs that release in this mode by default."""
         return self.default_from is not None and version.release >= parse(self.default_from).release
 
     def covers(self, version: Version) -> bool:
@@ -162,7 +168,7 @@ class Controller:
 class Credential:
     """A secret that a part of the driver needs and that a user has to provide.
 
-    needed_by: controller, node or claim. what: where it is looked for, for people.
+    needed_by: controller, node or claim. what: where it must exist, as text.
     """
 
     needed_by: Literal["controller", "node", "claim"]
@@ -209,9 +215,9 @@ class StorageClass:
     """
 
     name: str
-    parameters: Mapping[str, str]
-    binding_mode: str
-    allow_expansion: bool
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    binding_mode: str = "WaitForFirstConsumer"
+    allow_expansion: bool = True
     reclaim_policy: str = "Delete"
     required: tuple[str, ...] = ()
 
@@ -245,18 +251,17 @@ class Driver:
     """One CSI driver.
 
     key: its name in options and file names. name: its CSI name, which is also its plugin directory. daemonset,
-    namespace, container: upstream's names. service_account: ours, always separate from the one of the driver's own
-    installation.
+    namespace, container: upstream's names. role_label: label role of its pods, where upstream has one.
     csi_driver: the spec of its CSIDriver object as upstream installs it; csi_driver_before: by the first release that no
     longer does, what it installed until then. topology_keys: of its nodes; one that ends in a
     slash is what the keys begin with. in_tree: the in-tree plugin it replaces. windows_builds: os.version builds its
     images exist for; windows_since: by build, the first release that has one. wmic_below: csi-proxy releases before this
     one need wmic.exe for this driver, None when it never matters. fstypes: values of csi.storage.k8s.io/fstype with which
-    a class makes volumes for Windows, empty when the driver mounts shares. capabilities: what its node plugin takes.
+    a class makes volumes for Windows, empty when the driver mounts shares. capabilities: what its node plugin supports.
     mirrors: other repositories that upstream publishes the driver's image to. platform_daemonsets: by platform, the
     DaemonSet with which it brings this driver to Windows nodes itself. avoid_nodes: by label, the values of Nodes that it
     keeps away from. prerequisites: what is required but not visible in the cluster. drain_to: modes to which a node
-    may be switched only without volumes of this driver on it. counters: directory on a host where its HostProcess form
+    may be switched only without volumes of this driver on it. counters: directory on a host where its HostProcess mode
     keeps a file for each volume in use, empty where it keeps none. advisories: published weaknesses of releases.
     """
 
@@ -266,17 +271,15 @@ class Driver:
     namespace: str
     daemonset: str
     container: str
-    service_account: str
-    app_label: str
-    role_label: str | None
     modes: tuple[ModeRule, ...]
     releases: tuple[Release, ...]
     default_version: str
     controller: Controller
     csi_driver: Mapping[str, Any]
     cluster_rules: tuple[Rule, ...]
-    namespace_rules: tuple[Rule, ...]
     storage_class: StorageClass
+    role_label: str | None = None
+    namespace_rules: tuple[Rule, ...] = ()
     csi_driver_before: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     priority_class: str = "system-node-critical"
     max_unavailable: str = "1"
@@ -296,6 +299,16 @@ class Driver:
     drain_to: tuple[Mode, ...] = ()
     counters: str = ""
     advisories: tuple[Advisory, ...] = ()
+
+    @property
+    def service_account(self) -> str:
+        """Ours, always separate from the one of the driver's own installation."""
+        return f"kubewin-{self.key.replace('_', '-')}-csi-node"
+
+    @property
+    def app_label(self) -> str:
+        """Label app of its pods, as upstream has it."""
+        return self.daemonset
 
     def csi_driver_of(self, version: Version) -> Mapping[str, Any]:
         """The spec of the CSIDriver object that upstream installs with a release."""

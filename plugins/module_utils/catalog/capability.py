@@ -15,7 +15,7 @@ from typing import Literal
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, parse
 
-# Features that every table has to answer. Those in _OPEN go on with a name; "*" answers for every other name.
+# Features that every table has to answer. Those in _OPEN continue with a name; "*" answers for every other name.
 ACCESS_MODES = ("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod")
 BLOCK, READ_ONLY, INLINE, EXPANSION = "raw block", "read-only", "inline", "expansion"
 FILE_SYSTEM, PROTOCOL, CLUSTER_NAME = "file system", "protocol", "server name of the cluster"
@@ -33,7 +33,7 @@ class Cell:
     """One answer of a table.
 
     allowed: None where upstream's code does not settle it. source: file and function in the driver's repository, or a
-    page. why: completes "the driver ..." for people. mode, first, last: for which mode and releases it holds, all when empty.
+    page. why: completes "the driver ..." as text. mode, first, last: for which mode and releases it holds, all when empty.
     """
 
     allowed: bool | None
@@ -58,13 +58,19 @@ class Cell:
 
 Table = Mapping[str, tuple[Cell, ...]]
 
+
+def same(answer: Cell, *features: str) -> Table:
+    """The part of a table in which all of these features have one answer."""
+    return dict.fromkeys(features, (answer,))
+
+
 # The kubelet itself has no raw devices for pods on Windows, whatever the driver.
 NO_BLOCK = Cell(
     False,
     "https://kubernetes.io/docs/concepts/storage/windows-storage/",
     "does not support raw block volumes on Windows",
 )
-# A mount is a link on Windows, to which no options belong; the kubelet gives the container a read-only mount all the same.
+# A mount is a link on Windows, to which no options belong; the kubelet still gives the container a read-only mount.
 READ_ONLY_BY_KUBELET = "pkg/kubelet/kubelet_pods.go makeMounts of kubernetes/kubernetes"
 
 

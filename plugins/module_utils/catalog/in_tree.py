@@ -51,7 +51,7 @@ class InTree:
         return not self.translated and version.minor >= parse(self.gone).minor
 
     def on_by_default(self, version: Version) -> bool:
-        """Whether Kubernetes of that version migrates it unless told otherwise."""
+        """Whether that version of Kubernetes migrates it by default."""
         first = self.beta_on or self.ga
         return bool(first) and version.minor >= parse(first).minor
 
@@ -102,7 +102,7 @@ FIELDS = ("csi", *(known.field for known in PLUGINS), *DEAD, *LINUX_ONLY, *KEPT)
 FIELD_SET = frozenset(FIELDS)
 # Kinds that a pod can name itself, without documentation that Windows mounts them.
 UNSURE = frozenset({"image", "gitRepo", "photonPersistentDisk"})
-JUDGED = FIELD_SET | UNSURE
+EVALUATED = FIELD_SET | UNSURE
 
 _BY_FIELD = {known.field: known for known in PLUGINS}
 
@@ -122,7 +122,7 @@ def find(plugin: str | None) -> InTree | None:
 MBR_DAY = "2021-08-04"
 MBR_CSI_PROXY = "1.1.0"
 
-# Kubelets of Windows that register drivers reliably: the first patch of each minor release that had to be mended
+# Kubelets of Windows that register drivers reliably: the first fixed patch release of each affected minor release
 # (https://github.com/kubernetes/kubernetes/pull/110075).
 REGISTERS_SINCE = ("1.23.10", "1.24.4", "1.25.0")
 

@@ -4,7 +4,7 @@
 """A native CSI volume for Windows from an in-tree one: CSI migration's translation, then named differences from it. Pure.
 
 The differences: `on_windows` (block volumes are NTFS), `google_handle` (the real project and zone), and the disk's id on
-vSphere, which only the cluster can tell. Everything else is as catalog/translation.py makes it.
+vSphere, which only the cluster has. Everything else is as catalog/translation.py makes it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.translation im
     UNSPECIFIED,
     ZONES,
     Object,
-    Untranslatable,
+    TranslationError,
     google_region,
     plugin_of,
     to_csi,
@@ -35,7 +35,7 @@ class Native:
     """An in-tree volume as a native one of its CSI driver.
 
     migrated: the handle that attachments carry while the volume still is an in-tree one. handle: that of the native
-    volume; empty where only the cluster can tell it (vSphere: volumeid of the CnsVSphereVolumeMigration of volume_path).
+    volume; empty where only the cluster has it (vSphere: volumeid of the CnsVSphereVolumeMigration of volume_path).
     spec: of the native PersistentVolume, its handle still that of `migrated`. on_node: its name in a Node's status when a
     kubelet without migration has it.
     """
@@ -69,26 +69,26 @@ def native(volume: Object, project: str = "", given: str = "") -> Native:
     """The native volume of an in-tree PersistentVolume. project: of Google Cloud, where the disk is. given: its handle,
     where the user names it.
 
-    Raises Untranslatable.
+    Raises TranslationError.
     """
     plugin = plugin_of(volume)
     name = volume["metadata"]["name"]
     if plugin is not None and plugin.translated and plugin.field not in CONVERTED:
         known = ", ".join(sorted(one.field for one in PLUGINS if one.field in CONVERTED))
-        raise Untranslatable(
+        raise TranslationError(
             f"PersistentVolume {name} is {plugin.field}, expected one of {known}", "Copy the data instead."
         )
     spec = to_csi(volume)["spec"]
     if plugin is None:
-        raise AssertionError("what no plugin knows was refused before")
+        raise AssertionError("unreachable: an unknown kind was refused before")
     source = volume["spec"][plugin.field] or {}
     if (spec.get("volumeMode") or "Filesystem") != "Filesystem":
-        raise Untranslatable(
+        raise TranslationError(
             f"PersistentVolume {name} has volumeMode Block, expected Filesystem",
             "Linux pods use it; do not convert it.",
         )
     if plugin.field == "azureFile" and not source.get("secretName"):
-        raise Untranslatable(f"PersistentVolume {name} has no secret, expected one", "Set azureFile.secretName.")
+        raise TranslationError(f"PersistentVolume {name} has no secret, expected one", "Set azureFile.secretName.")
     migrated = handle = str(spec["csi"]["volumeHandle"])
     notes: list[str] = []
     spec = on_windows(name, plugin, spec, notes)
@@ -111,13 +111,13 @@ def native(volume: Object, project: str = "", given: str = "") -> Native:
 
 
 def on_windows(name: str, plugin: InTree, spec: Mapping[str, Any], notes: list[str]) -> dict[str, Any]:
-    """Block volumes on Windows are NTFS, whatever the in-tree volume says. Raises Untranslatable."""
+    """Block volumes on Windows are NTFS, whatever the in-tree volume says. Raises TranslationError."""
     csi = dict(spec["csi"])
     if plugin.field == "azureFile":
         return {**spec, "csi": csi}
     fs_type = str(csi.get("fsType") or "")
     if fs_type.lower() in _LINUX_ONLY:
-        raise Untranslatable(
+        raise TranslationError(
             f"PersistentVolume {name} has fsType {fs_type}, expected ntfs or none: Windows nodes cannot read it",
             "Linux pods use it; do not convert it.",
         )
@@ -130,7 +130,7 @@ def on_windows(name: str, plugin: InTree, spec: Mapping[str, Any], notes: list[s
 
 
 def google_handle(name: str, migrated: str, spec: Mapping[str, Any], project: str) -> str:
-    """The handle with the disk's real project and zone, for which migration guesses by the node. Raises Untranslatable."""
+    """The handle with the disk's real project and zone, for which migration guesses by the node. Raises TranslationError."""
     dummy, dummy, kind, place, dummy, disk = migrated.split("/", 5)
     if place == UNSPECIFIED:
         required = (spec.get("nodeAffinity") or {}).get("required") or {}
@@ -149,7 +149,7 @@ def google_handle(name: str, migrated: str, spec: Mapping[str, Any], project: st
             place = zones[0]
     if place == UNSPECIFIED or not project:
         lacking = f"zone (label {ZONES[0]})" if place == UNSPECIFIED else "project"
-        raise Untranslatable(
+        raise TranslationError(
             f"PersistentVolume {name} does not name the {lacking} of disk {disk}, expected "
             "projects/<project>/zones/<zone>/disks/<disk>",
             "Set volume_handle.",

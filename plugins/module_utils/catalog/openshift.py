@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which upstream release of a driver each OpenShift line ships, since its images are digests and tell none.
+"""Which upstream release of a driver each OpenShift line ships, since its images are digests without a release.
 
 Source: the branches release-4.N of the forks https://github.com/openshift/vmware-vsphere-csi-driver,
 aws-ebs-csi-driver, azure-disk-csi-driver, azure-file-csi-driver, gcp-pd-csi-driver and csi-driver-smb. Where a branch's

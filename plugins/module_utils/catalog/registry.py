@@ -33,5 +33,5 @@ DRIVERS: dict[str, Driver] = {
 
 
 def unknown(key: str) -> str:
-    """What to say to a name that is none of them."""
+    """The error for an unknown driver name."""
     return f"value of driver must be one of: {', '.join(sorted(DRIVERS))}, got: {key}"

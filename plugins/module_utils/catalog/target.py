@@ -13,12 +13,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import above, parse
+from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding, blocker
 
 # kubelet is another name of kubernetes: the release that the Windows nodes come to.
 KEYS = ("kubernetes", "kubelet", "openshift", "wmco", "driver", "driver_version", "mode")
 _RELEASES = frozenset({"kubernetes", "kubelet", "openshift", "wmco", "driver_version"})
-# What an upgrade of nodes cannot change; preflight judges for it.
-ONLY_JUDGED = ("driver", "driver_version", "mode")
+# Keys that an upgrade of nodes cannot change; preflight evaluates them.
+ONLY_EVALUATED = ("driver", "driver_version", "mode")
 
 
 def read(value: object) -> dict[str, str]:
@@ -72,24 +73,14 @@ class Now:
     wmco: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Impossible:
-    """Why a target cannot be reached. id: of the finding."""
-
-    id: str
-    object: str
-    message: str
-    remedy: str
-
-
-def impossible(target: Mapping[str, str], now: Now) -> Iterator[Impossible]:
+def impossible(target: Mapping[str, str], now: Now) -> Iterator[Finding]:
     """Targets behind the cluster, and those of a platform that it is not. target: as read() returns it."""
     wanted = target.get("kubernetes", "")
     # A node that is ahead is left alone while others come to the target.
     if wanted and now.kubelets and not any(above(wanted, version) for version in now.kubelets.values()):
         ahead = [f"{name} ({version})" for name, version in sorted(now.kubelets.items()) if above(version, wanted)]
         if ahead:
-            yield Impossible(
+            yield blocker(
                 "CSI-T12", f"Node {', '.join(ahead)}",
                 f"its kubelet is newer than the target {wanted}, and no Windows node has an older one; nodes cannot be downgraded",
                 "set the release that the nodes are upgraded to",
@@ -102,12 +93,12 @@ def impossible(target: Mapping[str, str], now: Now) -> Iterator[Impossible]:
         if not wanted or running is None:
             continue
         if not running and key == "openshift":
-            yield Impossible(
+            yield blocker(
                 "CSI-T13", "Target", f"OpenShift {wanted}, but this cluster is not OpenShift (it has no ClusterVersion)",
                 "set the release of Kubernetes instead, such as kubelet=1.27",
             )  # fmt: skip
         elif running and above(running, wanted):
-            yield Impossible(
+            yield blocker(
                 "CSI-T12" if key == "openshift" else "CSI-T07", name,
                 f"it runs {running} and cannot be downgraded to {wanted}", "choose a later release",
             )  # fmt: skip

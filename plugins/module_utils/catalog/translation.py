@@ -5,7 +5,7 @@
 
 Exactly as plugins/*.go of https://github.com/kubernetes/csi-translation-lib v0.36.3, which kubelets, controllers and the
 scheduler run in memory; tests/integration/test_translation.py compares the two on random objects. What a native volume for
-Windows needs besides is a later, separate step (catalog/native.py). An absent value is an empty one, as in the API.
+Windows additionally needs is a later, separate step (catalog/native.py). An absent value is an empty one, as in the API.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _VSPHERE_RENAMED = (
 )  # fmt: skip
 
 
-class Untranslatable(ValueError):
+class TranslationError(ValueError):
     """The driver cannot take this volume or class over. remedy: what helps."""
 
     def __init__(self, message: str, remedy: str) -> None:
@@ -65,19 +65,19 @@ def plugin_of(volume: Object) -> InTree | None:
 
 
 def to_csi(volume: Object) -> dict[str, Any]:
-    """The PersistentVolume that CSI migration makes of an in-tree one. Raises Untranslatable."""
+    """The PersistentVolume that CSI migration makes of an in-tree one. Raises TranslationError."""
     plugin = plugin_of(volume)
     metadata, spec = volume["metadata"], volume.get("spec") or {}
     name = str(metadata.get("name") or "")
     if plugin is None or not plugin.translated:
         known = ", ".join(sorted(one.field for one in PLUGINS if one.translated))
         kind = plugin.field if plugin is not None else "not an in-tree volume that a CSI driver replaces"
-        raise Untranslatable(f"PersistentVolume {name} is {kind}, expected one of {known}", "Copy the data instead.")
+        raise TranslationError(f"PersistentVolume {name} is {kind}, expected one of {known}", "Copy the data instead.")
     source = spec[plugin.field] or {}
     try:
         csi = _SOURCES[plugin.plugin](volume, source)
-    except Untranslatable as error:
-        raise Untranslatable(f"PersistentVolume {name} {error}", error.remedy) from None
+    except TranslationError as error:
+        raise TranslationError(f"PersistentVolume {name} {error}", error.remedy) from None
     made = {key: value for key, value in spec.items() if key != plugin.field}
     made["csi"] = {"driver": plugin.driver, **csi}
     if plugin.field == "gcePersistentDisk" and spec.get("accessModes") is not None:
@@ -105,7 +105,7 @@ def file_system(plugin: InTree | None, parameters: Mapping[str, str]) -> str:
 
 
 def topology(plugin: InTree, labels: Mapping[str, str], required: Object | None) -> dict[str, Any] | None:
-    """spec.nodeAffinity.required as the scheduler sees it on nodes that migrate this plugin; None when there is none.
+    """spec.nodeAffinity.required as the scheduler reads it on nodes that migrate this plugin; None when there is none.
 
     labels: the volume's own, which stand for a zone that its affinity does not name.
     """
@@ -180,7 +180,7 @@ def _aws_ebs(_volume: Object, source: Object) -> dict[str, Any]:
 
 
 def ebs_id(volume_id: str) -> str:
-    """AWS' own id of a volume: of vol-1, aws:///vol-1 and aws://zone/vol-1. Raises Untranslatable."""
+    """AWS' own id of a volume: of vol-1, aws:///vol-1 and aws://zone/vol-1. Raises TranslationError."""
     if not volume_id.startswith("aws://"):
         return volume_id
     match = _EBS.fullmatch(volume_id)
@@ -188,7 +188,7 @@ def ebs_id(volume_id: str) -> str:
     found = "" if match is None or _BAD_URL.search(parts) else unquote(match["path"] or "").strip("/")
     if not found.startswith("vol-") or "/" in found:
         message = f"has volumeID {volume_id}, expected vol-... or aws://zone/vol-..."
-        raise Untranslatable(message, "Find the volume in AWS.")
+        raise TranslationError(message, "Find the volume in AWS.")
     return found
 
 
@@ -196,7 +196,9 @@ def _azure_disk(_volume: Object, source: Object) -> dict[str, Any]:
     kind = source.get("kind")
     if kind is not None and str(kind).lower() != "managed":
         message = f"is an Azure disk of kind {kind}, expected Managed"
-        raise Untranslatable(message, "Copy the blob into a managed disk, and create a PersistentVolume for that disk.")
+        raise TranslationError(
+            message, "Copy the blob into a managed disk, and create a PersistentVolume for that disk."
+        )
     attributes = {"kind": "Managed"}
     if source.get("cachingMode") is not None:
         attributes["cachingmode"] = str(source["cachingMode"])
@@ -212,7 +214,7 @@ def _azure_file(volume: Object, source: Object) -> dict[str, Any]:
         namespace = (spec.get("claimRef") or {}).get("namespace")
     if not namespace:
         message = "has neither secretNamespace nor a claim, expected one of them"
-        raise Untranslatable(message, "Set azureFile.secretNamespace.")
+        raise TranslationError(message, "Set azureFile.secretNamespace.")
     group = str((metadata.get("annotations") or {}).get(_RESOURCE_GROUP) or "")
     return _share(_share_handle(group, source, str(metadata.get("name") or ""), namespace), source, str(namespace))
 
@@ -240,19 +242,19 @@ def _gce_pd(volume: Object, source: Object) -> dict[str, Any]:
 
 
 def google_place(labels: Mapping[str, str]) -> str:
-    """The part of a disk's handle that says where it is, by the volume's labels. Raises Untranslatable."""
+    """The part of a disk's handle that says where it is, by the volume's labels. Raises TranslationError."""
     label = str(labels.get(ZONES[1]) or labels.get(ZONES[0]) or "")
     zones = label.split(_BETWEEN_ZONES)
     return f"zones/{zones[0] or UNSPECIFIED}" if len(zones) == 1 else f"regions/{google_region(zones)}"
 
 
 def google_region(zones: Iterable[str]) -> str:
-    """The one region of zones of Google Cloud, "europe-west1-b". Raises Untranslatable."""
+    """The one region of zones of Google Cloud, "europe-west1-b". Raises TranslationError."""
     parts = [zone.split("-") for zone in zones]
     regions = {"-".join(one[:2]) for one in parts}
     if len(regions) != 1 or any(len(one) != 3 for one in parts):
         message = f"is in zones {', '.join('-'.join(one) for one in parts)}, expected zones of one region"
-        raise Untranslatable(message, f"Correct its label {ZONES[0]}.")
+        raise TranslationError(message, f"Correct its label {ZONES[0]}.")
     return regions.pop()
 
 

@@ -46,7 +46,7 @@ def parse(text: str) -> Version:
 
 
 def at_least(version: str, wanted: str) -> bool:
-    """Whether a release is the wanted one or later, as far as the wanted one is told: "1.27" is any of that minor."""
+    """Whether a release is the wanted one or later, as far as the wanted one is given: "1.27" is any of that minor."""
     if not wanted:
         return True
     try:
@@ -73,7 +73,7 @@ def _shown(text: str, like: str) -> Version:
 def from_image(image: str) -> Version | None:
     """The release an image reference names by its tag, None for a digest, no tag, or a tag that is no release.
 
-    Registry and path are not looked at, since mirrors change both.
+    Registry and path are ignored, since mirrors change both.
     """
     name = image.rsplit("/", 1)[-1].split("@", 1)[0]
     dummy, found, tag = name.partition(":")

@@ -11,14 +11,17 @@ https://github.com/openshift/api; enhancements/windows-containers/csi-proxy.md o
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, parse
+
+Scenario = Literal["A", "B", "C", "D", "E", ""]
 
 _AZURE_FILE, _VSPHERE = "kubernetes.io/azure-file", "kubernetes.io/vsphere-volume"
 _AWS, _AZURE_DISK, _GCE = "kubernetes.io/aws-ebs", "kubernetes.io/azure-disk", "kubernetes.io/gce-pd"
 _CINDER = "kubernetes.io/cinder"
 
-# What its annotations and labels of Nodes begin with, and those that say how an upgrade stands: pkg/metadata/metadata.go.
+# Prefix of its annotations and labels of Nodes, and those with the state of an upgrade: pkg/metadata/metadata.go.
 PREFIX = "windowsmachineconfig.openshift.io/"
 VERSION, DESIRED = f"{PREFIX}version", f"{PREFIX}desired-version"
 ALLOW, UPGRADING, BLOCKED = f"{PREFIX}allow-upgrade", f"{PREFIX}upgrading", f"{PREFIX}upgrade-blocked"
@@ -31,7 +34,7 @@ class Line:
     wmco: what the operator's versions of this line begin with. csi_proxy_since: first that brings csi-proxy, None when none
     does. not_migrated: in-tree plugins that OpenShift's default feature set leaves in-tree. windows_in_tree: those that the
     operator keeps in-tree on its nodes from windows_in_tree_since on, whatever the rest of the cluster does. guard: the
-    platform, as Infrastructure tells it, on which nodes with volumes are held back when the operator moves to this line.
+    platform, as Infrastructure names it, on which nodes with volumes are held back when the operator moves to this line.
     """
 
     openshift: str
@@ -109,15 +112,20 @@ def skipped(now: Version, then: Version) -> tuple[str, ...]:
     return tuple(lines[lines.index(before.wmco) + 1 : lines.index(after.wmco)])
 
 
-def scenario(now: Version, then: Version) -> str:
-    """Which of the known upgrade scenarios this is, A to E; empty for any other.
+def brings_csi_proxy(version: Version) -> bool:
+    """Whether a release of the operator brings csi-proxy; those of lines that are not known yet do."""
+    line = of_operator(version)
+    return version.release[0] > 8 if line is None else line.brings_csi_proxy(version)
 
-    A and D: both bring csi-proxy, to 8 and to 9. B and E: only the later one does. C: only the earlier one does.
+
+def scenario(now: Version, then: Version) -> Scenario:
+    """Which way an upgrade of the operator goes.
+
+    A and D: both bring csi-proxy, up to 8 and beyond. B and E: only the later one does. C: only the earlier one does.
+    Empty: neither, so nothing changes for volumes.
     """
-    before, after = of_operator(now), of_operator(then)
-    if before is None or after is None or (before.wmco, after.wmco) not in (("7", "8"), ("8", "9")):
-        return ""
-    had, has = before.brings_csi_proxy(now), after.brings_csi_proxy(then)
-    if after.wmco == "9":
-        return "D" if had else "E"
-    return "A" if had and has else "B" if has else "C" if had else ""
+    had, has = brings_csi_proxy(now), brings_csi_proxy(then)
+    early = now.release[0] <= 7 and then.release[0] <= 8
+    if has:
+        return ("A" if early else "D") if had else "B" if early else "E"
+    return "C" if had else ""

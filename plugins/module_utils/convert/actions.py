@@ -1,8 +1,8 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What may be done next. An action on an object carries the uid and version it was decided on, and must be refused by
-the server when the object is another one by then or was changed: the next look decides anew.
+"""The possible actions. An action on an object carries the object as it was observed for the decision, and must be
+refused by the server when the object is another one by then or was changed: the next observation decides again.
 """
 
 from __future__ import annotations
@@ -10,6 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.facts import (
+    ObservedClaim,
+    ObservedVolume,
+    ObservedWorkload,
+)
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import Record, Side
 
 
@@ -24,8 +29,7 @@ class Save:
 class Mark:
     """Set the claim's lock, and whether our finalizer is on it; an empty lock takes it off."""
 
-    uid: str
-    version: str
+    claim: ObservedClaim
     lock: str
     generation: int
     hold: bool
@@ -40,9 +44,7 @@ class Rehearse:
 class SetPolicy:
     """Set a volume's reclaim policy."""
 
-    name: str
-    uid: str
-    version: str
+    volume: ObservedVolume
     policy: str
 
 
@@ -50,9 +52,7 @@ class SetPolicy:
 class SetProvisioner:
     """Say on a volume which driver deletes it, once its policy is Delete."""
 
-    name: str
-    uid: str
-    version: str
+    volume: ObservedVolume
     driver: str
 
 
@@ -60,11 +60,7 @@ class SetProvisioner:
 class Scale:
     """Set a workload's replicas."""
 
-    kind: str
-    namespace: str
-    name: str
-    uid: str
-    version: str
+    workload: ObservedWorkload
     replicas: int
 
 
@@ -89,35 +85,28 @@ class StopHelper:
 class DeleteClaim:
     """Delete the claim."""
 
-    uid: str
-    version: str
+    claim: ObservedClaim
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteVolume:
     """Delete a volume object; what is behind it stays, as its policy is Retain."""
 
-    name: str
-    uid: str
-    version: str
+    volume: ObservedVolume
 
 
 @dataclass(frozen=True, slots=True)
 class DropProtection:
     """Take kubernetes.io/pv-protection, and nothing else, off a volume that is being deleted."""
 
-    name: str
-    uid: str
-    version: str
+    volume: ObservedVolume
 
 
 @dataclass(frozen=True, slots=True)
 class Reserve:
     """Set the uid in a volume's claimRef: an empty one for the next claim of that name, or that of a claim that is Lost."""
 
-    name: str
-    uid: str
-    version: str
+    volume: ObservedVolume
     claim_uid: str
 
 

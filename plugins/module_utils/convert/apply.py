@@ -1,9 +1,9 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Carries out a conversion: look, let convert/decide.py say what is next, do that one thing, and look again.
+"""Carries out a conversion: observe, let convert/decide.py choose the next action, run it, and observe again.
 
-An answer that was lost, a conflict and an object that is gone mean the same here: look again. Nothing is ever taken for
+An answer that was lost, a conflict and an object that is gone mean the same here: observe again. Nothing is ever taken for
 done because it was sent.
 """
 
@@ -15,32 +15,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.convert import actions as do
 from ansible_collections.kubewin.csi.plugins.module_utils.convert import explain, objects
-from ansible_collections.kubewin.csi.plugins.module_utils.convert.actions import (
-    Action,
-    CreateClaim,
-    CreateVolume,
-    Deed,
-    DeleteClaim,
-    DeleteVolume,
-    Done,
-    DropProtection,
-    Mark,
-    Move,
-    ReadData,
-    Rehearse,
-    Reserve,
-    Save,
-    Scale,
-    SetPolicy,
-    SetProvisioner,
-    StartHelper,
-    Stop,
-    StopHelper,
-    Wait,
-)
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.decide import next_move
-from ansible_collections.kubewin.csi.plugins.module_utils.convert.facts import PROTECTION
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.facts import (
+    PROTECTION,
+    ObservedClaim,
+    ObservedVolume,
+    ObservedWorkload,
+)
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.observe import View
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import Record, Side
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.records import Records
@@ -48,13 +31,13 @@ from ansible_collections.kubewin.csi.plugins.module_utils.data.read import Diges
 from ansible_collections.kubewin.csi.plugins.module_utils.data.read import digest as read_digest
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import FIELD_MANAGER, Client
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, Cut, Unreachable
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, StreamError, UnreachableError
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.nodes import ProofNode, place
 from ansible_collections.kubewin.csi.plugins.module_utils.waiting import Awaited, Waits, reporting, so_far
 
-# Between looks, in seconds: what is quick is seen soon.
+# Seconds between observations: short at first, since most steps are quick.
 _FIRST, _LAST = 0.2, 2.0
-# What the server says when it is not well, or not well with us; anything else was a refusal of what it was asked for.
+# Statuses of a failing server or of our access to it; any other status refused the request itself.
 _TROUBLE = frozenset({401, 429, 500, 502, 503, 504})
 # After so many restores, another client will keep restoring it.
 _PATIENCE = 3
@@ -71,7 +54,7 @@ class StoppedError(ClusterError):
 class Limits:
     """step: seconds that one wait may take. compare: bytes that may be read of a volume, 0 for no comparison.
 
-    image: of the helper pod, empty for the one of the node's build. tolerations: of the helper besides those for Windows.
+    image: of the helper pod, empty for the one of the node's build. tolerations: of the helper in addition to those for Windows.
     """
 
     step: float
@@ -89,7 +72,7 @@ class Outcome:
 
 
 class Converter:
-    """One run. final: the user said that the conversion is final. check: raises when this run may write no more."""
+    """One run. final: the user makes the conversion final. check: raises when this run may write no more."""
 
     def __init__(
         self, client: Client, records: Records, limits: Limits, notify: Callable[[str], None],
@@ -113,12 +96,12 @@ class Converter:
         waits = Waits(self._notify)
         while True:
             self._check()
-            move: Move = next_move(record, view.look(record))
-            if isinstance(move, Done):
+            move: do.Move = next_move(record, view.observe(record))
+            if isinstance(move, do.Done):
                 return Outcome(record, move.until)
-            if isinstance(move, Stop):
+            if isinstance(move, do.Stop):
                 raise StoppedError(explain.stopped(record, move), move.reason)
-            if not isinstance(move, Wait):
+            if not isinstance(move, do.Wait):
                 self.record = record = self._do(record, move)
                 waiting, pause = "", _FIRST
                 continue
@@ -131,11 +114,11 @@ class Converter:
             if waited > self._limits.step:
                 self.record = record = self._late(record, move)
                 waiting = ""
-            # Between two looks; how long a wait may last is judged above.
+            # Between two observations; the time limit of a wait is checked above.
             time.sleep(pause)
             pause = min(pause * 1.3, _LAST)
 
-    def _late(self, record: Record, move: Wait) -> Record:
+    def _late(self, record: Record, move: do.Wait) -> Record:
         text = f"timed out after {self._limits.step:.0f} s waiting until {move.what}. {move.remedy}"
         if move.then_undo and record.direction == "forward":
             self._notify(f"{text} Rolling back.")
@@ -148,28 +131,28 @@ class Converter:
 
     # One action
 
-    def _do(self, record: Record, action: Action) -> Record:
-        if isinstance(action, Save):
+    def _do(self, record: Record, action: do.Action) -> Record:
+        if isinstance(action, do.Save):
             saved = self._save(action.record)
             if saved.step != record.step:
                 self._notify(f"{record.namespace}/{record.claim}: {record.step} done")
             return saved
         try:
             following = self._send(record, action)
-        except Unreachable:
+        except UnreachableError:
             raise
         except ClusterError as error:
             # What is to be created is refused as not found when its namespace is: looking again would help nothing.
-            creates = isinstance(action, (StartHelper, CreateClaim))
+            creates = isinstance(action, (do.StartHelper, do.CreateClaim))
             if error.status == 409 or (error.status == 404 and not creates):
                 # Seconds between two reads of what another client changes.
                 time.sleep(_FIRST)
                 return record
-            if isinstance(action, DropProtection) and error.status == 422:
-                # A test of the patch failed: the volume is not as it was seen.
+            if isinstance(action, do.DropProtection) and error.status == 422:
+                # A test of the patch failed: the volume changed since it was observed.
                 return record
             refused = error.status not in _TROUBLE
-            if isinstance(action, CreateVolume) and record.direction == "forward" and refused:
+            if isinstance(action, do.CreateVolume) and record.direction == "forward" and refused:
                 self._notify(
                     f"{record.namespace}/{record.claim}: the API server refused the new volume; rolling back: {error}"
                 )
@@ -177,20 +160,20 @@ class Converter:
             raise StoppedError(f"{error} {explain.standing(record)}", error.reason) from error
         return self._save(following) if following != record else record
 
-    def _send(self, record: Record, action: Deed) -> Record:
+    def _send(self, record: Record, action: do.Deed) -> Record:
         """Do it; answers with the record that follows from it."""
         self._check()
-        if isinstance(action, Rehearse):
+        if isinstance(action, do.Rehearse):
             return self._rehearse(record)
-        if isinstance(action, ReadData):
+        if isinstance(action, do.ReadData):
             return self._read(record, action)
-        if isinstance(action, (StartHelper, StopHelper)):
+        if isinstance(action, (do.StartHelper, do.StopHelper)):
             self._helper(record, action)
-        elif isinstance(action, (Mark, DeleteClaim, CreateClaim)):
+        elif isinstance(action, (do.Mark, do.DeleteClaim, do.CreateClaim)):
             self._claim(record, action)
-        elif isinstance(action, Scale):
+        elif isinstance(action, do.Scale):
             self._scale(record, action)
-        elif isinstance(action, SetPolicy):
+        elif isinstance(action, do.SetPolicy):
             self._policy(record, action)
         else:
             self._volume(record, action)
@@ -210,7 +193,7 @@ class Converter:
             try:
                 self._client.create_new(kinds.PERSISTENT_VOLUME, objects.scratch(record, side), dry_run=True)
             except ClusterError as error:
-                if isinstance(error, Unreachable):
+                if isinstance(error, UnreachableError):
                     raise
                 raise StoppedError(
                     f"the API server would refuse the {side} volume of {record.namespace}/{record.claim}: {error} "
@@ -227,7 +210,7 @@ class Converter:
         try:
             self._client.create_new(kinds.POD, pod, dry_run=True)
         except ClusterError as error:
-            if isinstance(error, Unreachable):
+            if isinstance(error, UnreachableError):
                 raise
             # 409: one of before is there, which ends before the next one is made.
             if error.status != 409 and "exceeded quota" not in str(error):
@@ -238,7 +221,7 @@ class Converter:
                     "admission_refused",
                 ) from error
 
-    def _read(self, record: Record, action: ReadData) -> Record:
+    def _read(self, record: Record, action: do.ReadData) -> Record:
         if not self._limits.compare:
             found = _UNCOMPARED
         else:
@@ -249,7 +232,7 @@ class Converter:
                     self._notify, lambda: f"{reading} ({so_far(time.monotonic() - began, self._limits.step)})"
                 ):
                     found = str(self._digest(record))
-            except Cut as error:
+            except StreamError as error:
                 # Reading is safe to repeat, and nothing was concluded from a part.
                 self._cut_since = self._cut_since or time.monotonic()
                 if time.monotonic() - self._cut_since > self._limits.step:
@@ -284,19 +267,16 @@ class Converter:
             self._limits.compare, self._limits.step,
         )  # fmt: skip
 
-    def _helper(self, record: Record, action: StartHelper | StopHelper) -> None:
-        name = objects.helper_name(record.run)
-        if isinstance(action, StartHelper):
+    def _helper(self, record: Record, action: do.StartHelper | do.StopHelper) -> None:
+        if isinstance(action, do.StartHelper):
             node, image = self._place(record)
             tolerations = node.tolerations(self._limits.tolerations)
             self._check()
             self._client.create_new(kinds.POD, objects.helper(record, node.name, image, tolerations), dry_run=False)
             return
-        live = self._client.get(kinds.POD, name, record.namespace)
+        live = self._client.get(kinds.POD, objects.helper_name(record.run), record.namespace)
         if live is not None:
-            self._client.delete(
-                kinds.POD, name, record.namespace, live["metadata"]["uid"], dry_run=False, policy="Background"
-            )
+            self._client.discard(kinds.POD, live)
 
     def _place(self, record: Record) -> tuple[ProofNode, str]:
         """A node for the helper: one that the driver is on and that the volume can go to."""
@@ -314,16 +294,15 @@ class Converter:
             "no_node",
         )
 
-    def _claim(self, record: Record, action: Mark | DeleteClaim | CreateClaim) -> None:
+    def _claim(self, record: Record, action: do.Mark | do.DeleteClaim | do.CreateClaim) -> None:
         namespace, name = record.namespace, record.claim
         kind = kinds.PERSISTENT_VOLUME_CLAIM
-        if isinstance(action, CreateClaim):
+        if isinstance(action, do.CreateClaim):
             self._client.create_new(kind, objects.claim_to_create(record, action.side), dry_run=False)
             self._note(f"created PersistentVolumeClaim {namespace}/{name}")
-        elif isinstance(action, DeleteClaim):
-            self._client.delete(
-                kind, name, namespace, action.uid, dry_run=False, policy="Background", version=action.version
-            )
+        elif isinstance(action, do.DeleteClaim):
+            uid, version = action.claim.uid, action.claim.version
+            self._client.delete(kind, name, namespace, uid, dry_run=False, policy="Background", version=version)
             self._note(f"deleted PersistentVolumeClaim {namespace}/{name}")
         else:
             live = self._client.get(kind, name, namespace)
@@ -332,19 +311,20 @@ class Converter:
             ]
             value = f"{action.lock}/{action.generation}" if action.lock else None
             metadata = {
-                **_bound_to(action),
+                **_bound_to(action.claim),
                 "annotations": {objects.LOCK: value},
                 "finalizers": [*present, objects.HOLD] if action.hold else present,
             }
             self._client.patch(kind, name, namespace, {"metadata": metadata}, FIELD_MANAGER)
 
-    def _scale(self, record: Record, action: Scale) -> None:
-        name = f"{action.kind} {action.namespace}/{action.name}"
+    def _scale(self, record: Record, action: do.Scale) -> None:
+        workload = action.workload
+        name = f"{workload.kind} {workload.namespace}/{workload.name}"
         done = f"{name} was scaled to {action.replicas}"
         if not action.replicas:
             self._insist(record, done, "its replicas", "0 while its volume is converted", "not_quiet")
-        body = {"metadata": _bound_to(action), "spec": {"replicas": action.replicas}}
-        self._client.patch(kinds.SCALABLE[action.kind], action.name, action.namespace, body, FIELD_MANAGER)
+        body = {"metadata": _bound_to(workload), "spec": {"replicas": action.replicas}}
+        self._client.patch(kinds.SCALABLE[workload.kind], workload.name, workload.namespace, body, FIELD_MANAGER)
         self._repeated[done] += 1
         self._note(f"scaled {name} to {action.replicas}")
 
@@ -358,49 +338,51 @@ class Converter:
             )
 
     def _volume(
-        self, record: Record, action: SetProvisioner | DeleteVolume | DropProtection | Reserve | CreateVolume
+        self,
+        record: Record,
+        action: do.SetProvisioner | do.DeleteVolume | do.DropProtection | do.Reserve | do.CreateVolume,
     ) -> None:
         kind = kinds.PERSISTENT_VOLUME
-        if isinstance(action, CreateVolume):
-            side: Side = action.side
-            self._client.create_new(kind, objects.to_create(record, side, action.claim_uid), dry_run=False)
-            self._note(f"created PersistentVolume {record.target.name}, {_SIDES[side]}")
-        elif isinstance(action, DeleteVolume):
-            self._client.delete(
-                kind, action.name, None, action.uid, dry_run=False, policy="Background", version=action.version
-            )
-            self._note(f"deleted the object PersistentVolume {action.name}")
-        elif isinstance(action, DropProtection):
-            self._client.json_patch(kind, action.name, None, _without_protection(action))
+        if isinstance(action, do.CreateVolume):
+            self._client.create_new(kind, objects.to_create(record, action.side, action.claim_uid), dry_run=False)
+            self._note(f"created PersistentVolume {record.target.name}, {_SIDES[action.side]}")
+            return
+        name, bound = action.volume.name, _bound_to(action.volume)
+        if isinstance(action, do.DeleteVolume):
+            uid, version = action.volume.uid, action.volume.version
+            self._client.delete(kind, name, None, uid, dry_run=False, policy="Background", version=version)
+            self._note(f"deleted the object PersistentVolume {name}")
+        elif isinstance(action, do.DropProtection):
+            self._client.json_patch(kind, name, None, _without_protection(action.volume))
+        elif isinstance(action, do.SetProvisioner):
+            marked = {**bound, "annotations": {objects.PROVISIONED_BY: action.driver}}
+            self._client.patch(kind, name, None, {"metadata": marked}, FIELD_MANAGER)
         else:
-            body: dict[str, Any] = {"metadata": _bound_to(action)}
-            if isinstance(action, SetProvisioner):
-                body["metadata"]["annotations"] = {objects.PROVISIONED_BY: action.driver}
-            else:
-                # The version that Kubernetes notes there is of the claim that is no more.
-                body["spec"] = {"claimRef": {"uid": action.claim_uid or None, "resourceVersion": None}}
-            self._client.patch(kind, action.name, None, body, FIELD_MANAGER)
+            # The version that Kubernetes notes there is of the claim that is no more.
+            reference = {"uid": action.claim_uid or None, "resourceVersion": None}
+            body = {"metadata": bound, "spec": {"claimRef": reference}}
+            self._client.patch(kind, name, None, body, FIELD_MANAGER)
 
-    def _policy(self, record: Record, action: SetPolicy) -> None:
-        done = f"set the policy of PersistentVolume {action.name} to {action.policy}"
+    def _policy(self, record: Record, action: do.SetPolicy) -> None:
+        done = f"set the policy of PersistentVolume {action.volume.name} to {action.policy}"
         if action.policy == "Retain":
             self._insist(record, done, "the other one", "Retain until the data is verified", "not_retained")
-        body = {"metadata": _bound_to(action), "spec": {"persistentVolumeReclaimPolicy": action.policy}}
-        self._client.patch(kinds.PERSISTENT_VOLUME, action.name, None, body, FIELD_MANAGER)
+        body = {"metadata": _bound_to(action.volume), "spec": {"persistentVolumeReclaimPolicy": action.policy}}
+        self._client.patch(kinds.PERSISTENT_VOLUME, action.volume.name, None, body, FIELD_MANAGER)
         self._repeated[done] += 1
-        self._note(f"PersistentVolume {action.name}: policy {action.policy}")
+        self._note(f"PersistentVolume {action.volume.name}: policy {action.policy}")
 
 
-def _bound_to(action: Mark | Scale | SetPolicy | SetProvisioner | Reserve) -> dict[str, Any]:
+def _bound_to(observed: ObservedClaim | ObservedVolume | ObservedWorkload) -> dict[str, Any]:
     """What makes the server refuse a patch when the object is another one, or was changed."""
-    return {"uid": action.uid, "resourceVersion": action.version}
+    return {"uid": observed.uid, "resourceVersion": observed.version}
 
 
-def _without_protection(action: DropProtection) -> Sequence[Mapping[str, Any]]:
-    """Only off the volume that was seen, and only when it is all that keeps it."""
+def _without_protection(observed: ObservedVolume) -> Sequence[Mapping[str, Any]]:
+    """Only off the volume that was observed, and only if no other finalizer remains."""
     return [
-        {"op": "test", "path": "/metadata/uid", "value": action.uid},
-        {"op": "test", "path": "/metadata/resourceVersion", "value": action.version},
+        {"op": "test", "path": "/metadata/uid", "value": observed.uid},
+        {"op": "test", "path": "/metadata/resourceVersion", "value": observed.version},
         {"op": "test", "path": "/metadata/finalizers", "value": [PROTECTION]},
         {"op": "remove", "path": "/metadata/finalizers/0"},
     ]

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The first record of a conversion, and which conversions may go on at the same time. Pure."""
+"""The first record of a conversion, and which conversions may run at the same time. Pure."""
 
 from __future__ import annotations
 

@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The two tables of steps: in place, where the claim stays, and re-claim, where it is made anew. Pure: no I/O, no clock.
 
-Every step is a function of the record and of one look: it answers with the one action that is safe now, with what has to
-be waited for, or with the record at the next step once its proof was seen. So a step may be run again at any time, and a
-run that was killed anywhere goes on with the record alone. Both directions are one table: undoing is the same exchange
+Every step is a function of the record and one observation: it returns the one action that is safe now, what has to
+be waited for, or the record at the next step once its proof was observed. So a step may be run again at any time, and a
+run that was killed anywhere continues from the record alone. Both directions are one table: a rollback is the same exchange
 with the old volume as its target.
 """
 
@@ -14,28 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from ansible_collections.kubewin.csi.plugins.module_utils.convert import actions as do
 from ansible_collections.kubewin.csi.plugins.module_utils.convert import facts, objects
-from ansible_collections.kubewin.csi.plugins.module_utils.convert.actions import (
-    CreateClaim,
-    CreateVolume,
-    DeleteClaim,
-    DeleteVolume,
-    Done,
-    DropProtection,
-    Mark,
-    Move,
-    ReadData,
-    Rehearse,
-    Reserve,
-    Save,
-    Scale,
-    SetPolicy,
-    SetProvisioner,
-    StartHelper,
-    Stop,
-    StopHelper,
-    Wait,
-)
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.facts import (
     Observation,
     ObservedClaim,
@@ -46,33 +26,33 @@ from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import 
 AGAIN = "Run again with the same record, or roll back."
 
 
-def next_move(record: Record, observed: Observation) -> Move:
-    """What to do now. The answer holds for this look alone: look again before the next one."""
+def next_move(record: Record, observed: Observation) -> do.Move:
+    """The next move. It is valid for this observation only: observe again before the next one."""
     claim = observed.claim
     if claim is not None and claim.lock == record.lock and claim.generation != record.generation:
         if claim.generation > record.generation:
-            return Stop(
+            return do.Stop(
                 "taken_over",
                 f"PersistentVolumeClaim {record.namespace}/{record.claim} is locked by a later run of the same record",
                 "no other run on it",
                 "Wait for that run to end.",
             )
-        return Mark(claim.uid, claim.version, record.lock, record.generation, claim.held)
+        return do.Mark(claim, record.lock, record.generation, claim.held)
     return _STEPS[record.step](record, observed)
 
 
-def _advance(record: Record) -> Move:
-    return Save(record.following())
+def _advance(record: Record) -> do.Move:
+    return do.Save(record.following())
 
 
 # What several steps ask
 
 
-def _foreign(record: Record, observed: Observation) -> Stop | None:
+def _foreign(record: Record, observed: Observation) -> do.Stop | None:
     """Another client's object has the name of ours."""
     for volume in observed.volumes:
         if volume.whose == "foreign":
-            return Stop(
+            return do.Stop(
                 "foreign_volume",
                 f"PersistentVolume {volume.name} was created by another client (uid {volume.uid})",
                 "the volume of the record, or none",
@@ -90,7 +70,7 @@ def _ours(record: Record, claim: ObservedClaim) -> bool:
     return claim.lock == record.lock and claim.volume in ("", record.old.name, record.new.name)
 
 
-def _others_claim(record: Record, observed: Observation, claim: ObservedClaim) -> Stop:
+def _others_claim(record: Record, observed: Observation, claim: ObservedClaim) -> do.Stop:
     """A claim that is not this run's is never deleted by it: only its owner knows what it is worth.
 
     No remedy deletes one that may have data of its own without a check.
@@ -120,7 +100,9 @@ def _others_claim(record: Record, observed: Observation, claim: ObservedClaim) -
     else:
         found = f"{made} no volume"
         remedy = f"Check that this is still so (kubectl {bare} get pvc {record.claim}), and only then: {delete}."
-    return Stop("claim_changed", found, f"the lock of run {record.lock}", f"{remedy} {_kept(record, observed)} {AGAIN}")
+    return do.Stop(
+        "claim_changed", found, f"the lock of run {record.lock}", f"{remedy} {_kept(record, observed)} {AGAIN}"
+    )
 
 
 def _lock_it(record: Record) -> str:
@@ -129,10 +111,10 @@ def _lock_it(record: Record) -> str:
 
 
 def _ended(record: Record) -> str:
-    """How a person ends a run that can go neither on nor back."""
+    """How an administrator ends a run that can neither continue nor roll back."""
     name = objects.record_name(record.run)
     return (
-        f"To abandon this run at this step, move its record away: ConfigMap {name} in each record namespace, and "
+        f"To abandon this run at this step, move its record out of every store: ConfigMap {name} in each record namespace, and "
         f"{name}.json in record_dir (kubewin_output_dir/convert)."
     )
 
@@ -144,7 +126,7 @@ def _kept(record: Record, observed: Observation) -> str:
     return f"{record.old.handle} is kept by {kept}."
 
 
-def _claim_gone(record: Record, observed: Observation) -> Stop | None:
+def _claim_gone(record: Record, observed: Observation) -> do.Stop | None:
     """The in_place variant never deletes the claim: another client did, and may create another one."""
     claim = observed.claim
     if claim is not None and not claim.terminating and _may_be(record, claim):
@@ -157,7 +139,7 @@ def _claim_gone(record: Record, observed: Observation) -> Stop | None:
             f"{_kept(record, observed)} Create a claim of that name for it (spec.volumeName; remove uid and "
             f"resourceVersion from the volume's claimRef), and lock it: {_lock_it(record)}. {AGAIN} {_ended(record)}"
         )
-    return Stop(
+    return do.Stop(
         "claim_gone",
         f"PersistentVolumeClaim {record.namespace}/{record.claim} {what}",
         "the claim that was recorded",
@@ -172,11 +154,11 @@ def _may_be(record: Record, claim: ObservedClaim) -> bool:
     return claim.uid == record.claim_uid or anew or by_hand
 
 
-def _volume_gone(record: Record) -> Stop | Save:
+def _volume_gone(record: Record) -> do.Stop | do.Save:
     if record.direction == "rollback":
         # Undoing is what creates it again, from its first step on.
-        return Save(record.at("retain"))
-    return Stop(
+        return do.Save(record.at("retain"))
+    return do.Stop(
         "volume_gone",
         f"PersistentVolume {record.old.name} was deleted or is being deleted by another client",
         "the volume of the record",
@@ -184,20 +166,20 @@ def _volume_gone(record: Record) -> Stop | Save:
     )
 
 
-def _not_retained(observed: Observation) -> SetPolicy | None:
-    """Whatever puts another policy back, no step goes on before it is Retain again."""
+def _not_retained(observed: Observation) -> do.SetPolicy | None:
+    """No step continues before the policy is Retain again, whatever reverted it."""
     for volume in observed.volumes:
         if volume.policy != "Retain" and volume.whose != "foreign":
-            return SetPolicy(volume.name, volume.uid, volume.version, "Retain")
+            return do.SetPolicy(volume, "Retain")
     return None
 
 
-def _quiet(observed: Observation) -> Move | None:
+def _quiet(observed: Observation) -> do.Move | None:
     """None when the volume is unused, otherwise what has to happen first."""
     running = [workload for workload in observed.workloads if workload.uid and workload.replicas]
     for workload in running:
         if workload.deletes:
-            return Stop(
+            return do.Stop(
                 "claims_at_risk",
                 f"{workload.kind} {workload.namespace}/{workload.name} has persistentVolumeClaimRetentionPolicy whenScaled: Delete, "
                 "so scaling it to 0 would delete the claims of all its pods",
@@ -206,16 +188,16 @@ def _quiet(observed: Observation) -> Move | None:
             )
     if running:
         first = running[0]
-        return Scale(first.kind, first.namespace, first.name, first.uid, first.version, 0)
+        return do.Scale(first, 0)
     if observed.helper:
         return (
-            StopHelper()
+            do.StopHelper()
             if observed.helper != "stopping"
-            else Wait("the helper pod of this run ends", "Check its node.")
+            else do.Wait("the helper pod of this run ends", "Check its node.")
         )
     if observed.uses:
         remedy = "End these pods. If the volume stays attached, check its node's kubelet and the driver's attacher."
-        return Wait(f"the volume is no longer in use: {'; '.join(observed.uses)}", remedy)
+        return do.Wait(f"the volume is no longer in use: {'; '.join(observed.uses)}", remedy)
     return None
 
 
@@ -250,14 +232,14 @@ def _exchanged(record: Record, observed: Observation) -> bool:
 
 
 def _nothing_to_exchange(record: Record, observed: Observation) -> bool:
-    """On the way back, and the old volume never left or is back already."""
+    """In a rollback: the old volume was never deleted or exists again."""
     return record.direction == "rollback" and _exchanged(record, observed)
 
 
 # The steps, in the order of the tables
 
 
-def _lock(record: Record, observed: Observation) -> Move:
+def _lock(record: Record, observed: Observation) -> do.Move:
     claim = observed.claim
     gone = _still_there(record, observed)
     if claim is None or gone:
@@ -265,34 +247,34 @@ def _lock(record: Record, observed: Observation) -> Move:
     if claim.lock == record.lock:
         return _advance(record)
     if claim.lock:
-        return Stop(
+        return do.Stop(
             "locked",
             f"PersistentVolumeClaim {record.namespace}/{record.claim} is locked by run {claim.lock}",
             "no lock",
             "Finish or roll back that run; then roll back this one, which has changed nothing.",
         )
-    return Mark(claim.uid, claim.version, record.lock, record.generation, hold=False)
+    return do.Mark(claim, record.lock, record.generation, hold=False)
 
 
-def _rehearse(record: Record, observed: Observation) -> Move:
-    return _foreign(record, observed) or _claim_gone(record, observed) or Rehearse()
+def _rehearse(record: Record, observed: Observation) -> do.Move:
+    return _foreign(record, observed) or _claim_gone(record, observed) or do.Rehearse()
 
 
-def _retain(record: Record, observed: Observation) -> Move:
+def _retain(record: Record, observed: Observation) -> do.Move:
     if stop := _foreign(record, observed) or (record.direction == "forward" and _still_there(record, observed)):
         return stop
     if move := _not_retained(observed):
         return move
     for volume in observed.volumes:
         if facts.PROVISIONER in volume.finalizers and not volume.terminating:
-            return Wait(
+            return do.Wait(
                 f"the provisioner releases PersistentVolume {volume.name} (finalizer {facts.PROVISIONER})",
                 "Check the external-provisioner of the driver's controller.",
             )
     return _advance(record)
 
 
-def _still_there(record: Record, observed: Observation) -> Stop | Save | None:
+def _still_there(record: Record, observed: Observation) -> do.Stop | do.Save | None:
     """Before the first deletion: claim and old volume as recorded."""
     if stop := _claim_gone(record, observed):
         return stop
@@ -301,7 +283,7 @@ def _still_there(record: Record, observed: Observation) -> Stop | Save | None:
     return None
 
 
-def _quiesce(record: Record, observed: Observation) -> Move:
+def _quiesce(record: Record, observed: Observation) -> do.Move:
     if record.direction == "forward":
         if stop := _foreign(record, observed) or _still_there(record, observed):
             return stop
@@ -310,7 +292,7 @@ def _quiesce(record: Record, observed: Observation) -> Move:
     return _not_retained(observed) or _quiet(observed) or _advance(record)
 
 
-def _baseline(record: Record, observed: Observation) -> Move:
+def _baseline(record: Record, observed: Observation) -> do.Move:
     if record.direction == "rollback":
         return _advance(record)
     if stop := _foreign(record, observed) or _still_there(record, observed):
@@ -320,22 +302,22 @@ def _baseline(record: Record, observed: Observation) -> Move:
     if record.baseline:
         return _quiet(observed) or _advance(record)
     if not observed.helper:
-        return _quiet(observed) or StartHelper()
-    return _helper(observed) or ReadData(compare=False)
+        return _quiet(observed) or do.StartHelper()
+    return _helper(observed) or do.ReadData(compare=False)
 
 
-def _helper(observed: Observation) -> Move | None:
+def _helper(observed: Observation) -> do.Move | None:
     """None when the helper is alone and runs."""
     if observed.helper == "failed":
-        return StopHelper()
+        return do.StopHelper()
     if observed.helper != "running":
-        return Wait(
+        return do.Wait(
             "the helper pod runs" if observed.helper == "starting" else "the helper pod ends", "Check its events."
         )
     return _quiet(replace(observed, helper=""))
 
 
-def _delete_volume(record: Record, observed: Observation) -> Move:
+def _delete_volume(record: Record, observed: Observation) -> do.Move:
     others = _others(record, observed)
     if not others or all(volume.terminating for volume in others):
         return _advance(record)
@@ -348,76 +330,78 @@ def _delete_volume(record: Record, observed: Observation) -> Move:
     if record.variant == "re_claim":
         # Undoing. Else nothing would stand between another claim of that name and a new disk while there is no volume.
         if observed.claim is None:
-            return CreateClaim(record.target_side)
+            return do.CreateClaim(record.target_side)
         if observed.claim.terminating:
             return _going(record, observed.claim)
     volume = next(volume for volume in others if not volume.terminating)
-    return DeleteVolume(volume.name, volume.uid, volume.version)
+    return do.DeleteVolume(volume)
 
 
-def _release(record: Record, observed: Observation) -> Move:
+def _release(record: Record, observed: Observation) -> do.Move:
     leaving = [volume for volume in observed.volumes if volume.terminating]
     if not leaving:
-        return _advance(record) if not _others(record, observed) else Save(record.at("delete_volume"))
+        return _advance(record) if not _others(record, observed) else do.Save(record.at("delete_volume"))
     if move := _not_retained(observed) or _quiet(observed):
         return move
     volume = leaving[0]
     others = [name for name in volume.finalizers if name != facts.PROTECTION]
     if unknown := facts.strange(others):
-        return Stop(
+        return do.Stop(
             "unknown_finalizer",
             f"PersistentVolume {volume.name} has finalizers {', '.join(unknown)}",
             f"only {facts.PROTECTION} and those of attacher and provisioner",
             f"Find out what set them and what they wait for. {AGAIN}",
         )
     if others:
-        return Wait(
+        return do.Wait(
             f"PersistentVolume {volume.name} is released by {', '.join(others)}", "Check the driver's controller."
         )
     if volume.phase != "Bound":
-        return Wait(f"PersistentVolume {volume.name} is deleted", "Check kube-controller-manager.")
-    return DropProtection(volume.name, volume.uid, volume.version)
+        return do.Wait(f"PersistentVolume {volume.name} is deleted", "Check kube-controller-manager.")
+    return do.DropProtection(volume)
 
 
-def _forget(record: Record, observed: Observation) -> Move:
+def _forget(record: Record, observed: Observation) -> do.Move:
     if not record.forgets or record.direction == "rollback" or _target(record, observed) is not None:
         return _advance(record)
     if observed.syncer:
-        return Wait(f"the driver's syncer works: {observed.syncer}", "Repair it.", then_undo=True)
+        return do.Wait(f"the driver's syncer works: {observed.syncer}", "Repair it.", then_undo=True)
     if observed.registered:
         what = f"the driver's syncer removes the CnsVSphereVolumeMigration of {record.old.handle}"
-        return Wait(what, "Check the syncer's log.", then_undo=True)
+        return do.Wait(what, "Check the syncer's log.", then_undo=True)
     return _advance(record)
 
 
-def _create_volume(record: Record, observed: Observation) -> Move:
+def _create_volume(record: Record, observed: Observation) -> do.Move:
     target = _target(record, observed)
     if target is None:
         # Also when the claim is gone meanwhile: an object with policy Retain keeps the disk in sight.
         if stop := _foreign_volume_only(record, observed):
             return stop
         if _others(record, observed):
-            return Save(record.at("delete_volume"))
+            return do.Save(record.at("delete_volume"))
         if record.variant == "re_claim":
-            return CreateVolume(record.target_side, "")
+            return do.CreateVolume(record.target_side, "")
         claim = observed.claim
-        return CreateVolume(record.target_side, claim.uid if claim and _ours(record, claim) else record.claim_uid)
+        return do.CreateVolume(record.target_side, claim.uid if claim and _ours(record, claim) else record.claim_uid)
     if _others(record, observed):
-        return Save(record.at("delete_volume"))
+        return do.Save(record.at("delete_volume"))
     if record.variant == "re_claim":
         return _offered(record, observed, target)
     if gone := _foreign(record, observed) or _claim_gone(record, observed):
         return gone
     if not _bound(observed.claim, target):
-        return Wait(f"Kubernetes binds PersistentVolume {target.name} and its claim", "Check kube-controller-manager.")
+        return do.Wait(
+            f"Kubernetes binds PersistentVolume {target.name} and its claim", "Check kube-controller-manager."
+        )
     return _not_retained(observed) or _advance(record)
 
 
-def _foreign_volume_only(record: Record, observed: Observation) -> Stop | None:
+def _foreign_volume_only(record: Record, observed: Observation) -> do.Stop | None:
     if stop := _foreign(record, replace(observed, claim=None)):
         return stop
     if observed.twins:
-        return Stop(
+        return do.Stop(
             "same_handle",
             f"{', '.join(f'PersistentVolume {name}' for name in observed.twins)} also has the handle of {record.target.name}",
             "no other volume with it",
@@ -426,44 +410,44 @@ def _foreign_volume_only(record: Record, observed: Observation) -> Stop | None:
     return None
 
 
-def _offered(record: Record, observed: Observation, target: ObservedVolume) -> Move:
+def _offered(record: Record, observed: Observation, target: ObservedVolume) -> do.Move:
     """The target waits for its claim, or names the one that waits for it, which may be Lost."""
     claim = observed.claim
     waiting = claim.uid if claim is not None and claim.volume == target.name else ""
     if target.claim_uid != waiting:
-        return Reserve(target.name, target.uid, target.version, waiting)
+        return do.Reserve(target, waiting)
     if not waiting and target.phase != "Available":
         # Only one that the volume controller knows is found for a claim that names none.
-        return Wait(f"Kubernetes offers PersistentVolume {target.name}", "Check kube-controller-manager.")
+        return do.Wait(f"Kubernetes offers PersistentVolume {target.name}", "Check kube-controller-manager.")
     return _not_retained(observed) or _advance(record)
 
 
-def _delete_claim(record: Record, observed: Observation) -> Move:
+def _delete_claim(record: Record, observed: Observation) -> do.Move:
     """The claim of the deleted volume. Any new claim of its name gets the reserved disk."""
     if stop := _foreign(record, observed):
         return stop
     claim, target = observed.claim, _target(record, observed)
     if target is None or _others(record, observed):
-        return Save(record.at("create_volume"))
+        return do.Save(record.at("create_volume"))
     if claim is None or claim.volume == target.name:
         return _advance(record)
     if target.claim_uid or target.phase != "Available":
-        return Save(record.at("create_volume"))
+        return do.Save(record.at("create_volume"))
     if first := _not_retained(observed) or _quiet(observed):
         return first
     if claim.terminating or claim.held:
         return _going(record, claim)
-    return DeleteClaim(claim.uid, claim.version)
+    return do.DeleteClaim(claim)
 
 
-def _going(record: Record, claim: ObservedClaim) -> Move:
+def _going(record: Record, claim: ObservedClaim) -> do.Move:
     """What lets a claim go that is to."""
     if claim.held:
-        return Mark(claim.uid, claim.version, record.lock, record.generation, hold=False)
-    return Wait(f"PersistentVolumeClaim {record.namespace}/{record.claim} is deleted", "Check its finalizers.")
+        return do.Mark(claim, record.lock, record.generation, hold=False)
+    return do.Wait(f"PersistentVolumeClaim {record.namespace}/{record.claim} is deleted", "Check its finalizers.")
 
 
-def _create_claim(record: Record, observed: Observation) -> Move:
+def _create_claim(record: Record, observed: Observation) -> do.Move:
     if stop := _foreign(record, observed):
         return stop
     claim, target = observed.claim, _target(record, observed)
@@ -471,21 +455,23 @@ def _create_claim(record: Record, observed: Observation) -> Move:
         return _volume_gone(record)
     if claim is None:
         if target.claim_uid:
-            return Reserve(target.name, target.uid, target.version, "")
-        return CreateClaim(record.target_side)
+            return do.Reserve(target, "")
+        return do.CreateClaim(record.target_side)
     if gone := _claim_gone(record, observed):
         return gone
     if claim.volume != target.name:
-        return Save(record.at("delete_claim"))
+        return do.Save(record.at("delete_claim"))
     if target.claim_uid not in ("", claim.uid):
         # Of a claim that came and went in between.
-        return Reserve(target.name, target.uid, target.version, claim.uid)
+        return do.Reserve(target, claim.uid)
     if not _bound(claim, target):
-        return Wait(f"Kubernetes binds the claim to PersistentVolume {target.name}", "Check kube-controller-manager.")
+        return do.Wait(
+            f"Kubernetes binds the claim to PersistentVolume {target.name}", "Check kube-controller-manager."
+        )
     return _advance(record)
 
 
-def _canary(record: Record, observed: Observation) -> Move:
+def _canary(record: Record, observed: Observation) -> do.Move:
     if record.direction == "rollback":
         return _advance(record)
     if stop := _foreign(record, observed) or _claim_gone(record, observed):
@@ -495,36 +481,36 @@ def _canary(record: Record, observed: Observation) -> Move:
     if move := _not_retained(observed) or (_helper(observed) if observed.helper else _quiet(observed)):
         return move
     if not observed.helper:
-        return StartHelper()
+        return do.StartHelper()
     if observed.helper_path:
-        return Wait(f"the helper's volume is attached by its new handle: {observed.helper_path}", "Check the node.")
-    return ReadData(compare=True)
+        return do.Wait(f"the helper's volume is attached by its new handle: {observed.helper_path}", "Check the node.")
+    return do.ReadData(compare=True)
 
 
-def _restore(record: Record, observed: Observation) -> Move:
+def _restore(record: Record, observed: Observation) -> do.Move:
     if stop := _foreign(record, observed) or _claim_gone(record, observed):
         return stop
     if observed.helper:
-        return StopHelper() if observed.helper != "stopping" else Wait("the helper pod ends", "Check its node.")
+        return do.StopHelper() if observed.helper != "stopping" else do.Wait("the helper pod ends", "Check its node.")
     if not _exchanged(record, observed):
         return _volume_gone(record)
     had = {(workload.kind, workload.namespace, workload.name): workload.replicas for workload in record.workloads}
     for workload in observed.workloads:
         wanted = had[(workload.kind, workload.namespace, workload.name)]
         if workload.uid and not workload.replicas and wanted:
-            return Scale(workload.kind, workload.namespace, workload.name, workload.uid, workload.version, wanted)
+            return do.Scale(workload, wanted)
     late = [
         f"{workload.kind} {workload.namespace}/{workload.name} ({workload.ready} of {workload.replicas})"
         for workload in observed.workloads
         if workload.uid and workload.ready < workload.replicas
     ]
     if late:
-        return Wait(f"all pods run on Windows: {'; '.join(late)}", "Check their events.")
+        return do.Wait(f"all pods run on Windows: {'; '.join(late)}", "Check their events.")
     return _advance(record)
 
 
-def _finish(record: Record, observed: Observation) -> Move:
-    """Give the policy back, once the user said that the conversion is final. The claim is held meanwhile: deleting it just then keeps the disk."""
+def _finish(record: Record, observed: Observation) -> do.Move:
+    """Restore the policy, once the user made the conversion final. The claim is held meanwhile: deleting it just then keeps the disk."""
     forward = record.direction == "forward"
     if record.policy == "Retain" and (not forward or observed.final):
         return _advance(record)
@@ -532,34 +518,34 @@ def _finish(record: Record, observed: Observation) -> Move:
     target, claim = _target(record, observed), observed.claim
     if stop is not None or target is None or claim is None or not _exchanged(record, observed):
         if claim is not None and claim.lock == record.lock and claim.held:
-            return _not_retained(observed) or Mark(claim.uid, claim.version, claim.lock, claim.generation, hold=False)
+            return _not_retained(observed) or do.Mark(claim, claim.lock, claim.generation, hold=False)
         return stop or _volume_gone(record)
     if record.policy != "Retain" and target.policy == record.policy and (not forward or target.by == record.new.driver):
         return _advance(record)
     if forward and not observed.final:
-        return Done(until="the conversion can be rolled back until you make it final")
+        return do.Done(until="the conversion can be rolled back until you make it final")
     if not claim.held:
-        return Mark(claim.uid, claim.version, claim.lock, claim.generation, hold=True)
+        return do.Mark(claim, claim.lock, claim.generation, hold=True)
     if forward and target.by != record.new.driver:
-        return SetProvisioner(target.name, target.uid, target.version, record.new.driver)
-    return SetPolicy(target.name, target.uid, target.version, record.policy)
+        return do.SetProvisioner(target, record.new.driver)
+    return do.SetPolicy(target, record.policy)
 
 
-def _unlock(record: Record, observed: Observation) -> Move:
+def _unlock(record: Record, observed: Observation) -> do.Move:
     claim = observed.claim
     if claim is None or claim.lock != record.lock:
         return _advance(record)
     if claim.terminating and claim.held:
         # It was deleted while the policy was restored; the disk is kept nevertheless.
-        return _not_retained(observed) or Mark(claim.uid, claim.version, "", 0, hold=False)
-    return Mark(claim.uid, claim.version, "", 0, hold=False)
+        return _not_retained(observed) or do.Mark(claim, "", 0, hold=False)
+    return do.Mark(claim, "", 0, hold=False)
 
 
-def _done(_record: Record, _seen: Observation) -> Move:
-    return Done()
+def _done(_record: Record, _observed: Observation) -> do.Move:
+    return do.Done()
 
 
-_STEPS: dict[Step, Callable[[Record, Observation], Move]] = {
+_STEPS: dict[Step, Callable[[Record, Observation], do.Move]] = {
     "lock": _lock,
     "rehearse": _rehearse,
     "retain": _retain,

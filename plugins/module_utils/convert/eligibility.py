@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""May this volume be converted at all? Everything is looked at before the first change. Pure.
+"""Whether a volume may be converted. Everything is checked before the first change. Pure.
 
 Only a volume that already goes through its CSI driver on every Windows node that it can reach enters: then the conversion
 changes the object that describes the disk, and nothing about how the disk is used.
@@ -16,11 +16,11 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.in_tree import InTree
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.native import Native, native
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.translation import Untranslatable, plugin_of
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.translation import TranslationError, plugin_of
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.facts import strange
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.objects import keep_claims, locked_by
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import Record, Variant, Workload
-from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding
+from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding, blocker, warning
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import HELM, Marks
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import claims_of
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import ObservedCsiNode
@@ -31,16 +31,17 @@ Object = Mapping[str, Any]
 
 SCALED = ("Deployment", "StatefulSet")
 _RESIZING = frozenset({"Resizing", "FileSystemResizePending", "ModifyingVolume"})
+_REVIEW = "Review it before you start."
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What was looked at, as the API returned it.
+    """The observed objects, as the API returned them.
 
     pods, sets: of the claim's namespace; sets are its workloads that can be scaled, and ReplicaSets. nodes: Windows
     Nodes with their CSINode. migrations: CnsVSphereVolumeMigrations, None where the kind does not exist. unhealthy: why
     the driver's controller is not, empty when it is. attaches: the driver has VolumeAttachments. driver: of the catalog, None for one that it has not.
-    records: of conversions that are not done, of any claim, as they were before all this was looked at and after it.
+    records: of conversions that are not done, of any claim, as they were before and after this observation.
     """
 
     claim: Object | None
@@ -93,35 +94,35 @@ class Eligibility:
 
 
 def evaluate(facts: Facts, desired: Request, first: Collection[str] = ()) -> Eligibility:
-    """Judge. Everything that is in the way is named at once.
+    """Evaluate. Everything that is in the way is named at once.
 
-    first: claims of this namespace; what was begun with them ends before this one begins, and then it is judged once more.
+    first: claims of this namespace; what was begun with them ends before this one begins, and then it is evaluated once more.
     """
     where = f"PersistentVolumeClaim {desired.namespace}/{desired.claim}"
     claim, volume = facts.claim, facts.volume
     if claim is None:
-        return Eligibility((_block("CSI-B01", where, "it does not exist", "Correct its namespace or name."),))
+        return Eligibility((blocker("CSI-B01", where, "it does not exist", "Correct its namespace or name."),))
     if volume is None or not _bound(claim, volume):
         found = (claim.get("status") or {}).get("phase", "Pending")
         text = f"it is {found} and volume {claim['spec'].get('volumeName') or 'none'} is not bound to it, expected Bound on both sides"
-        return Eligibility((_block("CSI-B01", where, text, "Fix the binding first."),))
+        return Eligibility((blocker("CSI-B01", where, text, "Fix the binding first."),))
     plugin = plugin_of(volume)
     if plugin is None and "csi" in volume["spec"]:
         text = f"PersistentVolume {volume['metadata']['name']} is already a native volume of {volume['spec']['csi']['driver']}"
-        return Eligibility((_block("CSI-B02", where, text, "Nothing to do."),))
+        return Eligibility((blocker("CSI-B02", where, text, "Nothing to do."),))
     findings: list[Finding] = []
     translated, handle = None, ""
     try:
         translated = native(volume, desired.project, desired.handle)
         handle = translated.handle
-    except Untranslatable as error:
-        findings.append(_block("CSI-B03", f"PersistentVolume {volume['metadata']['name']}", str(error), error.remedy))
+    except TranslationError as error:
+        findings.append(blocker("CSI-B03", f"PersistentVolume {volume['metadata']['name']}", str(error), error.remedy))
     if translated is not None:
         if translated.volume_path:
             handle, problems = _registered(facts, translated, handle)
             findings += problems
-        notes = [f"{note}" for note in translated.notes]
-        findings += [_note("CSI-B30", f"PersistentVolume {volume['metadata']['name']}", note) for note in notes]
+        named = f"PersistentVolume {volume['metadata']['name']}"
+        findings += [warning("CSI-B30", named, note, _REVIEW) for note in translated.notes]
         findings += _twins(facts, volume, translated, handle)
     nodes = [ProofNode.from_objects(node, csi_node) for node, csi_node in facts.nodes]
     able = [node for node in nodes if reachable(node, volume)]
@@ -136,14 +137,6 @@ def evaluate(facts: Facts, desired: Request, first: Collection[str] = ()) -> Eli
     return Eligibility(tuple(findings), translated, handle, workloads, tuple(node.name for node in able))
 
 
-def _block(number: str, thing: str, message: str, remedy: str) -> Finding:
-    return Finding(number, "blocker", thing, message, remedy)
-
-
-def _note(number: str, thing: str, message: str, remedy: str = "Review it before you start.") -> Finding:
-    return Finding(number, "warning", thing, message, remedy)
-
-
 def _bound(claim: Object, volume: Object) -> bool:
     reference = volume["spec"].get("claimRef") or {}
     return (
@@ -155,7 +148,7 @@ def _bound(claim: Object, volume: Object) -> bool:
 
 
 def _registered(facts: Facts, translated: Native, handle: str) -> tuple[str, list[Finding]]:
-    """vSphere: the disk's id is told by the object with which the driver registered it."""
+    """vSphere: the object with which the driver registered the disk has its ID."""
     path = translated.volume_path
     found = [one for one in facts.migrations or () if (one.get("spec") or {}).get("volumepath") == path]
     if handle:
@@ -167,7 +160,7 @@ def _registered(facts: Facts, translated: Native, handle: str) -> tuple[str, lis
         "Check that the driver's syncer runs, and use the volume in a pod once on a node with CSI migration, so "
         "that the driver registers the disk. CSI migration supports only one vCenter."
     )
-    return "", [_block("CSI-B04", path, f"{observed} names it, expected one, which has the disk's ID", remedy)]
+    return "", [blocker("CSI-B04", path, f"{observed} names it, expected one, which has the disk's ID", remedy)]
 
 
 def _twins(facts: Facts, volume: Object, translated: Native, handle: str) -> Iterator[Finding]:
@@ -180,7 +173,7 @@ def _twins(facts: Facts, volume: Object, translated: Native, handle: str) -> Ite
         field_name = translated.plugin.field
         same_field = field_name in other["spec"] and _same_disk(other, volume, field_name)
         if name != volume["metadata"]["name"] and (same_csi or same_field):
-            yield _block(
+            yield blocker(
                 "CSI-B05",
                 f"PersistentVolume {name}",
                 f"it has the same disk as {volume['metadata']['name']} ({handle or translated.migrated})",
@@ -206,7 +199,7 @@ def _places(volume: Object, translated: Native, nodes: Sequence[ProofNode]) -> I
             for term in ((place or {}).get("required") or {}).get("nodeSelectorTerms", [])
             for entry in term.get("matchExpressions", [])
         )
-        yield _block(
+        yield blocker(
             "CSI-B20",
             name,
             f"{', '.join(lost)} can mount it, but could not mount the native volume, expected labels {keys}",
@@ -218,56 +211,56 @@ def _path(facts: Facts, plugin: InTree, nodes: Sequence[ProofNode]) -> Iterator[
     """Whether every Windows node that can have the volume already takes it through the driver."""
     if not nodes:
         text = "no Windows node matches the volume's node affinity"
-        yield _block("CSI-B06", "Nodes", text, "Do not convert a volume for Linux, or correct the node affinity.")
+        yield blocker("CSI-B06", "Nodes", text, "Do not convert a volume for Linux, or correct the node affinity.")
     observed = {node["metadata"]["name"]: csi for node, csi in facts.nodes}
     for node in nodes:
         csi_node, kubelet = observed[node.name], node.facts.kubelet
         listed = reports_csi(plugin, None if csi_node is None else ObservedCsiNode.from_object(csi_node))
         if way(plugin, kubelet, listed) in ("in_tree", "unknown"):
             text = f"its kubelet {kubelet or 'of unknown version'} mounts {plugin.plugin} in-tree, expected CSI migration to {plugin.driver}"
-            yield _block(
+            yield blocker(
                 "CSI-B07", f"Node {node.name}", text, f"Upgrade it to Kubernetes {plugin.gone} or later first."
             )
         if plugin.driver not in node.drivers:
             text = f"{plugin.driver} is not in its CSINode"
-            yield _block("CSI-B08", f"Node {node.name}", text, "Run enable_csi.yml; its gate reports the cause.")
+            yield blocker("CSI-B08", f"Node {node.name}", text, "Run enable_csi.yml; its gate reports the cause.")
     if facts.unhealthy:
         remedy = "Repair it: it releases the old volume and serves the new one."
-        yield _block("CSI-B09", f"controller of {plugin.driver}", facts.unhealthy, remedy)
+        yield blocker("CSI-B09", f"controller of {plugin.driver}", facts.unhealthy, remedy)
 
 
 def _at_rest(facts: Facts, desired: Request, claim: Object, volume: Object) -> Iterator[Finding]:
     where = f"PersistentVolumeClaim {desired.namespace}/{desired.claim}"
     for thing, name in ((claim, where), (volume, f"PersistentVolume {volume['metadata']['name']}")):
         if thing["metadata"].get("deletionTimestamp"):
-            yield _block("CSI-B10", name, "it is being deleted", "Find out what deleted it, and keep the disk.")
+            yield blocker("CSI-B10", name, "it is being deleted", "Find out what deleted it, and keep the disk.")
     for name in strange(volume["metadata"].get("finalizers") or ()):
         text = f"finalizer {name} blocks its deletion, and the workload would stay stopped meanwhile"
         remedy = "Find out what set it, and remove it for the conversion."
-        yield _block("CSI-B21", f"PersistentVolume {volume['metadata']['name']}", text, remedy)
+        yield blocker("CSI-B21", f"PersistentVolume {volume['metadata']['name']}", text, remedy)
     status = claim.get("status") or {}
     conditions = [str(entry.get("type")) for entry in status.get("conditions") or [] if entry.get("type") in _RESIZING]
     asked = ((claim["spec"].get("resources") or {}).get("requests") or {}).get("storage")
     has = (status.get("capacity") or {}).get("storage")
     if conditions or (asked and has and asked != has):
         found = f"conditions {', '.join(conditions)}" if conditions else f"{asked} requested, has {has}"
-        yield _block("CSI-B11", where, f"it is being resized: {found}", "Wait for the resize to end.")
+        yield blocker("CSI-B11", where, f"it is being resized: {found}", "Wait for the resize to end.")
     for snapshot in facts.snapshots:
         if ((snapshot.get("spec") or {}).get("source") or {}).get("persistentVolumeClaimName") != desired.claim:
             continue
         if not (snapshot.get("status") or {}).get("readyToUse"):
             name = snapshot["metadata"]["name"]
             text = f"VolumeSnapshot {name} of it is not ready"
-            yield _block("CSI-B12", where, text, "Wait for it, or delete it.")
+            yield blocker("CSI-B12", where, text, "Wait for it, or delete it.")
     for other in facts.claims:
         source = other["spec"].get("dataSource") or other["spec"].get("dataSourceRef") or {}
         pending = (other.get("status") or {}).get("phase") != "Bound"
         if source.get("kind") == "PersistentVolumeClaim" and source.get("name") == desired.claim and pending:
             text = f"PersistentVolumeClaim {other['metadata']['name']} is being cloned from it"
-            yield _block("CSI-B12", where, text, "Wait for it, or delete it.")
+            yield blocker("CSI-B12", where, text, "Wait for it, or delete it.")
     run, dummy = locked_by(claim)
     if run:
-        yield _block("CSI-B13", where, f"it is locked by run {run}", "Continue that run, or roll it back.")
+        yield blocker("CSI-B13", where, f"it is locked by run {run}", "Continue that run, or roll it back.")
 
 
 def _workloads(facts: Facts, desired: Request, first: Collection[str]) -> tuple[tuple[Workload, ...], list[Finding]]:
@@ -284,7 +277,7 @@ def _workloads(facts: Facts, desired: Request, first: Collection[str]) -> tuple[
             kinds = ", ".join(f"{one['kind']} {one['name']}" for one in owners)
             number, text = ("CSI-B15", f"it belongs to {kinds}") if kinds else ("CSI-B14", "no controller recreates it")
             remedy = "Delete it first: only Deployments and StatefulSets are scaled down and up."
-            problems.append(_block(number, name, f"{text}, and it uses the claim", remedy))
+            problems.append(blocker(number, name, f"{text}, and it uses the claim", remedy))
         else:
             found[owner["metadata"]["uid"]] = owner
     for one in facts.sets:
@@ -295,17 +288,11 @@ def _workloads(facts: Facts, desired: Request, first: Collection[str]) -> tuple[
         problems += _retention(one)
         if desired.variant == "re_claim":
             problems += _templates(one, desired)
-    workloads = tuple(
-        Workload(
-            one["kind"],
-            desired.namespace,
-            one["metadata"]["name"],
-            one["metadata"]["uid"],
-            _replicas(one),
-        )
-        for one in sorted(found.values(), key=lambda one: (one["kind"], one["metadata"]["name"]))
-    )
-    return workloads, problems
+    workloads = [
+        Workload(one["kind"], desired.namespace, one["metadata"]["name"], one["metadata"]["uid"], _replicas(one))
+        for one in found.values()
+    ]
+    return tuple(sorted(workloads, key=lambda one: (one.kind, one.name))), problems
 
 
 def _owner(pod: Object, by_uid: Mapping[str, Object]) -> Object | None:
@@ -351,7 +338,7 @@ def _under_way(facts: Facts, desired: Request, one: Object, first: Collection[st
             claim = f"PersistentVolumeClaim {record.namespace}/{record.claim}"
             text = f"run {record.run} converts its {claim} and is at step {record.step} ({record.direction})"
             remedy = "Name that claim too, which is then converted first, or roll it back. If it no longer exists, move its record away."
-            yield _block("CSI-B22", name, f"{text}, expected one conversion of a workload at a time", remedy)
+            yield blocker("CSI-B22", name, f"{text}, expected one conversion of a workload at a time", remedy)
     known = {record.claim for record in facts.records if record.namespace == desired.namespace}
     for other in facts.claims:
         claim, (run, dummy) = other["metadata"]["name"], locked_by(other)
@@ -360,7 +347,7 @@ def _under_way(facts: Facts, desired: Request, one: Object, first: Collection[st
                 f"it has 0 replicas, and its PersistentVolumeClaim {desired.namespace}/{claim} is locked by run {run}"
             )
             remedy = "Name the record stores of that run, or finish it or roll it back there first."
-            yield _block(
+            yield blocker(
                 "CSI-B22", name, f"{text}, which may have set them; its record is in none of the given stores", remedy
             )
 
@@ -372,7 +359,7 @@ def _retention(one: Object) -> Iterator[Finding]:
         name = f"{one['kind']} {one['metadata']['namespace']}/{one['metadata']['name']}"
         text = f"persistentVolumeClaimRetentionPolicy has {', '.join(f'{key}: Delete' for key in bad)}, expected Retain"
         command = keep_claims(one["metadata"]["namespace"], one["metadata"]["name"])
-        yield _block("CSI-B16", name, f"{text}, because scaling it to 0 would delete the claim", command)
+        yield blocker("CSI-B16", name, f"{text}, because scaling it to 0 would delete the claim", command)
 
 
 def _templates(one: Object, desired: Request) -> Iterator[Finding]:
@@ -383,7 +370,7 @@ def _templates(one: Object, desired: Request) -> Iterator[Finding]:
             and name != desired.storage_class
             and desired.claim.startswith(f"{made['metadata']['name']}-")
         ):
-            yield _note(
+            yield warning(
                 "CSI-B31",
                 f"StatefulSet {one['metadata']['namespace']}/{one['metadata']['name']}",
                 f"its template {made['metadata']['name']} keeps StorageClass {name}, which further replicas will use",
@@ -407,7 +394,7 @@ def _kept(facts: Facts, desired: Request, claim: Object, volume: Object) -> Iter
             else f"{kind} {metadata['name']}"
         )
         for keeper in _keepers(thing):
-            yield _block(
+            yield blocker(
                 "CSI-B17",
                 name,
                 f"{keeper} manages it and would restore replicas or objects during the conversion",
@@ -417,7 +404,7 @@ def _kept(facts: Facts, desired: Request, claim: Object, volume: Object) -> Iter
 
 def _keepers(thing: Object) -> Iterable[str]:
     marks = Marks.from_object(thing)
-    found = [who for who, _mark, _source in marks.tools()]
+    found = [tool for tool, _mark, _source in marks.tools()]
     found += ["Helm"] if HELM in marks.annotations else []
     if marks.owner and marks.owner.split()[0] not in (*SCALED, "ReplicaSet"):
         found.append(marks.owner)
@@ -429,15 +416,16 @@ def _surroundings(facts: Facts, desired: Request, claim: Object, volume: Object)
     where = f"PersistentVolumeClaim {desired.namespace}/{desired.claim}"
     if wanted and facts.storage_class is None:
         text = f"StorageClass {wanted} does not exist, but later expansion of the volume requires it"
-        yield _block("CSI-B18", where, text, "Create it, or choose re_claim with another class.")
+        yield blocker("CSI-B18", where, text, "Create it, or choose re_claim with another class.")
     if desired.variant == "re_claim":
         name = desired.volume_name or f"{volume['metadata']['name']}-csi"
         if any(other["metadata"]["name"] == name for other in facts.volumes):
-            yield _block("CSI-B19", f"PersistentVolume {name}", "it already exists", "Set another volume_name.")
-        yield _note("CSI-B32", where, "it is deleted and recreated with another uid")
-    yield _note(
+            yield blocker("CSI-B19", f"PersistentVolume {name}", "it already exists", "Set another volume_name.")
+        yield warning("CSI-B32", where, "it is deleted and recreated with another uid", _REVIEW)
+    yield warning(
         "CSI-B33",
         where,
         "it is Lost for some seconds while its volume object is replaced. Kubernetes' event and tools such as Argo "
         "CD then report lost data; no data is lost",
+        _REVIEW,
     )

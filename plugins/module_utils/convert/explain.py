@@ -8,12 +8,12 @@ from __future__ import annotations
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.actions import Stop
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import Record, Step
 
-# How a user says that a conversion is final, and how to undo it before.
+# The variables that make a conversion final, and that roll it back before.
 FINAL, UNDO = "final (kubewin_convert_final=true)", "state rolled_back (kubewin_convert_roll_back=true)"
 
 
 def steps(record: Record, *, final: bool) -> list[dict[str, str]]:
-    """What is still to come, in order. final: the user said so, and undo ends with this run."""
+    """What is still to come, in order. final: this run makes it final, so it cannot be rolled back later."""
     table = record.steps
     left = table[table.index(record.step) :]
     if record.direction == "forward" and not final:
@@ -68,7 +68,7 @@ def stopped(record: Record, stop: Stop) -> str:
 
 
 def standing(record: Record) -> str:
-    """Where a run stopped, and with what it goes on."""
+    """Where a run stopped, and the step with which it continues."""
     volume = record.objects.get("old", {}).get("metadata", {}).get("name", record.old.name)
     return (
         f"Run {record.run} is at step {record.step} ({record.direction}); the disk of PersistentVolume {volume} "

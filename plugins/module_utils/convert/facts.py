@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is seen of a conversion before each of its moves. Facts only; decide.py judges them."""
+"""The observation of a conversion before each of its moves. Facts only; decide.py evaluates them."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class ObservedWorkload:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One look.
+    """One observation.
 
     uses: users of the claim or of an attachment of either handle, without the helper pod. twins: other volumes with one of the
     handles. helper: our pod on the claim. helper_path: why the helper's volume is not on the target's CSI path, empty

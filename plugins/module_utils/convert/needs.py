@@ -8,33 +8,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import Variant
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.access import Need
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.access import Need, each
 
 
 def needs(namespaces: Sequence[str], records: Sequence[str], variant: Variant) -> Iterator[Need]:
     """Everything that is asked for from the first change on. records: namespaces of the records."""
     for name in (*records, "kube-system"):
-        yield Need("get", "", "namespaces", name=name)
-    for verb in ("get", "list", "create", "patch", "delete"):
-        yield Need(verb, "", "persistentvolumes")
+        yield from each("get", "", "namespaces", name=name)
+    yield from each("get list create patch delete", "", "persistentvolumes")
     for namespace in namespaces:
-        claims = ("get", "list", "patch", *(("create", "delete") if variant == "re_claim" else ()))
-        for verb in claims:
-            yield Need(verb, "", "persistentvolumeclaims", namespace)
-        for verb in ("get", "list", "create", "delete"):
-            yield Need(verb, "", "pods", namespace)
+        claims = "get list patch create delete" if variant == "re_claim" else "get list patch"
+        yield from each(claims, "", "persistentvolumeclaims", namespace)
+        yield from each("get list create delete", "", "pods", namespace)
         # By web socket, which Kubernetes authorizes as both.
-        for verb in ("get", "create"):
-            yield Need(verb, "", "pods/exec", namespace)
-        for resource in ("deployments", "statefulsets"):
-            for verb in ("get", "list", "patch"):
-                yield Need(verb, "apps", resource, namespace)
+        yield from each("get create", "", "pods/exec", namespace)
+        yield from each("get list patch", "apps", "deployments statefulsets", namespace)
     for namespace in records:
-        for verb in ("get", "list", "create", "patch", "delete"):
-            yield Need(verb, "", "configmaps", namespace)
-    for verb in ("get", "create", "patch", "delete"):
-        yield Need(verb, "coordination.k8s.io", "leases", records[0])
-    for verb in ("get", "list"):
-        yield Need(verb, "", "nodes")
-        yield Need(verb, "storage.k8s.io", "volumeattachments")
-    yield Need("get", "storage.k8s.io", "csinodes")
+        yield from each("get list create patch delete", "", "configmaps", namespace)
+    yield from each("get create patch delete", "coordination.k8s.io", "leases", records[0])
+    yield from each("get list", "", "nodes")
+    yield from each("get list", "storage.k8s.io", "volumeattachments")
+    yield from each("get", "storage.k8s.io", "csinodes")

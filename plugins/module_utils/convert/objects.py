@@ -18,7 +18,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.verify.pod import idle
 PART = "convert"
 # On a claim: run and generation of its conversion. On a volume: the run and the side, old or new.
 LOCK = "kubewin.io/convert"
-# On a claim while its volume's policy is given back.
+# On a claim while its volume's policy is restored.
 HOLD = "kubewin.io/convert-hold"
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 MOUNT = "C:\\kubewin"

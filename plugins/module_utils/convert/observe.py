@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Looking at a volume before and during its conversion. Read-only. Each look asks only for what its step needs."""
+"""Observes a volume before and during its conversion. Read-only. Each observation reads only what its step needs."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.kinds import Kind
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import selector_of
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts, claims_of
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.times import moment
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.objects import attachment
@@ -81,13 +82,13 @@ def _if_served(client: Client, kind: Kind, namespace: str | None) -> tuple[dict[
 
 def controller_trouble(client: Client, driver: Driver) -> str:
     """Why a driver's controller is not at work, empty when it is."""
-    seen: list[str] = []
+    observed: list[str] = []
     for found, _container in controllers(client, driver, driver.controller.namespaces):
         namespace, name = found["metadata"]["namespace"], found["metadata"]["name"]
         if int((found.get("status") or {}).get("readyReplicas") or 0):
             return _lease_trouble(client, driver.controller.lease, namespace)
-        seen.append(f"Deployment {namespace}/{name} has no ready pod")
-    return "; ".join(seen) or (
+        observed.append(f"Deployment {namespace}/{name} has no ready pod")
+    return "; ".join(observed) or (
         f"no Deployment {' or '.join(driver.controller.deployments)} in {', '.join(driver.controller.namespaces)}; "
         "expected the driver's controller, whose provisioner and attacher the conversion needs"
     )
@@ -113,7 +114,7 @@ class View:
         self._client = client
         self._final = final
 
-    def look(self, record: Record) -> Observation:
+    def observe(self, record: Record) -> Observation:
         """What the record's step is decided on. Who uses the volume is asked first, the volume itself last."""
         step = record.step
         helper, node = self._helper(record)
@@ -205,7 +206,7 @@ class View:
                 yield f"VolumeAttachment {one['metadata']['name']} attaches it to {node}"
 
     def _told_by_nodes(self, record: Record, helper_node: str) -> Iterator[str]:
-        """Nodes that have the volume, as their kubelets and the attach controller say; also those that are not Ready."""
+        """Nodes that have the volume, as their kubelets and the attach controller report; also those that are not Ready."""
         names = set(record.objects["on_node"])
         for item in self._client.list(kinds.NODE).items:
             status, node = item.get("status") or {}, item["metadata"]["name"]
@@ -267,11 +268,9 @@ class View:
 
     def _ready(self, one: Workload, live: Mapping[str, Any]) -> int:
         """Its pods that are Ready on Windows nodes."""
-        labels = (live["spec"].get("selector") or {}).get("matchLabels") or {}
-        selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
         windows = {item["metadata"]["name"] for item in self._client.windows_nodes()}
         count = 0
-        for pod in self._client.list(kinds.POD, one.namespace, label_selector=selector or None).items:
+        for pod in self._client.list(kinds.POD, one.namespace, label_selector=selector_of(live) or None).items:
             facts = PodFacts.from_object(pod)
             count += facts.ready and not facts.deleting and facts.node in windows
         return count

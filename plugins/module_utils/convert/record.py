@@ -27,13 +27,13 @@ STEPS: tuple[Step, ...] = get_args(Step)
 _OF_CLAIMS: frozenset[Step] = frozenset({"delete_claim", "create_claim"})
 
 
-class BadRecord(ValueError):
+class RecordFormatError(ValueError):
     """What was read is no record, or none of this release."""
 
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """One side of the exchange. uid: as it was recorded, empty until the object was seen."""
+    """One side of the exchange. uid: as it was recorded, empty until the object was observed."""
 
     name: str
     uid: str
@@ -121,7 +121,7 @@ class Record:
         return STEPS.index(self.step) >= STEPS.index(step)
 
     def rolled_back(self, why: str) -> Record:
-        """On the way back: from here on the old volume is the target, and the first step makes sure of Retain.
+        """The record of a rollback: from here on the old volume is the target, and the first step makes sure of Retain.
 
         Harmless wherever it is decided: what is still, or again, as it was needs nothing. Before there is a lock there
         is nothing to go back from.
@@ -131,7 +131,7 @@ class Record:
         )
 
     def taken_over(self) -> Record:
-        """As a run goes on with it that did not begin it."""
+        """The record as another run continues it."""
         return replace(self, generation=self.generation + 1)
 
     def saved(self, when: str) -> Record:
@@ -146,17 +146,17 @@ class Record:
 def from_json(text: str) -> Record:
     """Read a stored record.
 
-    Raises BadRecord naming what is wrong with it.
+    Raises RecordFormatError naming what is wrong with it.
     """
     try:
         record: Record = read(Record, text, SCHEMA)
     except FormatError as error:
-        raise BadRecord(str(error)) from error
+        raise RecordFormatError(str(error)) from error
     for name in ("run", "key", "cluster", "namespace", "claim", "claim_uid", "policy"):
         if not getattr(record, name):
-            raise BadRecord(f"{name} is '', expected text")
+            raise RecordFormatError(f"{name} is '', expected text")
     if record.step not in record.steps:
-        raise BadRecord(
+        raise RecordFormatError(
             f"step is {record.step}, which {record.variant} does not have, expected one of {', '.join(record.steps)}"
         )
     for name in ("old", "new", *(("old_claim", "new_claim") if record.variant == "re_claim" else ())):
@@ -165,22 +165,22 @@ def from_json(text: str) -> Record:
         if "claim" not in name and isinstance(parts[-1], dict):
             parts.append(parts[-1].get("claimRef"))
         if not all(isinstance(part, dict) for part in parts):
-            raise BadRecord(f"objects.{name} is not an object of the API, expected metadata and spec")
+            raise RecordFormatError(f"objects.{name} is not an object of the API, expected metadata and spec")
     for name in ("handles", "on_node"):
         if not isinstance(record.objects.get(name), list):
-            raise BadRecord(f"objects.{name} is {record.objects.get(name)!r}, expected a list")
+            raise RecordFormatError(f"objects.{name} is {record.objects.get(name)!r}, expected a list")
     return record
 
 
 def newest(records: Mapping[str, Record]) -> Record:
-    """The one that was written last, of copies by place. Raises BadRecord when they are not of one conversion.
+    """The one that was written last, of copies by place. Raises RecordFormatError when they are not of one conversion.
 
     A run that was taken over may still have written to one place: its generation is lower. Generations restart with each key.
     """
     runs = {record.run for record in records.values()}
     if len(runs) != 1:
         found = ", ".join(f"{place} has run {record.run}" for place, record in sorted(records.items()))
-        raise BadRecord(f"the copies belong to different runs: {found}. Name only the right one")
+        raise RecordFormatError(f"the copies belong to different runs: {found}. Name only the right one")
     key = max(records.values(), key=lambda record: record.sequence).key
     return max(
         (record for record in records.values() if record.key == key),

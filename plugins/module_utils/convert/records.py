@@ -1,21 +1,26 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where records of conversions are kept: always in two places, of which either one is enough to go on.
+"""Record stores of conversions: always two, of which either one is enough to continue.
 
-A place is a ConfigMap in a namespace, or a file in a directory that outlives the run. What was written last is told by the
-record itself (its sequence), so that a death between the two writes leaves nothing undecided.
+A store is a ConfigMap in a namespace, or a file in a directory that outlives the run. The newest record has the
+highest sequence, so that a run killed between the two writes leaves nothing undecided.
 """
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import TypeAlias
 
 from ansible_collections.kubewin.csi.plugins.module_utils.convert import objects
-from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import BadRecord, Record, from_json, newest
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import (
+    Record,
+    RecordFormatError,
+    from_json,
+    newest,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.grouped import grouped
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.store import ConfigMaps, Files
@@ -25,16 +30,6 @@ class RecordError(ClusterError):
     """A record cannot be read or written; nothing may be done without one."""
 
 
-class Place(Protocol):
-    """One of the two."""
-
-    def read(self) -> list[tuple[str, str]]:
-        """(name of the place with the record's, text) of every record there."""
-
-    def write(self, record: Record) -> None:
-        """Write it, so that it is there after a crash of anything."""
-
-
 class Folder:
     """A directory on the controller."""
 
@@ -42,7 +37,7 @@ class Folder:
         self._files = Files(path)
 
     def read(self) -> list[tuple[str, str]]:
-        """Every record in it."""
+        """(name of the place with the record's, text) of every record in it."""
         pattern = f"{objects.record_name('*')}.json"
         try:
             return [(self._files.where(name), text) for name, text in self._files.all(pattern)]
@@ -79,7 +74,7 @@ class Space:
         def meet(found: str) -> None:
             try:
                 other = from_json(found)
-            except BadRecord:
+            except RecordFormatError:
                 return
             if other.generation >= record.generation:
                 raise RecordError(
@@ -91,8 +86,11 @@ class Space:
         self._maps.write(name, record.as_json(), meet, labels={objects.LOCK: record.run})
 
 
+Place: TypeAlias = Folder | Space
+
+
 class Records:
-    """Both places, for one cluster, which its uid tells: a directory may have the records of others too, which are left alone."""
+    """Both stores, for one cluster, which its uid identifies: a directory may have the records of others too, which are left alone."""
 
     def __init__(self, places: Sequence[Place], cluster: str) -> None:
         if len(places) < 2:
@@ -105,38 +103,28 @@ class Records:
         # By run: a claim that is converted again has the name of its last run.
         self._sequences: dict[str, int] = {}
         self.warnings: list[str] = []
-        # When the claim that was looked for last had its conversion made final, empty without such a record.
+        # When the conversion of the claim last searched for was made final, empty without such a record.
         self.final = ""
 
     def find(self, namespace: str, claim: str, lock: str) -> Record | None:
         """The record of a claim that is not done yet, the newest copy of it; None when there is none. lock: on the claim now.
 
-        A copy that cannot be read is told as a warning as long as another one can; and so is one that is done while the claim
+        A copy that cannot be read is a warning as long as another one can be; and so is one that is done while the claim
         still has its lock: the cluster was restored to a time before that.
         """
         copies: dict[str, Record] = {}
         bad: dict[str, str] = {}
-        for place in self._places:
-            for where, text in place.read():
-                try:
-                    record = from_json(text)
-                except BadRecord as error:
-                    bad[where] = str(error)
-                    continue
-                self._sequences[record.run] = max(record.sequence, self._sequences.get(record.run, 0))
-                if (record.cluster, record.namespace, record.claim) != (self._cluster, namespace, claim):
-                    continue
-                if record.step == "done" and record.lock == lock:
-                    self.warnings.append(
-                        f"{where}: run {record.run} is done, but claim {namespace}/{claim} still has its lock, as "
-                        "after a restore of the cluster. This copy is ignored"
-                    )
-                    continue
+        for where, record in self._copies(bad):
+            if (record.namespace, record.claim) != (namespace, claim):
+                continue
+            if record.step == "done" and record.lock == lock:
+                self.warnings.append(
+                    f"{where}: run {record.run} is done, but claim {namespace}/{claim} still has its lock, as "
+                    "after a restore of the cluster. This copy is ignored"
+                )
+            else:
                 copies[where] = record
-        by_run: dict[str, dict[str, Record]] = {}
-        for where, record in copies.items():
-            by_run.setdefault(record.run, {})[where] = record
-        newest_ones = [newest(found) for found in by_run.values()]
+        newest_ones = _newest(copies.items())
         open_ones = [one for one in newest_ones if one.step != "done"]
         self.final = max(
             (
@@ -164,15 +152,20 @@ class Records:
         return open_ones[0] if open_ones else None
 
     def open_ones(self) -> list[Record]:
-        """The newest copy of every record of this cluster that is not done yet. What cannot be read `find` tells, or refuses for."""
-        copies: dict[str, dict[str, Record]] = {}
-        for place in self._places:
-            for where, text in place.read():
-                with contextlib.suppress(BadRecord):
-                    record = from_json(text)
-                    if record.cluster == self._cluster:
-                        copies.setdefault(record.run, {})[where] = record
-        return [one for one in map(newest, copies.values()) if one.step != "done"]
+        """The newest copy of every record of this cluster that is not done yet. `find` reports what cannot be read, or refuses."""
+        return [one for one in _newest(self._copies({})) if one.step != "done"]
+
+    def _copies(self, bad: dict[str, str]) -> Iterator[tuple[str, Record]]:
+        """Every record of this cluster, with where it is. bad: takes why others cannot be read."""
+        for where, text in (found for place in self._places for found in place.read()):
+            try:
+                record = from_json(text)
+            except RecordFormatError as error:
+                bad[where] = str(error)
+                continue
+            self._sequences[record.run] = max(record.sequence, self._sequences.get(record.run, 0))
+            if record.cluster == self._cluster:
+                yield where, record
 
     def write(self, record: Record, when: str) -> Record:
         """Write to both places; answers with the record as it stands there."""
@@ -182,3 +175,8 @@ class Records:
         for place in self._places:
             place.write(saved)
         return saved
+
+
+def _newest(copies: Iterable[tuple[str, Record]]) -> list[Record]:
+    """The newest copy of each run's record."""
+    return [newest(dict(some)) for some in grouped((one[1].run, one) for one in copies).values()]

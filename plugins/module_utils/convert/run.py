@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Several conversions: look at all of them before the first change, then carry them out, one at a time per workload."""
+"""Several conversions: observe all of them before the first change, then convert them, one at a time for each workload."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """What was asked for. final: the conversions are not to be undone any more."""
+    """The request. final: the conversions can no longer be rolled back."""
 
     desired: tuple[Request, ...]
     roll_back: bool
@@ -77,7 +77,7 @@ class RunOptions:
 
 
 def _same(record: Record, desired: Request, *, roll_back: bool) -> None:
-    """Refuses to go on with what was begun as something else: it would end well, and not be what was asked for."""
+    """Refuse to continue a conversion that was begun with another request: it would succeed with another result."""
     if roll_back or record.direction == "rollback":
         return
     storage_class = str(record.objects["new"]["spec"].get("storageClassName") or "")
@@ -112,12 +112,12 @@ class Runs:
         self.warnings: list[str] = []
 
     def stop(self) -> None:
-        """Stop every conversion before its next change; each goes on from there when it is run again."""
+        """Stop every conversion before its next change; the next run continues from there."""
         self._stopped.set()
         self._failed.set()
 
     def prepare(self) -> list[Result]:
-        """Look at every claim; nothing is changed."""
+        """Observe every claim; change nothing."""
         return [self._prepare(desired) for desired in self._options.desired]
 
     def _prepare(self, desired: Request) -> Result:
@@ -143,9 +143,9 @@ class Runs:
             ended = f"was made final at {records.final}" if records.final else "does not exist"
             return Result(name, "nothing", message=f"a conversion of {name} {ended}, so there is nothing to roll back")
         together = [one.claim for one in self._options.desired if one.namespace == desired.namespace]
-        return self._judge(desired, records, together)
+        return self._evaluate(desired, records, together)
 
-    def _judge(self, desired: Request, records: Records, first: Collection[str]) -> Result:
+    def _evaluate(self, desired: Request, records: Records, first: Collection[str]) -> Result:
         """A claim that has no record."""
         name = f"{desired.namespace}/{desired.claim}"
         # Before and after, so that a run that stopped a workload shows in one of them.
@@ -166,7 +166,7 @@ class Runs:
         return locked_by(live)[0] if live is not None else ""
 
     def run(self, results: Sequence[Result]) -> None:
-        """Carry out what is to do; the results tell how it went."""
+        """Convert the claims; return their results."""
         to_do = {result.record.run: result for result in results if result.status == "to_do" and result.record}
         lanes = groups([result.record for result in to_do.values() if result.record])
         with ThreadPoolExecutor(max_workers=self._options.parallel) as pool:
@@ -239,7 +239,7 @@ class Runs:
         if self._options.roll_back:
             return planned
         (desired,) = [one for one in self._options.desired if f"{one.namespace}/{one.claim}" == result.claim]
-        now = self._judge(desired, records, ())
+        now = self._evaluate(desired, records, ())
         result.record, result.findings = now.record, now.findings
         if now.status == "refused":
             lines = "\n".join(finding.line() for finding in now.findings if finding.severity == "blocker")
@@ -249,7 +249,7 @@ class Runs:
         return now.record
 
     def _until(self, outcome: Outcome) -> str:
-        """How the user ends the time in which a conversion can be undone."""
+        """How the user ends the time in which a conversion can be rolled back."""
         policy = outcome.record.policy
         back = f", and the policy is restored to {policy}" if policy != "Retain" else ""
         return f"{outcome.until}: run again with {explain.FINAL}{back}"

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from ansible_collections.kubewin.csi.plugins.module_utils.data.compact import compact
 from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import (
     Manifest,
-    NoManifest,
+    ManifestError,
     NotNoted,
     from_json,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.store import ConfigMaps, Files, TooLarge
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.store import ConfigMaps, Files, TooLargeError
 
 PART = "workload-data"
 KEY = "baseline.jsonl"
@@ -25,7 +25,7 @@ KEY = "baseline.jsonl"
 SET = "kubewin.io/baseline-set"
 
 
-class Unusable(ClusterError):
+class BaselineError(ClusterError):
     """A baseline cannot be read, or not be written."""
 
 
@@ -38,29 +38,29 @@ class Baselines:
         self._name = name
 
     def where(self, claim: str) -> str:
-        """The place of the baseline of a claim, as namespace/name, for people."""
+        """Where the baseline of a claim, as namespace/name, is stored, as text."""
         places = [self._maps.where(self._object(claim))] if self._maps is not None else []
         places += [self._files.where(_file(claim))] if self._files is not None else []
         return " and ".join(places)
 
     def read(self, claim: str) -> Manifest | NotNoted | None:
-        """The baseline of a claim, None when there is none. Raises Unusable when no place has one that can be read."""
+        """The baseline of a claim, None when there is none. Raises BaselineError if no store has one that can be read."""
         bad = ""
         text = self._maps.read(self._object(claim)) if self._maps is not None else None
         if text is not None and self._maps is not None:
             try:
                 return from_json(text)
-            except NoManifest as error:
+            except ManifestError as error:
                 bad = f"{self._maps.where(self._object(claim))}: {error}"
         if self._files is not None:
             try:
                 copy = self._files.read(_file(claim))
                 if copy is not None:
                     return from_json(copy)
-            except (NoManifest, OSError, UnicodeDecodeError) as error:
+            except (ManifestError, OSError, UnicodeDecodeError) as error:
                 bad = f"{bad}; {self._files.where(_file(claim))}: {error}".lstrip("; ")
         if bad:
-            raise Unusable(
+            raise BaselineError(
                 f"the baseline of {claim} cannot be read: {bad}. Record a new one (renew=true).", "baseline_unreadable"
             )
         return None
@@ -71,7 +71,7 @@ class Baselines:
             self._maps.read(self._object(claim))
             try:
                 self._keep(self._maps, claim, found)
-            except TooLarge:
+            except TooLargeError:
                 if isinstance(found, NotNoted):
                     raise
                 found = compact(found, growing)
@@ -80,7 +80,7 @@ class Baselines:
             try:
                 self._files.write(_file(claim), found.to_json())
             except OSError as error:
-                raise Unusable(
+                raise BaselineError(
                     f"the baseline {self._files.where(_file(claim)).removeprefix('file ')} cannot be written: "
                     f"{error}. Nothing was changed. Free space, or set another directory.",
                     "refused",

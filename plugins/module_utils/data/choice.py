@@ -31,7 +31,7 @@ def sample(files: Sequence[FileEntry], total: int, seed: str) -> frozenset[str]:
         return frozenset(one.path for one in files)
     chosen, left = set(), total
     for one in sorted(files, key=lambda one: hashlib.sha256(f"{seed}\0{one.path}".encode("utf-8", "replace")).digest()):
-        # A name beyond ASCII cannot be given to the tar of Windows, which is told single names here.
+        # The tar of Windows, which gets single names here, accepts no name beyond ASCII.
         if one.path.isascii() and one.size <= left:
             chosen.add(one.path)
             left -= one.size

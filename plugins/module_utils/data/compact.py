@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import fnmatch
 import hashlib
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
 from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import FileEntry, Folder, Gap, Manifest
+from ansible_collections.kubewin.csi.plugins.module_utils.grouped import grouped
 
-# Folders, and paths that could not be looked at, that are kept at most.
+# Maximum number of directories, and of paths that could not be read, that are kept.
 MOST = 2000
 
 
@@ -41,10 +41,7 @@ def folders(manifest: Manifest, depth: int, growing: Sequence[str]) -> tuple[Fol
 
 
 def _groups(manifest: Manifest, depth: int) -> dict[str, list[FileEntry]]:
-    found: dict[str, list[FileEntry]] = defaultdict(list)
-    for one in manifest.entries:
-        found["/".join(one.path.split("/")[:-1][:depth])].append(one)
-    return found
+    return grouped(("/".join(one.path.split("/")[:-1][:depth]), one) for one in manifest.entries)
 
 
 def _digest(path: str, entries: Sequence[FileEntry], growing: Sequence[str]) -> Folder:

@@ -16,7 +16,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import F
 # rewritten: a file that may only grow. retargeted: a link. replaced: something of one kind by something of another.
 What = Literal["missing", "added", "changed", "written", "shortened", "rewritten", "retargeted", "replaced"]
 # same: everything was compared. incomplete: nothing differs, and not everything was compared.
-# Files that are gone, or are not what they were. A workload that goes on working rarely does that itself.
+# Files that are missing or changed in a way that a running workload rarely causes itself.
 LOST: frozenset[What] = frozenset({"missing", "shortened", "rewritten", "retargeted", "replaced"})
 Verdict = Literal["same", "different", "incomplete"]
 
@@ -32,8 +32,8 @@ class Difference:
 
 @dataclass(slots=True)
 class Comparison:
-    """equal: files whose contents are equal. grown: files that may grow, and only did that. listed: files of which names and
-    sizes alone were looked at, in either look.
+    """equal: files whose contents are equal. grown: files that may grow, and only did that. listed: files of which only
+    names and sizes were compared.
     """
 
     differences: list[Difference] = field(default_factory=list)
@@ -107,7 +107,7 @@ def _one_sided(
     now: FileEntry | None,
 ) -> None:
     if any(gap.covers(path) for gap in gaps):
-        # It may be there in both: one of them could not look.
+        # It may exist in both: one of them could not read it.
         return
     if was is not None:
         found.differences.append(Difference(path, "missing", f"the {was.kind} is missing"))

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A comparison of a volume's data for people. Pure."""
+"""A comparison of a volume's data as text. Pure."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _some(lines: list[str]) -> Iterator[str]:
 
 
 def taken(found: Manifest) -> str:
-    """What was looked at."""
+    """What was read."""
     counts = summary(found)
     how = (
         f"{counts['read_files']} of them read"

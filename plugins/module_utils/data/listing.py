@@ -27,7 +27,7 @@ _LINK = re.compile(r"(?P<name>.+) \[(?P<target>.*)\]")
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What is there, and folders that dir could not look into."""
+    """The entries, and directories that dir could not read."""
 
     entries: tuple[FileEntry, ...]
     gaps: tuple[Gap, ...]
@@ -39,9 +39,9 @@ def command(folder: str) -> tuple[str, ...]:
 
 
 def parse(text: str, folder: str) -> Listing | None:
-    """What dir said of this folder; None when it said nothing of it."""
+    """What dir printed of this directory; None if it printed nothing of it."""
     entries: dict[str, FileEntry] = {}
-    seen: set[str] = set()
+    observed: set[str] = set()
     outside: set[str] = set()
     here: str | None = None
     for line in text.splitlines():
@@ -50,7 +50,7 @@ def parse(text: str, folder: str) -> Listing | None:
             # Links may be walked into: what is behind them is not on this path.
             here = None if _is_below(header, outside) else header
             if here is not None:
-                seen.add(here)
+                observed.add(here)
         elif here is not None and (match := _LINE.fullmatch(line)) is not None:
             entry = _entry(here, match)
             if entry is None:
@@ -61,12 +61,12 @@ def parse(text: str, folder: str) -> Listing | None:
             entries[entry.path] = entry
             if entry.kind == "link":
                 outside.add(entry.path)
-    if "" not in seen:
+    if "" not in observed:
         return None
     gaps = (
         Gap(path, "cmd could not list this folder: access is denied, or its path is longer than 260 characters")
         for path, entry in entries.items()
-        if entry.kind == "directory" and path not in seen
+        if entry.kind == "directory" and path not in observed
     )
     return Listing(tuple(entries.values()), tuple(gaps))
 

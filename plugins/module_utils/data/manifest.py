@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is on a volume, as a value: entries, and what could not be looked at. Kept as a file between two looks. Pure."""
+"""The contents of a volume, as a value: entries, and what could not be read. Kept as a file between two comparisons. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Kind = Literal["file", "directory", "link"]
 How = Literal["listing", "content"]
 
 
-class NoManifest(ValueError):
+class ManifestError(ValueError):
     """What was read is no manifest, or none of this release."""
 
 
@@ -60,7 +60,7 @@ class FileEntry:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A path that was not looked at, with everything below it, and why."""
+    """A path that was not read, with everything below it, and the reason."""
 
     path: str
     why: str
@@ -107,7 +107,7 @@ class Manifest:
         return tuple(entry for entry in self.entries if entry.kind == "file")
 
     def to_json(self) -> str:
-        """One line for each entry, so that a person can compare two with diff. Only what differs from nothing is written."""
+        """One line for each entry, so that diff can compare two. Empty fields are omitted."""
         head = {"schema": SCHEMA, "namespace": self.namespace, "claim": self.claim, "volume": self.volume, "how": self.how,
                 "taken": self.taken, "gaps": [dataclasses.asdict(gap) for gap in self.gaps]}  # fmt: skip
         if self.folders:
@@ -124,11 +124,11 @@ class Manifest:
 
 
 def from_json(text: str) -> Manifest | NotNoted:
-    """Read what to_json wrote. Raises NoManifest."""
+    """Read what to_json wrote. Raises ManifestError."""
     try:
         head, *entries = (json.loads(line) for line in text.splitlines())
         if head["schema"] != SCHEMA:
-            raise NoManifest(f"it has schema {head['schema']!r}, expected {SCHEMA}")
+            raise ManifestError(f"it has schema {head['schema']!r}, expected {SCHEMA}")
         if "not_noted" in head:
             return NotNoted(str(head["not_noted"]), str(head["taken"]))
         return Manifest(
@@ -143,10 +143,10 @@ def from_json(text: str) -> Manifest | NotNoted:
             depth=int(head.get("depth", 0)),
             growing=tuple(str(one) for one in head.get("growing", ())),
         )
-    except NoManifest:
+    except ManifestError:
         raise
     except (ValueError, KeyError, TypeError) as error:
-        raise NoManifest(f"it is not a manifest of a volume ({type(error).__name__}: {error})") from error
+        raise ManifestError(f"it is not a manifest of a volume ({type(error).__name__}: {error})") from error
 
 
 def summary(manifest: Manifest) -> Mapping[str, Any]:

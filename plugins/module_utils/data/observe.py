@@ -204,7 +204,7 @@ class VolumeReader:
                 f"pod {self._namespace}/{name} exists and belongs to another owner. Delete or rename it.", "conflict"
             )
         uid = live["metadata"]["uid"]
-        self._client.delete(kinds.POD, name, self._namespace, uid, dry_run=False, policy="Background")
+        self._client.discard(kinds.POD, live)
 
         def gone() -> bool:
             now = self._client.get(kinds.POD, name, self._namespace)
@@ -215,12 +215,12 @@ class VolumeReader:
             "left_behind",
         ))  # fmt: skip
 
-    def _until(self, look: Callable[[], bool], what: str, trouble: Callable[[], ClusterError]) -> None:
+    def _until(self, probe: Callable[[], bool], what: str, trouble: Callable[[], ClusterError]) -> None:
         began, waits = time.monotonic(), Waits(self._notify)
-        while not look():
+        while not probe():
             waited = time.monotonic() - began
             if waited > self._desired.patience:
                 raise trouble()
             waits.report(Awaited(f"waiting until {what}", waited, self._desired.patience))
-            # Between two looks; the deadline is above.
+            # Between two reads; the deadline is above.
             time.sleep(_LOOK)

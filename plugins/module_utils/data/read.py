@@ -20,7 +20,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.data.choice import Lim
 from ansible_collections.kubewin.csi.plugins.module_utils.data.listing import Listing
 from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import EMPTY, NOT_DATA, FileEntry, Gap
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, Cut
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, StreamError
 from ansible_collections.kubewin.csi.plugins.module_utils.text import carried
 from ansible_collections.kubewin.csi.plugins.module_utils.waiting import so_far
 
@@ -65,7 +65,7 @@ class _Member:
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """How an archive ended. why: what was said when it is not whole. final: no other one would end otherwise."""
+    """How an archive ended. why: the error if it is incomplete. final: no other one would end otherwise."""
 
     whole: bool
     why: str = ""
@@ -131,7 +131,7 @@ class Reader:
 
     @property
     def standing(self) -> str:
-        """How far it is, for people; asked for by another thread."""
+        """How far it is, as text; read by another thread."""
         wanted, have = self._wanted, self._have
         files = f"{sum(path in have for path in wanted)} of {len(wanted)} files read, " if wanted else ""
         taken = so_far(self._clock() - self._began, self._limits.seconds)
@@ -139,17 +139,17 @@ class Reader:
 
     def listing(self) -> Listing:
         """Everything there, without contents. Raises ClusterError not_comparable when cmd does not list the folder."""
-        said, code, errors = b"", -1, ""
+        answer, code, errors = b"", -1, ""
         output = self._run(listing.command(self._place.folder))
         try:
             while data := self._read(output, _CHUNK):
-                said += data
+                answer += data
             code, errors = output.code, output.stderr
         except _Over as over:
             raise ClusterError(f"listing {self._place.folder} was aborted: {over}", "not_comparable") from over
         finally:
             output.close()
-        found = listing.parse(carried(said.decode("utf-16-le", "surrogatepass")), self._place.folder)
+        found = listing.parse(carried(answer.decode("utf-16-le", "surrogatepass")), self._place.folder)
         if found is None:
             message = errors.replace("\0", "").strip()[:300]
             raise ClusterError(
@@ -160,7 +160,7 @@ class Reader:
         return found
 
     def contents(self, found: Listing, wanted: frozenset[str], heads: Mapping[str, int]) -> Listing:
-        """The same with what the wanted files hold. heads: of which files so many first bytes are asked for besides."""
+        """The same with the contents of the wanted files. heads: by file, the number of first bytes to read as well."""
         files = {one.path: one for one in found.entries if one.kind == "file"}
         links = frozenset(one.path for one in found.entries if one.kind == "link")
         read: dict[str, _Member] = {}
@@ -207,7 +207,7 @@ class Reader:
             return _End(whole=False, why=str(over), final=True)
         except tarfile.TarError as error:
             return _End(whole=False, why=(output.stderr.strip()[:300] if output is not None else "") or str(error))
-        except Cut as error:
+        except StreamError as error:
             if error.reason != "timeout":
                 raise
             return _End(whole=False, why=self._late, final=True)
@@ -257,7 +257,7 @@ class _Counted:
 
 
 def _tar(folder: str, names: Sequence[str], links: frozenset[str] = frozenset()) -> list[str]:
-    # It follows junctions. What cannot be told here is left out of what it gives.
+    # It follows junctions. Paths that cannot be named here are omitted from its output.
     apart = [*NOT_DATA, *sorted(link for link in links if link.isascii() and not _PATTERN & set(link))]
     excluded = [word for path in apart for word in ("--exclude", f"./{path}")] if list(names) == ["."] else []
     return ["tar", "-cf", "-", "-C", folder, *excluded, *names]
@@ -265,7 +265,7 @@ def _tar(folder: str, names: Sequence[str], links: frozenset[str] = frozenset())
 
 def _members(output: Any, heads: Mapping[str, int]) -> Iterator[_Member]:
     """Each member of an archive with its content's SHA-256; returns when the command has ended."""
-    # A stream is read once from its beginning, member by member; tarfile keeps what it has seen, which is not needed.
+    # A stream is read once from its beginning, member by member; tarfile keeps every member, which is not needed.
     with tarfile.open(fileobj=cast("Any", output), mode="r|", errors="surrogateescape", bufsize=_CHUNK) as archive:
         while (info := archive.next()) is not None:
             archive.members = []  # type: ignore[attr-defined]  # kept for random access, which a stream has not

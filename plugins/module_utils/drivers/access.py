@@ -10,7 +10,7 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver, Rule
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import Request
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.access import Need
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.access import Need, each
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import absent_or_ours
 
 _RBAC = "rbac.authorization.k8s.io"
@@ -31,7 +31,7 @@ def needs(driver: Driver, wanted: Request, namespace: str, live: Mapping[str, An
 
 
 def _applied(driver: Driver, wanted: Request, namespace: str, live: Mapping[str, Any] | None) -> Iterator[Need]:
-    """A server-side apply looks, and needs create besides patch when it creates; for each it is authorized by name.
+    """A server-side apply reads, and also needs create when it creates; each is authorized by name.
 
     https://github.com/kubernetes/kubernetes/blob/v1.36.3/staging/src/k8s.io/apiserver/pkg/endpoints/handlers/patch.go
     """
@@ -55,8 +55,7 @@ def _applied(driver: Driver, wanted: Request, namespace: str, live: Mapping[str,
         if driver.feature_states is not None:
             kinds.append(("", "configmaps", namespace, driver.feature_states.name))
     for group, resource, where, name in kinds:
-        for verb in ("get", "create", "patch"):
-            yield Need(verb, group, resource, where, name)
+        yield from each("get create patch", group, resource, where, name)
 
 
 def _granted(driver: Driver, wanted: Request, namespace: str) -> Iterator[Need]:
@@ -86,23 +85,16 @@ def _granted(driver: Driver, wanted: Request, namespace: str) -> Iterator[Need]:
 
 def _watched(namespace: str) -> Iterator[Need]:
     """The gate."""
-    watched: tuple[tuple[str, str, str | None], ...] = (
-        ("", "nodes", None),
-        (_STORAGE, "csinodes", None),
-        ("", "pods", namespace),
-        ("apps", "daemonsets", namespace),
-        ("apps", "controllerrevisions", namespace),
-    )
-    for group, resource, where in watched:
-        for verb in ("list", "watch"):
-            yield Need(verb, group, resource, where)
-    yield Need("list", "", "events", namespace)
-    yield Need("get", "", "pods/log", namespace)
+    yield from each("list watch", "", "nodes")
+    yield from each("list watch", _STORAGE, "csinodes")
+    yield from each("list watch", "", "pods", namespace)
+    yield from each("list watch", "apps", "daemonsets controllerrevisions", namespace)
+    yield from each("list", "", "events", namespace)
+    yield from each("get", "", "pods/log", namespace)
 
 
 def _played() -> Iterator[Need]:
     """What enable_csi.yml does around a change of csi-proxy: label and cordon the Node, and wait for its volumes."""
-    yield Need("get", "", "nodes")
-    yield Need("patch", "", "nodes")
-    yield Need("list", "", "pods")
-    yield Need("get", "", "persistentvolumeclaims")
+    yield from each("get patch", "", "nodes")
+    yield from each("list", "", "pods")
+    yield from each("get", "", "persistentvolumeclaims")

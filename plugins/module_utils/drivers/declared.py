@@ -41,11 +41,11 @@ class Option:
         below = {name: option.spec() for name, option in self.suboptions.items()}
         return {**self._shape(), **({"options": below} if below else {})}
 
-    def documented(self, nested: str = "suboptions") -> dict[str, Any]:
-        """The option in documentation. nested: the key of what is below it, options for a role."""
-        below = {name: option.documented(nested) for name, option in self.suboptions.items()}
+    def documented(self) -> dict[str, Any]:
+        """The option in a module's documentation."""
+        below = {name: option.documented() for name, option in self.suboptions.items()}
         since = {"version_added": self.since} if self.since else {}
-        return {"description": self.text, **self._shape(), **since, **({nested: below} if below else {})}
+        return {"description": self.text, **self._shape(), **since, **({"suboptions": below} if below else {})}
 
     def _shape(self) -> dict[str, Any]:
         shape = {"type": self.type, "elements": self.elements, "choices": list(self.choices)}

@@ -11,7 +11,7 @@ from typing import Literal
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver, ModeRule
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, parse
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import Snapshot
-from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding
+from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding, blocker
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
 
 # Windows Server 2022: from here on Windows promises that a newer host runs an older image.
@@ -31,7 +31,7 @@ def image_for(build: str, images: Sequence[str] | None) -> Literal["yes", "maybe
 
 
 def containerd(node: ObservedNode) -> Version | None:
-    """The release of a node's containerd; None when its runtime is another one or does not tell."""
+    """The release of a node's containerd; None if its runtime is another one or reports none."""
     scheme, dummy, text = node.runtime.partition("://")
     if scheme != "containerd":
         return None
@@ -50,14 +50,14 @@ def obstacles(driver: Driver, version: Version, rule: ModeRule, snapshot: Snapsh
     if kubernetes.release < parse(rule.min_kubernetes).release:
         message = f"{title} needs Kubernetes {rule.min_kubernetes}; found {kubernetes}"
         remedy = f"upgrade Kubernetes to {rule.min_kubernetes} or later"
-        found.append(Finding("CSI-D03", "blocker", "Kubernetes", message, remedy))
+        found.append(blocker("CSI-D03", "Kubernetes", message, remedy))
     if rule.min_containerd is not None:
         old = [node for node in snapshot.nodes if _too_old(node, rule.min_containerd)]
         if old:
             names = ", ".join(f"{node.name} ({node.runtime})" for node in old)
             message = f"{title} needs containerd {rule.min_containerd} or later; found {names}"
             remedy = f"upgrade containerd to {rule.min_containerd} or later there"
-            found.append(Finding("CSI-D05", "blocker", "Nodes", message, remedy))
+            found.append(blocker("CSI-D05", "Nodes", message, remedy))
     images = driver.builds(version, rule)
     with_build = [node for node in snapshot.nodes if node.build]
     without = [node for node in with_build if image_for(node.build, images) == "no"]
@@ -65,7 +65,7 @@ def obstacles(driver: Driver, version: Version, rule: ModeRule, snapshot: Snapsh
         builds = ", ".join(dict.fromkeys(node.build for node in without))
         message = f"{title} has images for Windows builds {', '.join(images)}; the nodes run {builds}"
         remedy = "choose a release that has an image for them"
-        found.append(Finding("CSI-D54", "blocker", "Nodes", message, remedy))
+        found.append(blocker("CSI-D54", "Nodes", message, remedy))
     return tuple(found)
 
 

@@ -30,7 +30,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.permissions impor
 
 
 def snapshot(client: Client, driver: Driver, wanted: Request, *, check_access: bool) -> Snapshot:
-    """Look at everything a plan is made from. With check_access also at what this account may do.
+    """Read everything a plan is made from. With check_access also the permissions of this account.
 
     A missing permission to read is raised as ClusterError, whose text names the rule to add; missing permissions to
     write end up in the snapshot, all of them at once.
@@ -89,7 +89,7 @@ def _registered(client: Client, driver: Driver, nodes: Iterable[ObservedNode]) -
 
 
 def _openshift(client: Client, controllers: Iterable[ObservedController], nodes: Iterable[ObservedNode]) -> str:
-    """The version of OpenShift, asked for only where something looks like it: other accounts may not read it."""
+    """The version of OpenShift, read only if the cluster resembles OpenShift: other accounts may not read it."""
     undetermined = any(one.namespace.startswith("openshift-") or from_image(one.image) is None for one in controllers)
     if not undetermined and not any(node.of_operator for node in nodes):
         return ""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import Request
-from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding
+from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding, blocker
 from ansible_collections.kubewin.csi.plugins.module_utils.text import line
 
 # https://kubernetes.io/docs/concepts/overview/working-with-objects/names/
@@ -43,7 +43,7 @@ _TOLERATION: dict[str, Callable[[Any], bool]] = {
 def findings(wanted: Request) -> Iterator[Finding]:
     """A blocker for each option that cannot be."""
     for option, value, why in _wrong(wanted):
-        yield Finding("CSI-D08", "blocker", f"{option} {_shown(value)}", why, f"correct {option}")
+        yield blocker("CSI-D08", f"{option} {_shown(value)}", why, f"correct {option}")
 
 
 def tolerates(toleration: Mapping[str, Any]) -> bool:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver, ModeRule
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import Request, Snapshot
-from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding
+from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding, note, warning
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import ObservedDaemonSet
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import HELM, MANAGED_BY, MANAGER, Marks
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
@@ -59,11 +59,11 @@ _HIDDEN = ("aks", "gke")
 class Owner:
     """Whose an object is that is not ours.
 
-    who: for people, "installed by EKS". mark: evidence, empty if only name and namespace show it. recreates: the owner
+    manager: as text, "installed by EKS". mark: evidence, empty if only name and namespace show it. recreates: the owner
     would create it again, so deleting it does not help. how: how to disable it at its owner.
     """
 
-    who: str
+    manager: str
     mark: str
     recreates: bool
     how: str
@@ -83,7 +83,7 @@ class Provider:
 
     @property
     def title(self) -> str:
-        """For people."""
+        """As text."""
         return f"DaemonSet {self.namespace}/{self.name}"
 
     def line(self) -> str:
@@ -96,7 +96,7 @@ class Provider:
             "namespace": self.namespace,
             "name": self.name,
             "serving": self.serving,
-            "owner": self.owner.who,
+            "owner": self.owner.manager,
             "mark": self.owner.mark,
             "recreates": self.owner.recreates,
             "how": self.owner.how,
@@ -105,7 +105,7 @@ class Provider:
 
 def described(owner: Owner) -> str:
     """Describe the owner with the evidence."""
-    return f"{owner.who} ({owner.mark})" if owner.mark else owner.who
+    return f"{owner.manager} ({owner.mark})" if owner.mark else owner.manager
 
 
 def platform(snapshot: Snapshot) -> str:
@@ -137,13 +137,10 @@ def providers(driver: Driver, snapshot: Snapshot, namespace: str) -> tuple[Provi
     found = []
     for observed in snapshot.daemon_sets:
         same = (observed.namespace, observed.name) == (namespace, driver.daemonset)
-        who = owner(driver, platform(snapshot), observed)
-        if who is not None and (same or observed.serves_on_windows(driver.name)):
-            found.append(
-                Provider(
-                    observed.namespace, observed.name, who, serving=observed.ready > 0 or _registered(driver, snapshot)
-                )
-            )
+        kept_by = owner(driver, platform(snapshot), observed)
+        if kept_by is not None and (same or observed.serves_on_windows(driver.name)):
+            serving = observed.ready > 0 or _registered(driver, snapshot)
+            found.append(Provider(observed.namespace, observed.name, kept_by, serving=serving))
     return tuple(found)
 
 
@@ -183,11 +180,14 @@ def keeper(driver: Driver, running_on: str, marks: Marks) -> Owner | None:
         return Owner("installed by GKE", mark, True, _gke(driver))
     if labels.get(_ADDON_MODE) == "Reconcile":
         switch = _SWITCHES.get(running_on, _elsewhere("the addon manager"))
-        who = f"installed by {PLATFORMS[running_on]}" if running_on else "managed by the addon manager"
-        return Owner(who, f"label {_ADDON_MODE}=Reconcile", True, switch(driver))
+        manager = f"installed by {PLATFORMS[running_on]}" if running_on else "managed by the addon manager"
+        return Owner(manager, f"label {_ADDON_MODE}=Reconcile", True, switch(driver))
     if marks.owner:
         return Owner(f"managed by {marks.owner}", "its controller", True, f"change {marks.owner}")
-    tools = (Owner(f"managed by {who}", mark, True, f"remove it from {source}") for who, mark, source in marks.tools())
+    tools = (
+        Owner(f"managed by {manager}", mark, True, f"remove it from {source}")
+        for manager, mark, source in marks.tools()
+    )
     return next(tools, None)
 
 
@@ -247,9 +247,9 @@ def findings(driver: Driver, wanted: Request, rule: ModeRule, snapshot: Snapshot
     if rule.mode == "csi_proxy" and wanted.csi_proxy_managed and name in _CSI_PROXY:
         message = f"on {PLATFORMS[name]} the service csi-proxy belongs to {_CSI_PROXY[name]}"
         remedy = "set csi_proxy_managed to false if the service exists; it is then verified and never changed"
-        yield Finding("CSI-D59", "warning", "csi-proxy", message, remedy)
+        yield warning("CSI-D59", "csi-proxy", message, remedy)
     live = snapshot.csi_driver
     kept = keeper(driver, name, Marks.from_object(live)) if live is not None else None
     if kept is not None:
         message = f"it is {described(kept)}; it is verified and never changed"
-        yield Finding("CSI-D48", "note", f"CSIDriver {driver.name}", message, "nothing")
+        yield note("CSI-D48", f"CSIDriver {driver.name}", message, "nothing")

@@ -27,7 +27,7 @@ def pipes_of(pod_spec: Mapping[str, Any]) -> tuple[str, ...]:
 def mounting(
     daemon_sets: Iterable[Mapping[str, Any]], pods: Iterable[Mapping[str, Any]], going: Collection[str]
 ) -> tuple[str, ...]:
-    """DaemonSets and pods that mount a pipe of csi-proxy, for people.
+    """DaemonSets and pods that mount a pipe of csi-proxy, as text.
 
     going: CSI names of drivers whose node plugin of ours is about to be removed; it and its pods do not count.
     """

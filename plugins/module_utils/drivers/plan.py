@@ -17,7 +17,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.drivers.release import
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.settings import settings
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.switch import Switch, switch
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.switch import findings as switch_findings
-from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding
+from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding, blocker
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import absent_or_ours
 from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain
 
@@ -53,7 +53,7 @@ class Plan:
         return "\n".join(f"{finding.object}: {finding.message} -> {finding.remedy}" for finding in blockers)
 
     def summary(self) -> list[str]:
-        """The plan for people, a line an item."""
+        """The plan as text, one line for each item."""
         lines = [f"{self.driver.title}: {self.driver.name}"]
         if self.rule is not None and self.version is not None:
             lines.append(f"release {self.version} ({self.source}), mode {self.rule.mode}")
@@ -118,7 +118,7 @@ class Plan:
 
 
 def plan(driver: Driver, wanted: Request, snapshot: Snapshot) -> Plan:
-    """Decide release, mode and namespace, say what is in the way, and collect what the templates need."""
+    """Decide release, mode and namespace, find blockers, and collect what the templates need."""
     controller = snapshot.controllers[0] if snapshot.controllers else None
     namespace = home(driver, wanted, snapshot.controllers)
     kubernetes = parse(snapshot.kubernetes)
@@ -184,7 +184,7 @@ def _access(snapshot: Snapshot) -> list[Finding]:
         f"add to the ClusterRole of this account: {rules} (complete: kubewin-csi, kubewin-csi-deploy and the "
         "driver's own ClusterRole in roles/csi_driver/files/kubewin-rbac.yaml)"
     )
-    return [Finding("CSI-D60", "blocker", "this account", "it lacks required permissions", remedy)]
+    return [blocker("CSI-D60", "this account", "it lacks required permissions", remedy)]
 
 
 def _around(

@@ -43,13 +43,13 @@ _NO_IMAGE = frozenset(
         "SignatureValidationFailed",
     }
 )
-# No further try of the kubelet mends these.
+# No retry of the kubelet resolves these.
 _FOR_GOOD = frozenset({"InvalidImageName", "ErrImageNeverPull"})
 _NOT_YET = frozenset({"", "ContainerCreating", "PodInitializing"})
 
 # Nodes that pull at a time: a registry and the line to it are shared.
 _AT_ONCE = 10
-# Seconds for which a node may fail before that is believed; its kubelet tries again meanwhile.
+# Seconds for which a pull may fail before it counts as failed; the kubelet retries meanwhile.
 _PATIENCE = 120.0
 
 
@@ -63,10 +63,10 @@ class Pull:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """How far all nodes are. done, waiting, start: nodes that have their images, that do not, and whose turn it is now.
+class Progress:
+    """How far all nodes are. done, waiting, start: nodes that have their images, that lack some, and whose pull starts now.
 
-    why: of nodes in trouble. failures: of those that are not believed to come to their images any more.
+    why: of nodes in trouble. failures: of nodes whose pull failed for good.
     """
 
     done: tuple[str, ...]
@@ -103,17 +103,17 @@ def lacking(
     return {name: there[name] for name in only or sorted(there) if there.get(name)}
 
 
-def look(
+def progress(
     pods: Iterable[Mapping[str, Any]], wanted: Iterable[str], done: Sequence[str], trouble: Mapping[str, float]
-) -> Look:
+) -> Progress:
     """What comes next. done: nodes that had their images before. trouble: for how many seconds a node has had some."""
-    judged = {one.node: one for one in judge(pods)}
-    there = (*done, *(name for name, one in judged.items() if one.state == "done" and name not in done))
+    evaluated = {one.node: one for one in evaluate(pods)}
+    there = (*done, *(name for name, one in evaluated.items() if one.state == "done" and name not in done))
     waiting = tuple(name for name in wanted if name not in there)
-    coming = [name for name in waiting if name not in judged]
-    under_way = sum(one.state != "done" for one in judged.values())
-    why = {name: one.why for name, one in judged.items() if one.state in ("troubled", "failed")}
-    return Look(
+    coming = [name for name in waiting if name not in evaluated]
+    under_way = sum(one.state != "done" for one in evaluated.values())
+    why = {name: one.why for name, one in evaluated.items() if one.state in ("troubled", "failed")}
+    return Progress(
         done=there,
         waiting=waiting,
         start=tuple(coming[: max(0, _AT_ONCE - under_way)]),
@@ -121,13 +121,13 @@ def look(
         failures={
             name: text
             for name, text in why.items()
-            if judged[name].state == "failed" or trouble.get(name, 0.0) >= _PATIENCE
+            if evaluated[name].state == "failed" or trouble.get(name, 0.0) >= _PATIENCE
         },
     )
 
 
 def missing(node: Mapping[str, Any], wanted: Sequence[str]) -> tuple[str, ...]:
-    """What a Node does not say it has. It names only its largest images, so one that is not named may be there."""
+    """Images that a Node does not report. It reports only its largest images, so a missing one may exist."""
     there = {name for image in (node.get("status") or {}).get("images") or [] for name in image.get("names") or []}
     return tuple(image for image in wanted if image not in there)
 
@@ -182,20 +182,20 @@ def pod(daemon_set: Mapping[str, Any], driver: str, node: str, wanted: Sequence[
     }
 
 
-def judge(pods: Iterable[Mapping[str, Any]]) -> tuple[Pull, ...]:
+def evaluate(pods: Iterable[Mapping[str, Any]]) -> tuple[Pull, ...]:
     """How far the nodes of these pods are."""
-    return tuple(_judge(one) for one in pods)
+    return tuple(_evaluate(one) for one in pods)
 
 
-def _judge(one: Mapping[str, Any]) -> Pull:
+def _evaluate(one: Mapping[str, Any]) -> Pull:
     node, status = str(one["spec"].get("nodeName", "")), one.get("status") or {}
     containers = status.get("containerStatuses") or []
     states = [_container(container) for container in containers]
     if containers and len(containers) == len(one["spec"]["containers"]) and all(state is None for state in states):
         return Pull(node, "done")
     if status.get("phase") == "Failed":
-        said = " ".join(str(part) for part in (status.get("reason"), status.get("message")) if part)
-        return Pull(node, "failed", said or "the kubelet refused the pod")
+        detail = " ".join(str(part) for part in (status.get("reason"), status.get("message")) if part)
+        return Pull(node, "failed", detail or "the kubelet refused the pod")
     trouble = [state for state in states if state]
     if any(word in _FOR_GOOD for state in trouble for word in state.split()):
         return Pull(node, "failed", "; ".join(dict.fromkeys(trouble)))

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Pods that pull images: make, look at, take away. Talks, and decides nothing."""
+"""Pods that pull images: create, read, delete. I/O only, no decisions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.pull import selector
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, Gone, Unreachable
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import GoneError, UnreachableError
 
 
 class Pulls:
@@ -38,28 +38,18 @@ class Pulls:
         """Take that of a node away."""
         for pod in pods:
             if pod["spec"].get("nodeName") == node:
-                self._delete(pod)
+                self._client.discard(kinds.POD, pod)
 
     def remove(self) -> None:
         """Take all of them away, also those of a run that was killed."""
         for pod in self.pods():
-            self._delete(pod)
+            self._client.discard(kinds.POD, pod)
 
     def wait(self, seconds: float) -> None:
         """Until one of them changes, or the time is over."""
-        # A broken watch only means to look again.
-        with contextlib.suppress(Gone, Unreachable):
+        # After a broken watch, read again.
+        with contextlib.suppress(GoneError, UnreachableError):
             changes = self._client.watch(
                 kinds.POD, self._version, seconds, self._namespace, label_selector=self._selector
             )
             next((None for kind, dummy in changes if kind != "BOOKMARK"), None)
-
-    def _delete(self, pod: Mapping[str, Any]) -> None:
-        metadata = pod["metadata"]
-        try:
-            self._client.delete(
-                kinds.POD, metadata["name"], self._namespace, metadata["uid"], dry_run=False, policy="Background"
-            )
-        except ClusterError as error:
-            if error.status != 409:
-                raise

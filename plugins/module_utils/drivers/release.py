@@ -14,7 +14,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import IM
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, from_image, parse
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers import fit
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import ObservedController, Request, Snapshot
-from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding
+from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding, blocker, note, warning
 
 # HostProcess containers: https://kubernetes.io/docs/tasks/configure-pod-container/create-hostprocess-pod/
 _HOST_PROCESS_STABLE = "1.26"
@@ -22,7 +22,7 @@ _HOST_PROCESS_STABLE = "1.26"
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A release with its mode, or none with the findings that say why. source: where the release came from."""
+    """A release with its mode, or none with the findings that explain why. source: where the release came from."""
 
     version: Version | None
     rule: ModeRule | None
@@ -32,9 +32,9 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """What the Linux controller runs: usually one release, several where sources disagree, none when it cannot be told.
+    """What the Linux controller runs: usually one release, several if sources disagree, none if it is unknown.
 
-    source: how that is known, for people.
+    source: how that is known, as text.
     """
 
     versions: tuple[Version, ...]
@@ -65,9 +65,8 @@ def choose(driver: Driver, wanted: Request, controller: ObservedController | Non
         try:
             version, source = parse(_whole(wanted.version)), "requested"
         except ValueError as error:
-            finding = Finding(
+            finding = blocker(
                 "CSI-D01",
-                "blocker",
                 f"{driver.title} version",
                 f"{error}",
                 f"set a complete release number in quotes; {driver.newest} is the newest known",
@@ -95,7 +94,7 @@ def choose(driver: Driver, wanted: Request, controller: ObservedController | Non
         remedy = (
             "check that the feature gate WindowsHostProcessContainers is on, or set mode csi_proxy if the driver has it"
         )
-        findings.append(Finding("CSI-D07", "warning", "Kubernetes", message, remedy))
+        findings.append(warning("CSI-D07", "Kubernetes", message, remedy))
     if stood_in is not None:
         findings.append(stood_in)
     if driver.release(version) is None:
@@ -103,7 +102,7 @@ def choose(driver: Driver, wanted: Request, controller: ObservedController | Non
     elif unproven := _unproven(driver, wanted, version):
         message = f"its images may not be published: {', '.join(unproven)}"
         remedy = "check that your nodes can pull them, or set the images or image_mirror option"
-        findings.append(Finding("CSI-D09", "warning", f"{driver.title} {version}", message, remedy))
+        findings.append(warning("CSI-D09", f"{driver.title} {version}", message, remedy))
     findings += _told_by_openshift(driver, controller, running, snapshot)
     if is_skewed(running, version):
         findings.append(_skew(driver, wanted, controller, running.versions[0], version))
@@ -147,7 +146,7 @@ def _stand_in(driver: Driver, wanted: Request, versions: Sequence[Version], snap
 def _not_published(driver: Driver, version: Version, source: str, near: Version) -> Finding:
     message = f"no registry is known to serve release {version} ({source}) for Windows; {near} is the nearest that can be pulled"
     remedy = f"keep {near}; or, to run {version}, mirror its images and set version with image_mirror or images"
-    return Finding("CSI-D09", "warning", f"{driver.title} {version}", message, remedy)
+    return warning("CSI-D09", f"{driver.title} {version}", message, remedy)
 
 
 def _whole(text: str) -> str:
@@ -173,7 +172,7 @@ def _mode(
     why = "; ".join(one.message for one in in_the_way[first.mode])
     message = f"upstream would run it in mode {first.mode}, but {why}"
     remedy = f"none; to change to {first.mode} later, " + in_the_way[first.mode][0].remedy
-    return rule, [Finding("CSI-D06", "note", f"{driver.title} {version}", message, remedy)]
+    return rule, [note("CSI-D06", f"{driver.title} {version}", message, remedy)]
 
 
 def _combination(near: tuple[Version, ModeRule], running: Running) -> str:
@@ -188,7 +187,7 @@ def _unlisted(driver: Driver, version: Version, rule: ModeRule) -> Finding:
     newer = "is newer than every known release" if version > driver.newest else "is unknown to this collection"
     text = f"release {version} {newer}; its images are derived from {nearest[0] if nearest else '?'}"
     remedy = "check the image references below, or set the images option"
-    return Finding("CSI-D04", "warning", f"{driver.title} {version}", text, remedy)
+    return warning("CSI-D04", f"{driver.title} {version}", text, remedy)
 
 
 def _told_by_openshift(
@@ -202,7 +201,7 @@ def _told_by_openshift(
         known = openshift.lines()
         message = f"the release of {driver.title} in OpenShift {line} is unknown to this collection (known: {known[0]} to {known[-1]})"
         remedy = "read the release in the log of the controller's start and set version"
-        return [Finding("CSI-D34", "warning", subject, message, remedy)]
+        return [warning("CSI-D34", subject, message, remedy)]
     found = " or ".join(str(one) for one in running.versions)
     message = f"its image is a digest; OpenShift {line} ships {found}, which maintenance updates can change"
     remedy = "compare it with the release in the log of the controller's start, and set version if it differs"
@@ -230,9 +229,7 @@ def _no_such_mode(
         remedy = f"nearest that works: {_combination(here, running)}"
     elif by_release is not None:
         remedy = f"nearest that works elsewhere: version {by_release[0]} in mode {by_release[1]}"
-    return Finding(
-        "CSI-D02", "blocker", f"{driver.title} {version}{asked}", f"cannot be deployed ({source}): {why}", remedy
-    )
+    return blocker("CSI-D02", f"{driver.title} {version}{asked}", f"cannot be deployed ({source}): {why}", remedy)
 
 
 def _skew(
@@ -241,16 +238,12 @@ def _skew(
     where = f"Deployment {controller.namespace}/{controller.name}" if controller is not None else "controller"
     message = f"the controller runs {running} and the node plugin would be {version}, expected the same minor release"
     if wanted.allow_version_skew:
-        return Finding("CSI-D33", "warning", where, message, "accepted by allow_version_skew")
+        return warning("CSI-D33", where, message, "accepted by allow_version_skew")
     if not any(parse(known.version).minor == running.minor and not known.unproven for known in driver.releases):
         remedy = f"test this combination first: no release {running.minor[0]}.{running.minor[1]} with an image for Windows is known"
-        return Finding("CSI-D33", "warning", where, message, remedy)
+        return warning("CSI-D33", where, message, remedy)
     matching = [rule for rule in driver.mode_rules(running) if rule.template is not None]
     remedy = f"leave version unset to deploy {running}" if matching else "set allow_version_skew to accept it"
-    return Finding(
-        "CSI-D33",
-        "blocker",
-        where,
-        message,
-        f"{remedy}, or change the controller to {version.minor[0]}.{version.minor[1]}",
+    return blocker(
+        "CSI-D33", where, message, f"{remedy}, or change the controller to {version.minor[0]}.{version.minor[1]}"
     )

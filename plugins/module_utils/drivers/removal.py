@@ -22,7 +22,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import claims
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """One sign that a node uses a volume of the driver. what: for people, "pod shop/db-0 (claim data-db-0)"."""
+    """One sign that a node uses a volume of the driver. what: as text, "pod shop/db-0 (claim data-db-0)"."""
 
     node: str
     what: str
@@ -90,6 +90,6 @@ def _is_of(driver: Driver, source: Mapping[str, Any]) -> bool:
     """Whether the spec of a PersistentVolume, or a volume of a pod, is the driver's."""
     if (source.get("csi") or {}).get("driver") == driver.name:
         return True
-    # A kubelet with migration hands volumes of the in-tree plugin to the CSI driver.
+    # A kubelet with CSI migration mounts volumes of the in-tree plugin through the CSI driver.
     plugin = in_tree.find(driver.in_tree)
     return plugin is not None and plugin.field in source

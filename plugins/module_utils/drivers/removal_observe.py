@@ -14,7 +14,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.drivers import pipes
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal import Use, selector, uses
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import Gone, Unreachable
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import GoneError, UnreachableError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.kinds import Kind
 from ansible_collections.kubewin.csi.plugins.module_utils.waiting import Awaited, Waits
 
@@ -38,7 +38,7 @@ def applied_for(client: Client, driver: Driver) -> list[tuple[Kind, dict[str, An
 
 
 def in_use(client: Client, driver: Driver) -> tuple[Use, ...]:
-    """Look at everything that tells of volumes in use on Windows Nodes."""
+    """Read everything that shows volumes in use on Windows Nodes."""
     return uses(
         driver,
         client.windows_nodes(),
@@ -88,6 +88,6 @@ def wait_until_gone(client: Client, daemon_set: dict[str, Any], deadline: float,
             )
             if any(event == "DELETED" for event, _object in changes):
                 return True
-        except (Gone, Unreachable):
-            # The look that follows waits for a server that does not answer.
+        except (GoneError, UnreachableError):
+            # The next read waits for a server that does not answer.
             continue

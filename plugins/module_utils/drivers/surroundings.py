@@ -16,7 +16,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions impor
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers import ownership
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.fit import containerd, image_for
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import ObservedController, Request, Snapshot
-from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding, Severity
+from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding, Severity, blocker, note, warning
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import ObservedDaemonSet
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import (
     HANDOVER,
@@ -41,12 +41,8 @@ def namespace_findings(snapshot: Snapshot, namespace: str) -> Iterator[Finding]:
         return
     subject = f"Namespace {namespace}"
     if (found.get("status") or {}).get("phase") == "Terminating":
-        yield Finding(
-            "CSI-D11",
-            "blocker",
-            subject,
-            "it is being deleted",
-            "wait until it is deleted, or choose another namespace",
+        yield blocker(
+            "CSI-D11", subject, "it is being deleted", "wait until it is deleted, or choose another namespace"
         )
     labels = found["metadata"].get("labels") or {}
     level = labels.get(PSA_ENFORCE)
@@ -54,7 +50,7 @@ def namespace_findings(snapshot: Snapshot, namespace: str) -> Iterator[Finding]:
     command = f"kubectl label namespace {namespace} {PSA_ENFORCE}=privileged --overwrite"
     if level is not None and level != "privileged" and not ours:
         message = f"label {PSA_ENFORCE} is {level}, expected privileged: pods with host paths are refused"
-        yield Finding("CSI-D10", "blocker", subject, message, command)
+        yield blocker("CSI-D10", subject, message, command)
 
 
 def openshift_findings(snapshot: Snapshot, namespace: str, account: str) -> Iterator[Finding]:
@@ -65,10 +61,10 @@ def openshift_findings(snapshot: Snapshot, namespace: str, account: str) -> Iter
     subject = f"ServiceAccount {namespace}/{account}"
     if snapshot.privileged is False:
         message = "it lacks the required SCC privileged, so no plugin pod would be admitted"
-        yield Finding("CSI-D12", "blocker", subject, message, command)
+        yield blocker("CSI-D12", subject, message, command)
     elif snapshot.privileged is None:
         message = "it needs the SCC privileged, and this account may not check whether it has it"
-        yield Finding("CSI-D12", "warning", subject, message, command)
+        yield warning("CSI-D12", subject, message, command)
     found = snapshot.namespaces.get(namespace)
     # OpenShift keeps the level in step everywhere but in its own namespaces; one of ours is applied with the label.
     if found is None or absent_or_ours(found) or namespace.startswith("openshift-"):
@@ -76,19 +72,14 @@ def openshift_findings(snapshot: Snapshot, namespace: str, account: str) -> Iter
     labels = found["metadata"].get("labels") or {}
     if labels.get(LABEL_SYNC) != "false":
         message = f"label {LABEL_SYNC} is {labels.get(LABEL_SYNC, 'not set')}, so OpenShift may reset {PSA_ENFORCE}"
-        yield Finding(
-            "CSI-D13",
-            "warning",
-            f"Namespace {namespace}",
-            message,
-            f"kubectl label namespace {namespace} {LABEL_SYNC}=false --overwrite",
-        )
+        remedy = f"kubectl label namespace {namespace} {LABEL_SYNC}=false --overwrite"
+        yield warning("CSI-D13", f"Namespace {namespace}", message, remedy)
 
 
 def controller_findings(
     driver: Driver, wanted: Request, snapshot: Snapshot, controller: ObservedController | None
 ) -> Iterator[Finding]:
-    """The Linux controller belongs to the driver's own installation: it is looked at, never changed."""
+    """The Linux controller belongs to the driver's own installation: it is read, never changed."""
     names = " or ".join(driver.controller.deployments)
     if controller is None:
         looked = ", ".join(
@@ -98,13 +89,8 @@ def controller_findings(
         )
         severity: Severity = "warning" if wanted.create_cluster_objects else "blocker"
         message = f"found no Deployment {names}, and none with its image, in {looked}, so no volume is provisioned or attached"
-        yield Finding(
-            "CSI-D30",
-            severity,
-            f"{driver.title} controller",
-            message,
-            f"install the driver first: {driver.controller.pointer}",
-        )
+        remedy = f"install the driver first: {driver.controller.pointer}"
+        yield Finding("CSI-D30", severity, f"{driver.title} controller", message, remedy)
         return
     subject = f"Deployment {controller.namespace}/{controller.name}"
     if controller.available < 1:
@@ -116,7 +102,7 @@ def controller_findings(
         yield Finding("CSI-D31", "warning" if wanted.create_cluster_objects else "blocker", subject, message, remedy)
     if from_image(controller.image) is None and not snapshot.openshift:
         message = f"its release cannot be read from image {controller.image}"
-        yield Finding("CSI-D32", "warning", subject, message, "compare it with the version below, or set version")
+        yield warning("CSI-D32", subject, message, "compare it with the version below, or set version")
 
 
 # What decides whether a volume is mounted on Windows. The rest differs between releases and distributions and decides nothing
@@ -132,7 +118,7 @@ def object_findings(
     if snapshot.csi_driver is None:
         if not wanted.create_cluster_objects:
             remedy = f"install the driver first: {driver.controller.pointer}, {create}"
-            yield Finding("CSI-D20", "blocker", f"CSIDriver {driver.name}", "it does not exist", remedy)
+            yield blocker("CSI-D20", f"CSIDriver {driver.name}", "it does not exist", remedy)
     else:
         spec = snapshot.csi_driver.get("spec") or {}
         of_release = driver.csi_driver_of(version)
@@ -152,12 +138,12 @@ def object_findings(
         if one.concerns(version):
             message = f"release {version} {one.what} ({one.name}, {one.source})"
             remedy = f"upgrade controller and node plugin to {' or '.join(one.fixed)}, or later"
-            yield Finding("CSI-D24", "warning", f"{driver.title} {version}", message, remedy)
+            yield warning("CSI-D24", f"{driver.title} {version}", message, remedy)
     states = driver.feature_states
     if states is None:
         return
     if namespace not in snapshot.feature_states:
-        # It was not read, so nothing is said of it; the report says what could not be read.
+        # It was not read, so it gets no finding; the report lists what could not be read.
         return
     data = snapshot.feature_states[namespace]
     subject = f"ConfigMap {namespace}/{states.name}"
@@ -167,9 +153,7 @@ def object_findings(
                 f"it belongs to the driver's installation ({driver.controller.pointer}); deploy into its namespace, "
                 f"{create}"
             )
-            yield Finding(
-                "CSI-D22", "blocker", subject, "it does not exist, and the node plugin reads it when it starts", remedy
-            )
+            yield blocker("CSI-D22", subject, "it does not exist, and the node plugin reads it when it starts", remedy)
         return
     for key, fixed_in in states.required_before.items():
         if version.release < parse(fixed_in).release and data.get(key) != "true":
@@ -177,16 +161,14 @@ def object_findings(
                 f"{key} is {data.get(key, 'not set')}, expected true: releases before {fixed_in} do not start on "
                 "Windows without it"
             )
-            yield Finding(
-                "CSI-D23", "blocker", subject, message, f'set {key} to "true" there, or deploy {fixed_in} or later'
-            )
+            yield blocker("CSI-D23", subject, message, f'set {key} to "true" there, or deploy {fixed_in} or later')
 
 
 def no_priority(driver: Driver, namespace: str) -> Finding:
     """GKE admits system priorities outside kube-system only where a ResourceQuota says so."""
     message = f"its pods have no priority class: outside kube-system, GKE admits {driver.priority_class} only with a ResourceQuota"
     remedy = "set namespace to kube-system, or accept that other pods may preempt the plugin"
-    return Finding("CSI-D35", "note", f"DaemonSet {namespace}/{driver.daemonset}", message, remedy)
+    return note("CSI-D35", f"DaemonSet {namespace}/{driver.daemonset}", message, remedy)
 
 
 def provider_findings(driver: Driver, wanted: Request, snapshot: Snapshot, namespace: str) -> Iterator[Finding]:
@@ -202,10 +184,10 @@ def provider_findings(driver: Driver, wanted: Request, snapshot: Snapshot, names
     theirs = ownership.providers(driver, snapshot, namespace)
     for found in theirs:
         owner = found.owner
-        who = ownership.described(owner)
+        manager = ownership.described(owner)
         if f"{found.namespace}/{found.name}" == wanted.replace and not owner.recreates:
-            message = f"it provides {driver.name} on Windows nodes, is {who}, and will be replaced node by node"
-            yield Finding("CSI-D49", "warning", found.title, message, f"{owner.how}; keep a copy")
+            message = f"it provides {driver.name} on Windows nodes, is {manager}, and will be replaced node by node"
+            yield warning("CSI-D49", found.title, message, f"{owner.how}; keep a copy")
             continue
         same_name = (found.namespace, found.name) == (namespace, driver.daemonset)
         if not found.serving and not same_name:
@@ -223,7 +205,7 @@ def provider_findings(driver: Driver, wanted: Request, snapshot: Snapshot, names
         if ours:
             mine = ", ".join(f"{one.namespace}/{one.name}" for one in ours)
             message = (
-                f"it provides {driver.name} on Windows nodes besides {mine} of this collection, and is {who}; the "
+                f"it provides {driver.name} on Windows nodes beside {mine} of this collection, and is {manager}; the "
                 "two remove each other's registration"
             )
             remedy = (
@@ -231,23 +213,23 @@ def provider_findings(driver: Driver, wanted: Request, snapshot: Snapshot, names
                 f"kubewin_drivers={driver.key} -e kubewin_handover=to_platform; or remove it at its source: "
                 f"{owner.how}"
             )
-            yield Finding("CSI-D43", "blocker", found.title, message, remedy)
+            yield blocker("CSI-D43", found.title, message, remedy)
         elif same_name:
-            yield Finding(
-                "CSI-D41", "blocker", found.title, f"it has the name of this collection's DaemonSet and is {who}", keep
+            yield blocker(
+                "CSI-D41", found.title, f"it has the name of this collection's DaemonSet and is {manager}", keep
             )
         else:
-            message = f"it already provides {driver.name} on Windows nodes and is {who}"
-            yield Finding("CSI-D40", "blocker", found.title, message, keep)
+            message = f"it already provides {driver.name} on Windows nodes and is {manager}"
+            yield blocker("CSI-D40", found.title, message, keep)
     for one in ours:
         if one.going:
-            # A removal that was cut off: it would take away what is applied now.
+            # An interrupted removal: it would delete what is applied now.
             message = "it is being deleted, so changes to it would be lost"
             remedy = (
                 "wait until it is deleted, or finish its removal: ansible-playbook kubewin.csi.remove -e "
                 f"kubewin_drivers={driver.key}; check its finalizers"
             )
-            yield Finding("CSI-D14", "blocker", f"DaemonSet {one.namespace}/{one.name}", message, remedy)
+            yield blocker("CSI-D14", f"DaemonSet {one.namespace}/{one.name}", message, remedy)
     yield from _unfinished(driver, wanted, snapshot, ours)
 
 
@@ -264,24 +246,22 @@ def _claim(driver: Driver, found: ownership.Provider, snapshot: Snapshot) -> Fin
         f"registration; if not: kubectl -n {found.namespace} delete daemonset {found.name}. The API server's audit "
         "log names the account that created it"
     )
-    return Finding("CSI-D39", "warning", found.title, message, remedy)
+    return warning("CSI-D39", found.title, message, remedy)
 
 
 def _unfinished(
     driver: Driver, wanted: Request, snapshot: Snapshot, ours: Sequence[ObservedDaemonSet]
 ) -> Iterator[Finding]:
-    """A hand-over that was cut off: deploying now would restart plugins on nodes that are not at their turn."""
+    """An interrupted hand-over: deploying now would restart plugins on nodes that it has not reached."""
     remedy = f"run it again: ansible-playbook kubewin.csi.handover -e kubewin_drivers={driver.key} -e kubewin_handover="
     if snapshot.replacing and snapshot.replacing != wanted.replace:
         message = f"a hand-over from {snapshot.replacing} to this collection's node plugin is not finished"
         remedy_here = f"{remedy}to_kubewin -e kubewin_replace={snapshot.replacing}"
-        yield Finding("CSI-D47", "blocker", f"DaemonSet {snapshot.replacing}", message, remedy_here)
+        yield blocker("CSI-D47", f"DaemonSet {snapshot.replacing}", message, remedy_here)
     for one in ours:
         if one.marks.annotations.get(HANDOVER) == "to_platform":
             message = "a hand-over from this collection's node plugin to the platform's is not finished"
-            yield Finding(
-                "CSI-D47", "blocker", f"DaemonSet {one.namespace}/{one.name}", message, f"{remedy}to_platform"
-            )
+            yield blocker("CSI-D47", f"DaemonSet {one.namespace}/{one.name}", message, f"{remedy}to_platform")
 
 
 def port_findings(driver: Driver, rule: ModeRule, snapshot: Snapshot) -> Iterator[Finding]:
@@ -297,7 +277,7 @@ def port_findings(driver: Driver, rule: ModeRule, snapshot: Snapshot) -> Iterato
                 "both, the second pod stays Pending"
             )
             remedy = "change its port, or place the two on different nodes with node_selector"
-            yield Finding("CSI-D44", "warning", f"DaemonSet {other.namespace}/{other.name}", message, remedy)
+            yield warning("CSI-D44", f"DaemonSet {other.namespace}/{other.name}", message, remedy)
 
 
 def node_findings(
@@ -307,13 +287,7 @@ def node_findings(
     if not snapshot.nodes:
         labels = {"kubernetes.io/os": "windows", **wanted.node_selector}
         message = f"no Node has the label {' and '.join(f'{key}={value}' for key, value in labels.items())}"
-        yield Finding(
-            "CSI-D50",
-            "warning",
-            "Nodes",
-            message,
-            "label a Node, or set allow_zero_nodes; otherwise the gate fails",
-        )
+        yield warning("CSI-D50", "Nodes", message, "label a Node, or set allow_zero_nodes; otherwise the gate fails")
         return
     yield from _build_findings(driver, version, rule, snapshot)
     yield from _runtime_findings(driver, version, rule, snapshot)
@@ -322,13 +296,13 @@ def node_findings(
             f"csi-proxy below {driver.wmic_below} reads the serial number with wmic.exe, which newer Windows no "
             "longer includes"
         )
-        yield Finding("CSI-D52", "note", "csi-proxy", message, f"use csi-proxy {driver.wmic_below} or later")
+        yield note("CSI-D52", "csi-proxy", message, f"use csi-proxy {driver.wmic_below} or later")
     if rule.mode == "csi_proxy" and wanted.csi_proxy_managed:
         without = [node.name for node in snapshot.nodes if node.labels.get(PROVEN_LABEL) != PROVEN_VALUE]
         if without:
             message = f"{', '.join(without)} get no plugin pod until csi-proxy serves there"
             remedy = f"run the csi-proxy part of enable_csi.yml on them; it sets {PROVEN_LABEL}={PROVEN_VALUE}"
-            yield Finding("CSI-D53", "note", "Nodes", message, remedy)
+            yield note("CSI-D53", "Nodes", message, remedy)
 
 
 def _may_use_wmic(below: str, wanted: Request) -> bool:
@@ -353,7 +327,7 @@ def _build_findings(driver: Driver, version: Version, rule: ModeRule, snapshot: 
                 "containerd with containerd/platforms 0.2.1 or later may run an older build's image; otherwise "
                 "exclude those nodes"
             )
-        yield Finding("CSI-D51", "warning", f"Nodes {names}", message, remedy)
+        yield warning("CSI-D51", f"Nodes {names}", message, remedy)
 
 
 def _runtime_findings(driver: Driver, version: Version, rule: ModeRule, snapshot: Snapshot) -> Iterator[Finding]:
@@ -363,28 +337,26 @@ def _runtime_findings(driver: Driver, version: Version, rule: ModeRule, snapshot
             "Windows no longer includes"
         )
         remedy = f"check for wmic.exe on the nodes, or choose {rule.wmic_before} or later"
-        yield Finding("CSI-D57", "warning", f"{driver.title} {version}", message, remedy)
+        yield warning("CSI-D57", f"{driver.title} {version}", message, remedy)
     maturity = rule.maturity_of(version)
     if maturity is not None and maturity.word != "GA":
         message = f"mode {rule.mode}: upstream calls it {maturity.word} ({maturity.source})"
-        yield Finding("CSI-D58", "note", f"{driver.title} {version}", message, "none, if that is acceptable")
-    for note in rule.notes:
-        yield Finding(
-            "CSI-D58", "note", f"{driver.title} {version}", f"mode {rule.mode}: {note}", "none, if that is acceptable"
-        )
+        yield note("CSI-D58", f"{driver.title} {version}", message, "none, if that is acceptable")
+    for text in rule.notes:
+        yield note("CSI-D58", f"{driver.title} {version}", f"mode {rule.mode}: {text}", "none, if that is acceptable")
     if rule.min_containerd is None:
         return
     silent = [node.name for node in snapshot.nodes if not node.runtime]
     if silent:
         message = f"these nodes do not report their container runtime; mode {rule.mode} needs containerd {rule.min_containerd}"
-        yield Finding("CSI-D56", "note", f"Nodes {', '.join(silent)}", message, "check it there")
+        yield note("CSI-D56", f"Nodes {', '.join(silent)}", message, "check it there")
     early = [node.name for node in snapshot.nodes if (found := containerd(node)) is not None and found.minor < (1, 7)]
     if early and rule.mounts_directories:
         message = (
             "containerd 1.6 places the mounts of a HostProcess container below CONTAINER_SANDBOX_MOUNT_POINT only, "
             "and this driver mounts directories"
         )
-        yield Finding("CSI-D55", "warning", f"Nodes {', '.join(early)}", message, "upgrade containerd to 1.7 or later")
+        yield warning("CSI-D55", f"Nodes {', '.join(early)}", message, "upgrade containerd to 1.7 or later")
 
 
 def parameter_findings(wanted: Request, rendered: Mapping[str, Any], driver: Driver) -> Iterator[Finding]:
@@ -397,20 +369,18 @@ def parameter_findings(wanted: Request, rendered: Mapping[str, Any], driver: Dri
     if missing:
         message = f"not created: its {', '.join(missing)} must be set"
         remedy = "set storage_class.parameters, or use volumes with their own"
-        yield Finding("CSI-D46", "note", subject, message, remedy)
+        yield note("CSI-D46", subject, message, remedy)
     for key, value in parameters.items():
         if key.lower() in FILE_SYSTEM and driver.fstypes and value not in driver.fstypes:
             usable = " or ".join(one or "empty" for one in driver.fstypes)
             message = f"its {key} is {value}, with which {driver.title} mounts nothing on Windows, expected {usable}"
-            yield Finding(
-                "CSI-D45", "blocker", subject, message, f"set storage_class.parameters.{key} to {driver.fstypes[0]}"
-            )
+            yield blocker("CSI-D45", subject, message, f"set storage_class.parameters.{key} to {driver.fstypes[0]}")
 
 
 def storage_class_findings(
     wanted: Mapping[str, Any], live: Mapping[str, Any] | None, driver: Driver
 ) -> Iterator[Finding]:
-    """A StorageClass cannot be changed in what matters; said here, with what helps, instead of by the server later."""
+    """Report, with the remedy, a StorageClass whose immutable fields differ, before the server refuses it."""
     if live is None or not wanted["create"]:
         return
     expected = {
@@ -425,7 +395,7 @@ def storage_class_findings(
             subject = f"StorageClass {wanted['name']}"
             message = f"its {key} is {live.get(key)}, expected {value}, and Kubernetes does not allow changing it"
             remedy = "set another storage_class.name, or delete it first; its volumes are kept"
-            yield Finding("CSI-D42", "blocker", subject, message, remedy)
+            yield blocker("CSI-D42", subject, message, remedy)
 
 
 def _word(value: object) -> str:

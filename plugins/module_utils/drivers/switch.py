@@ -11,7 +11,7 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver, ModeRule
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import Snapshot
-from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding
+from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding, blocker, note
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MANAGER
 
 _SHOWN = 10
@@ -19,7 +19,7 @@ _SHOWN = 10
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """From which mode to which. drain: only without volumes of the driver on a node. counters: where its hosts tell of them."""
+    """From which mode to which. drain: only without volumes of the driver on a node. counters: the files with which its hosts count them."""
 
     left: str
     mode: str
@@ -54,15 +54,15 @@ def findings(driver: Driver, change: Switch | None, snapshot: Snapshot) -> Itera
             more = f" and {len(signs) - _SHOWN} more" if len(signs) > _SHOWN else ""
             message = (
                 f"it cannot change from {change.left} to {change.mode} there while volumes of {driver.name} are in "
-                f"use, because the {change.mode} form does not see the mounts and reference counts of the other: "
+                f"use, because the mode {change.mode} does not see the mounts and reference counts of the other: "
                 f"{', '.join(signs[:_SHOWN])}{more}"
             )
             remedy = f"move or scale down these workloads (kubectl drain {node}), wait until the volumes are unmounted, and run again"
-            yield Finding("CSI-D70", "blocker", f"Node {node}", message, remedy)
+            yield blocker("CSI-D70", f"Node {node}", message, remedy)
     if change.left == "csi_proxy":
         message = f"changes from {change.left} to {change.mode}, node by node; csi-proxy stays on the hosts"
         remedy = "once nothing mounts its pipes, remove it: remove.yml with kubewin_remove_csi_proxy=true"
     else:
         message = f"changes from {change.left} to {change.mode}, node by node, and only where csi-proxy serves"
         remedy = "none; a node where csi-proxy does not serve blocks the change"
-    yield Finding("CSI-D71", "note", subject, message, remedy)
+    yield note("CSI-D71", subject, message, remedy)

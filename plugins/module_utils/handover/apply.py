@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Looking at the two node plugins of a hand-over, and the single writes of one. Each write is bound to what was seen."""
+"""Observes the two node plugins of a hand-over, and makes its single writes. Each write is bound to the observed object."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import FIE
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.compare import meaningful
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import ObservedDaemonSet
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import HANDOVER, MANAGER
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import HANDOVER, MANAGER, selector_of
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import owned_by
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import DaemonSetFacts
@@ -61,7 +61,7 @@ class Stage:
         self._wanted = wanted
         self._namespace = str(wanted["metadata"]["namespace"]) if wanted is not None else ""
 
-    def look(self) -> Scene:
+    def observe(self) -> Scene:
         """Everything that a hand-over is decided from."""
         client, driver = self._client, self._driver
         listed = client.list(kinds.DAEMON_SET).items
@@ -215,19 +215,19 @@ class Stage:
             self._client.patch(kinds.POD, metadata["name"], metadata["namespace"], body, _MANAGER)
 
     def finish_record(self) -> None:
-        """Keep the copy of what was replaced, and say that nothing is left to do."""
+        """Keep the copy of what was replaced, and record that the hand-over is complete."""
         if found := self._begun():
             Applier(self._client).apply([record(self._driver, self._namespace, {**found, "state": "finished"})])
 
     # Both
 
     def delete_pod(self, pod: Object) -> None:
-        """Delete the pod that was seen."""
+        """Delete the observed pod."""
         metadata = pod["metadata"]
         self._client.delete(kinds.POD, metadata["name"], metadata["namespace"], metadata["uid"], dry_run=False)
 
     def until(self, what: str, come: Callable[[], bool], deadline: float, otherwise: str) -> None:
-        """Wait for something, and tell it; ClusterError when it has not come by the deadline."""
+        """Wait until come() is true, with progress; ClusterError after the deadline."""
         began = time.monotonic()
         while not come():
             if time.monotonic() > deadline:
@@ -236,17 +236,11 @@ class Stage:
             time.sleep(_LOOK_AGAIN)
 
     def awaits(self, what: str, began: float, deadline: float) -> None:
-        """Tell what is waited for. began, deadline: as time.monotonic tells them."""
+        """Report what the run waits for. began, deadline: values of time.monotonic."""
         self._waits.report(Awaited(f"waiting until {what}", time.monotonic() - began, deadline - began))
 
     def is_gone(self, pod: Object) -> bool:
-        """Whether a pod that was seen is no longer there."""
+        """Whether an observed pod no longer exists."""
         metadata = pod["metadata"]
         live = self._client.get(kinds.POD, metadata["name"], metadata["namespace"])
         return live is None or live["metadata"]["uid"] != metadata["uid"]
-
-
-def selector_of(daemon_set: Mapping[str, Any]) -> str:
-    """The label selector of a DaemonSet's pods."""
-    labels = daemon_set["spec"]["selector"].get("matchLabels") or {}
-    return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))

@@ -32,7 +32,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import HAN
 
 Direction = Literal["to_platform", "to_kubewin"]
 
-# On a pod that our DaemonSet took in and that is to go when its node's turn comes.
+# On a pod that our DaemonSet adopted and that is deleted when its node is handed over.
 REPLACED = "kubewin.io/replaced"
 
 # On our DaemonSet, beside HANDOVER: the node that it is about.
@@ -57,7 +57,7 @@ class Side:
 
     @property
     def title(self) -> str:
-        """For people."""
+        """As text."""
         return f"DaemonSet {self.namespace}/{self.name}"
 
 
@@ -122,7 +122,7 @@ def _to_platform(scene: Scene, replace: str) -> Handover:
     provider, theirs = named[0]
     nodes = tuple(name for name in scene.nodes if name in ours.pods or name not in ours.away)
     if scene.waiting in scene.nodes:
-        # A run was cut off there; its end is seen to before any other node is touched.
+        # A run was interrupted there; this node is finished before any other one is changed.
         nodes = (scene.waiting, *(name for name in nodes if name != scene.waiting))
     gone = [f"{name} ({theirs.away[name]})" for name in nodes if name in theirs.away]
     if gone:
@@ -256,7 +256,7 @@ def kept_off(daemon_set: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def keeping_off(daemon_set: Mapping[str, Any], nodes: Sequence[str], waiting: Waiting | None) -> dict[str, Any]:
-    """A merge patch that keeps our DaemonSet off exactly these Nodes, bound to the object as it was seen.
+    """A merge patch that keeps our DaemonSet off exactly these Nodes, bound to the object as it was observed.
 
     waiting: noted with it, in the same write. OnDelete: the change of the template must not restart the pods on all other
     nodes.

@@ -31,7 +31,7 @@ _DRIVER_KEYS = {driver.name: key for key, driver in DRIVERS.items()}
 class NodeListed:
     """A Windows Node.
 
-    build: "20348", empty when it is not told. wmco: the Windows Machine Config Operator prepared it. annotations: those
+    build: "20348", empty if it is not reported. wmco: the Windows Machine Config Operator prepared it. annotations: those
     that were asked for. addresses: (type, address) in the Node's order. drivers: registered in its CSINode, by the
     catalog's key where it knows them.
     """

@@ -24,7 +24,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.inventory.address impo
 from ansible_collections.kubewin.csi.plugins.module_utils.inventory.facts import Instance, NodeListed, Observation
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.matching import Host, Node, match_hosts
 
-# What the plays look for by default, and what is in it from here.
+# The default group of the plays, and its members from this inventory.
 ALL = "windows"
 HOSTS = "kubewin_windows"
 UNREACHABLE = "kubewin_unreachable"
@@ -35,7 +35,7 @@ _BYOH = f"{wmco.PREFIX}byoh"
 # Who prepares a platform's Windows nodes, csi-proxy included.
 _OWNERS = {"aks": "node_image", "eks": "node_image", "gke": "node_image", "rke2": "rancher_wins"}
 
-# What a connection needs besides an address. The ssh that the collection talks to starts cmd.exe.
+# Connection variables other than the address. The ssh that the collection uses starts cmd.exe.
 _CONNECTIONS: Mapping[str, Mapping[str, str]] = {
     "none": {},
     "winrm": {"ansible_connection": "winrm"},
@@ -61,7 +61,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """One host. groups: those that follow from what it is; where it belongs besides follows from its variables."""
+    """One host. groups: those that follow from its facts; further ones follow from its variables."""
 
     name: str
     variables: Mapping[str, Any] = field(default_factory=dict)
@@ -93,7 +93,7 @@ class Listed:
 
 
 def unknown_names(observed: Observation) -> tuple[str, ...]:
-    """Instances that no Node is by name, so that DNS has to say which address they are."""
+    """Instances that no Node is by name, so that DNS has to resolve their address."""
     nodes = _matchable(observed)
     return tuple(
         one.name
@@ -128,18 +128,17 @@ def hosts(observed: Observation, desired: Request) -> Iterator[Listed]:
 
 def _matchable(observed: Observation) -> list[Node]:
     return [
-        Node.from_object(
-            {
-                "metadata": {"name": node.name},
-                "status": {"addresses": [{"type": kind, "address": value} for kind, value in node.addresses]},
-            }
-        )
+        Node.from_object({"metadata": {"name": node.name}, "status": {"addresses": _addresses(node)}})
         for node in observed.nodes
     ]
 
 
+def _addresses(node: NodeListed) -> list[dict[str, str]]:
+    return [{"type": kind, "address": value} for kind, value in node.addresses]
+
+
 def _host(instance: Instance, nodes: Iterable[Node] = ()) -> Host:
-    """An instance as matching sees a host: its key is an address, or a name with what that means in DNS."""
+    """An instance as a host for matching:  its key is an address, or a name with what that means in DNS."""
     is_address = instance.name.replace(".", "").isdigit()
     return Host(
         inventory_name=instance.name,
@@ -176,7 +175,7 @@ def _listed_node(node: NodeListed, instance: Instance | None, observed: Observat
             "os_image": node.os_image,
             "labels": dict(node.labels),
             "annotations": dict(node.annotations),
-            "addresses": [{"type": kind, "address": value} for kind, value in node.addresses],
+            "addresses": _addresses(node),
         },
         **_instance(instance),
         **_connection(_candidates(node, instance), observed, desired),

@@ -15,7 +15,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import Clu
 INSTANCES = "windows-instances"
 
 
-def look(client: Client, server: str, *, instances_in: str | None, annotations: Iterable[str]) -> Observation:
+def observe(client: Client, server: str, *, instances_in: str | None, annotations: Iterable[str]) -> Observation:
     """Read Windows Nodes, CSINodes and the ConfigMap of instances in that namespace (None: not asked for).
 
     Raises ClusterError, whose text names the rule that is missing: half an inventory is called none.

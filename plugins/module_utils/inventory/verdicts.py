@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a saved readiness report says of hosts, and how old that is. Pure.
 
-For choosing hosts and for people. What decides whether something is done looks at the cluster itself, never here.
+For choosing hosts and for messages. Decisions about changes read the cluster itself, never this report.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ def verdicts(report: Any, nodes: Collection[str], now: datetime) -> dict[str, di
     taken_at = moment(report.get("taken_at"))
     if taken_at is None:
         raise ValueError(f"found taken_at {report.get('taken_at')!r}, expected the time of the report")
-    judged = {str(one["node"]): one for one in report.get("nodes") or []}
-    if judged and nodes and not judged.keys() & set(nodes):
+    evaluated = {str(one["node"]): one for one in report.get("nodes") or []}
+    if evaluated and nodes and not evaluated.keys() & set(nodes):
         raise ValueError(
-            f"it has {', '.join(sorted(judged)[:3])} and none of this cluster's Windows Nodes "
+            f"it has {', '.join(sorted(evaluated)[:3])} and none of this cluster's Windows Nodes "
             f"({', '.join(sorted(nodes)[:3])}): it is of another cluster, or has pseudonyms"
         )
     shared = {
@@ -40,8 +40,8 @@ def verdicts(report: Any, nodes: Collection[str], now: datetime) -> dict[str, di
     absent = {"ok": "unknown", "because": "the report does not include this Node"}
     return {
         node: {
-            "kubewin_verdict": _WORDS.get(str(judged.get(node, absent)["ok"]), "unknown"),
-            "kubewin_verdict_because": str(judged.get(node, absent)["because"]),
+            "kubewin_verdict": _WORDS.get(str(evaluated.get(node, absent)["ok"]), "unknown"),
+            "kubewin_verdict_because": str(evaluated.get(node, absent)["because"]),
             **shared,
         }
         for node in nodes

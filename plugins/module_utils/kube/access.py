@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 
@@ -28,6 +28,13 @@ class Need:
         """As a rule to add to a role."""
         names = f', resourceNames: ["{self.name}"]' if self.name else ""
         return f'{{apiGroups: ["{self.group}"], resources: ["{self.resource}"]{names}, verbs: ["{self.verb}"]}}'
+
+
+def each(verbs: str, group: str, resources: str, namespace: str | None = None, name: str = "") -> Iterator[Need]:
+    """Each of these verbs for each of these resources, both separated by blanks."""
+    for resource in resources.split():
+        for verb in verbs.split():
+            yield Need(verb, group, resource, namespace, name)
 
 
 def missing(wanted: Iterable[Need], allowed: Callable[[Need], bool]) -> tuple[str, ...]:

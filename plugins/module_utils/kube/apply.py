@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Applying objects: look at all of them first, then write only those that differ."""
+"""Applies objects: reads all of them first, then writes only those that differ."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Ans
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.compare import Change, change
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.kinds import Kind
+
+# Writes of others between the two requests of a comparison, before it is made over both states.
+_TRIES = 8
 
 
 class Objects(Protocol):
@@ -40,7 +43,7 @@ class Outcome:
 
 
 class Applier:
-    """Server-side apply of a list of objects with one look before the first write.
+    """Server-side apply of a list of objects with one read before the first write.
 
     only_existing: an object that does not exist is an error instead of being created (labels on Nodes). force: take
     fields over from other managers.
@@ -52,12 +55,12 @@ class Applier:
         self._force = force
         self._warnings: list[str] = []
         self._namespaces: dict[str, bool] = {}
-        self._seen: dict[str, str] = {}
+        self._observed: dict[str, str] = {}
 
     def plan(self, definitions: Sequence[Mapping[str, Any]]) -> Outcome:
         """What applying would change. Refusals of any object are raised here, before anything is written."""
         coming = {(str(item["kind"]), str(item["metadata"]["name"])) for item in definitions}
-        changes = tuple(self._look(item, coming) for item in definitions)
+        changes = tuple(self._read(item, coming) for item in definitions)
         return Outcome(changes=changes, warnings=self._once(self._warnings))
 
     def apply(self, definitions: Sequence[Mapping[str, Any]]) -> Outcome:
@@ -77,37 +80,48 @@ class Applier:
             done.append(change(definition, live, answer.body))
         return Outcome(changes=tuple(done), warnings=self._once(self._warnings))
 
-    def _look(self, definition: Mapping[str, Any], coming: set[tuple[str, str]]) -> Change:
+    def _read(self, definition: Mapping[str, Any], coming: set[tuple[str, str]]) -> Change:
         kind = kinds.kind_of(definition)
         name, namespace = definition["metadata"]["name"], definition["metadata"].get("namespace")
         if kind.namespaced and namespace is None:
             raise ClusterError(f"{kind.kind} {name} has no namespace", "invalid")
-        live = self._client.get(kind, name, namespace)
-        if live is None and self._only_existing:
+        for left in reversed(range(_TRIES)):
+            live = self._client.get(kind, name, namespace)
+            if live is None:
+                self._may_be_created(definition, kind, coming)
+                if namespace is not None and not self._namespace_exists(namespace):
+                    return change(definition, None, None)
+            else:
+                self._observed[kind.path(namespace, name)] = str(live["metadata"]["uid"])
+            try:
+                answer = self._client.apply(self._pinned(definition), dry_run=True, force=self._force)
+            except ClusterError as error:
+                if error.status == 404 and live is None and self._binds(definition, coming):
+                    return change(definition, None, None)
+                raise
+            # What others wrote in between, as a kubelet does to its Node, is no change of ours.
+            if live is None or not left or _version(live) == _version(answer.body):
+                break
+        self._warnings.extend(answer.warnings)
+        return change(definition, live, answer.body)
+
+    def _may_be_created(self, definition: Mapping[str, Any], kind: Kind, coming: set[tuple[str, str]]) -> None:
+        """ClusterError for an object that does not exist and cannot be created by this call."""
+        name, namespace = definition["metadata"]["name"], definition["metadata"].get("namespace")
+        if self._only_existing:
             raise ClusterError(
                 f"{kind.kind} {name} does not exist, and this task must not create it. Correct its name",
                 "not_found",
                 404,
             )
-        if live is None and namespace is not None and not self._namespace_exists(namespace):
-            if (kinds.NAMESPACE.kind, namespace) not in coming:
-                raise ClusterError(
-                    f"{kind.kind} {namespace}/{name} cannot be created: namespace {namespace} does not exist and is "
-                    "not among the applied objects",
-                    "not_found",
-                    404,
-                )
-            return change(definition, None, None)
-        if live is not None:
-            self._seen[kind.path(namespace, name)] = str(live["metadata"]["uid"])
-        try:
-            answer = self._client.apply(self._pinned(definition), dry_run=True, force=self._force)
-        except ClusterError as error:
-            if error.status == 404 and live is None and self._binds(definition, coming):
-                return change(definition, None, None)
-            raise
-        self._warnings.extend(answer.warnings)
-        return change(definition, live, answer.body)
+        if namespace is None or self._namespace_exists(namespace) or (kinds.NAMESPACE.kind, namespace) in coming:
+            return
+        raise ClusterError(
+            f"{kind.kind} {namespace}/{name} cannot be created: namespace {namespace} does not exist and is "
+            "not among the applied objects",
+            "not_found",
+            404,
+        )
 
     @staticmethod
     def _binds(definition: Mapping[str, Any], coming: set[tuple[str, str]]) -> bool:
@@ -116,11 +130,11 @@ class Applier:
         return (str(role.get("kind")), str(role.get("name"))) in coming
 
     def _pinned(self, definition: Mapping[str, Any]) -> Mapping[str, Any]:
-        """With only_existing, bound to the object that was seen, so that a deleted one is not brought back."""
+        """With only_existing, bound to the object that was read, so that a deleted one is not created again."""
         if not self._only_existing:
             return definition
         metadata = definition["metadata"]
-        uid = self._seen[kinds.kind_of(definition).path(metadata.get("namespace"), metadata["name"])]
+        uid = self._observed[kinds.kind_of(definition).path(metadata.get("namespace"), metadata["name"])]
         return {**definition, "metadata": {**metadata, "uid": uid}}
 
     def _namespace_exists(self, namespace: str) -> bool:
@@ -131,3 +145,9 @@ class Applier:
     @staticmethod
     def _once(texts: Sequence[str]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(texts))
+
+
+def _version(live: Mapping[str, Any]) -> str | None:
+    """The state of an object. The server's answer to a dry run has that of the object it compared with."""
+    version: str | None = live["metadata"].get("resourceVersion")
+    return version

@@ -14,6 +14,7 @@ import email.utils
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any, Protocol
@@ -23,8 +24,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import (
     MODIFIED,
     UNTYPED,
     ClusterError,
-    Gone,
-    Unreachable,
+    GoneError,
+    UnreachableError,
     describe,
     failure,
     status_message,
@@ -54,18 +55,19 @@ _APPLY = "application/apply-patch+yaml; charset=utf-8"
 _JSON_PATCH = "application/json-patch+json"
 _MERGE = "application/merge-patch+json"
 
+_METHODS = {"get": "GET", "list": "GET", "create": "POST", "patch": "PATCH", "delete": "DELETE"}
 _TRY_AGAIN = frozenset({429, 500, 502, 503, 504})
 
 # While an API server starts, its RBAC rules are not loaded yet and it forbids what it will allow a second later. As long as
-# its /readyz fails it starts; where /readyz does not say, this long it is believed to be starting. Credentials it may refuse
+# its /readyz fails it starts; if /readyz does not answer, it counts as starting for this long. Credentials it may refuse
 # then too, while it does not know yet whom an OIDC provider or a webhook vouches for; that passes sooner, and wrong ones are
-# refused for /readyz as well, so they tell nothing of it.
+# refused for /readyz as well, so they show nothing of it.
 _STARTUP_DOUBT = {403: 15.0, 401: 5.0}
 
 # What /readyz answers when a check fails (apiserver/pkg/server/healthz).
 _NOT_READY = 500
 
-# Seconds for which a server that said it is ready is believed to be, so that an account with a small role, which is forbidden
+# Seconds for which a server counts as ready after /readyz succeeded, so that an account with a small role, which is forbidden
 # many things in a row, does not pay for the doubt each time.
 _READY_FOR = 2.0
 _NEVER = float("-inf")
@@ -146,7 +148,7 @@ class Client:
     def get(self, kind: Kind, name: str, namespace: str | None = None) -> dict[str, Any] | None:
         """One object, None when it does not exist."""
         try:
-            return self._json("get", kind, namespace, name, "GET", kind.path(namespace, name)).body
+            return self._json("get", kind, namespace, name).body
         except ClusterError as error:
             if error.status == 404:
                 return None
@@ -164,7 +166,7 @@ class Client:
         for attempt in range(3):
             try:
                 return self._list_once(kind, namespace, label_selector, field_selector)
-            except Gone:
+            except GoneError:
                 if attempt == 2:
                     raise
         raise AssertionError("unreachable: the loop returns or raises")
@@ -191,7 +193,7 @@ class Client:
     ) -> Iterator[Mapping[str, Any]]:  # fmt: skip
         """A list page by page, each as decode makes it of the server's bytes (ValueError: that is no page).
 
-        All pages show one state of the cluster: that of the resourceVersion `at`, or the newest. Raises Gone when the
+        All pages show one state of the cluster: that of the resourceVersion `at`, or the newest. Raises GoneError when the
         server no longer has it; the pages that came before are then part of nothing.
         """
         query: dict[str, Any] = {"resource_version": at, "query_params": [("resourceVersionMatch", "Exact")]}
@@ -199,7 +201,7 @@ class Client:
         version = at
         while True:
             page = self._json(
-                "list", kind, namespace, None, "GET", kind.path(namespace), decode=decode,
+                "list", kind, namespace, None, decode=decode,
                 label_selector=label_selector, field_selector=field_selector, limit=PAGE,
                 # A page may take long; half the patience leaves time for a second try.
                 _request_timeout=max(_SILENCE, self.retry_for / 2), **query,
@@ -207,7 +209,7 @@ class Client:
             metadata = page.get("metadata") or {}
             shown = str(metadata.get("resourceVersion") or "")
             if version and shown and shown != version:
-                raise Gone(
+                raise GoneError(
                     f"list {describe(kind, namespace, None)}: a page has resourceVersion {shown}, expected "
                     f"{version}: the pages are of different lists",
                     "gone", 410,
@@ -233,24 +235,20 @@ class Client:
             "field_manager": FIELD_MANAGER,
             "force_conflicts": "true" if force else "false",
         }
-        if dry_run:
-            query["dry_run"] = "All"
-        elif kind in (kinds.ROLE_BINDING, kinds.CLUSTER_ROLE_BINDING):
-            # An apply makes what is missing, so this tells of the role: it was written a moment ago, and the authorizer,
-            # which looks whether we hold what it grants, has not heard of it yet.
+        if not dry_run and kind in (kinds.ROLE_BINDING, kinds.CLUSTER_ROLE_BINDING):
+            # An apply makes what is missing, so this is about the role: it was written a moment ago, and the authorizer,
+            # which checks whether we hold what it grants, does not have it yet.
             query["unheard"] = 404
         return self._json(
-            "patch", kind, namespace, metadata["name"], "PATCH", kind.path(namespace, metadata["name"]),
+            "patch", kind, namespace, metadata["name"], dry_run=dry_run,
             body=json.dumps(restored(dict(definition))), content_type=_APPLY, **query,
         )  # fmt: skip
 
     def create(self, definition: Mapping[str, Any]) -> None:
         """Create an object; one of that name that is there already is no error, so that this is safe to repeat."""
-        kind = kinds.kind_of(definition)
-        metadata = definition["metadata"]
-        path, body = kind.path(metadata.get("namespace")), dict(definition)
+        kind, metadata = kinds.kind_of(definition), definition["metadata"]
         try:
-            self._json("create", kind, metadata.get("namespace"), metadata["name"], "POST", path, body=body)
+            self._json("create", kind, metadata.get("namespace"), metadata["name"], body=dict(definition))
         except ClusterError as error:
             if error.status != 409:
                 raise
@@ -259,7 +257,7 @@ class Client:
         self, kind: Kind, name: str, namespace: str | None, uid: str, *, dry_run: bool, policy: str = "Foreground",
         version: str = "",
     ) -> None:  # fmt: skip
-        """Delete the object that was seen; one that is gone already is no error. policy: what becomes of its dependents.
+        """Delete the object that was read; a missing one is no error. policy: what becomes of its dependents.
 
         Bound to its uid, so that a recreated object of this name is kept: ClusterError conflict.
         The same for one that was changed, when its resourceVersion is given.
@@ -271,11 +269,20 @@ class Client:
             "propagationPolicy": policy,
             **({"dryRun": ["All"]} if dry_run else {}),
         }
-        query: dict[str, Any] = {"dry_run": "All"} if dry_run else {}
         try:
-            self._json("delete", kind, namespace, name, "DELETE", kind.path(namespace, name), body=body, **query)
+            self._json("delete", kind, namespace, name, dry_run=dry_run, body=body)
         except ClusterError as error:
             if error.status != 404:
+                raise
+
+    def discard(self, kind: Kind, live: Mapping[str, Any]) -> None:
+        """Delete the object that was read, its dependents later; one created again under its name, or changed meanwhile, is kept."""
+        metadata = live["metadata"]
+        name, namespace = metadata["name"], metadata.get("namespace")
+        try:
+            self.delete(kind, name, namespace, metadata["uid"], dry_run=False, policy="Background")
+        except ClusterError as error:
+            if error.status != 409:
                 raise
 
     def allowed(self, verb: str, group: str, resource: str, namespace: str | None = None, name: str = "") -> bool:
@@ -297,7 +304,7 @@ class Client:
 
     def _reviewed(self, kind: Kind, spec: dict[str, Any]) -> bool:
         review = {"apiVersion": kind.api_version, "kind": kind.kind, "spec": spec}
-        answer = self._json("create", kind, None, None, "POST", kind.path(), body=review)
+        answer = self._json("create", kind, None, None, body=review)
         return bool((answer.body.get("status") or {}).get("allowed"))
 
     def patch(
@@ -311,35 +318,29 @@ class Client:
         dry_run: bool = False,
     ) -> dict[str, Any]:
         """A merge patch. Safe to repeat only with metadata.resourceVersion or uid in it: ClusterError conflict."""
-        path = kind.path(namespace, name)
-        query: dict[str, Any] = {"dry_run": "All"} if dry_run else {}
         return self._json(
-            "patch", kind, namespace, name, "PATCH", path,
-            body=dict(body), content_type=_MERGE, field_manager=manager, **query,
-        ).body  # fmt: skip
+            "patch", kind, namespace, name, dry_run=dry_run, body=dict(body), content_type=_MERGE, field_manager=manager
+        ).body
 
     def json_patch(
         self, kind: Kind, name: str, namespace: str | None, operations: Sequence[Mapping[str, Any]]
     ) -> dict[str, Any]:
         """A JSON patch. Safe to repeat only when it tests what it changes: ClusterError invalid when a test fails."""
-        path = kind.path(namespace, name)
+        body = [dict(one) for one in operations]
         return self._json(
-            "patch", kind, namespace, name, "PATCH", path,
-            body=[dict(one) for one in operations], content_type=_JSON_PATCH, field_manager=FIELD_MANAGER,
-        ).body  # fmt: skip
+            "patch", kind, namespace, name, body=body, content_type=_JSON_PATCH, field_manager=FIELD_MANAGER
+        ).body
 
     def create_new(self, kind: Kind, definition: Mapping[str, Any], *, dry_run: bool) -> dict[str, Any]:
         """Create an object that must not exist yet: ClusterError conflict when it does, also from a try before."""
         metadata = definition["metadata"]
-        namespace = metadata.get("namespace")
-        query: dict[str, Any] = {"dry_run": "All"} if dry_run else {}
         return self._json(
-            "create", kind, namespace, metadata["name"], "POST", kind.path(namespace),
-            body=dict(definition), field_manager=FIELD_MANAGER, query_params=[("fieldValidation", "Strict")], **query,
+            "create", kind, metadata.get("namespace"), metadata["name"], dry_run=dry_run, body=dict(definition),
+            field_manager=FIELD_MANAGER, query_params=[("fieldValidation", "Strict")],
         ).body  # fmt: skip
 
     def evict(self, name: str, namespace: str, uid: str, *, dry_run: bool) -> str:
-        """Evict the pod that was seen; answers with why that is refused now, empty when it is told to go.
+        """Evict the pod that was read; return why that is refused now, empty once it is accepted.
 
         It is refused by a disruption budget, or by admission: a policy, a webhook, a namespace that is being deleted and whose
         pods are about to go by themselves. One that is gone already, or was made anew, is no error.
@@ -364,7 +365,7 @@ class Client:
 
     def version(self) -> str:
         """The server's gitVersion, for example v1.36.3."""
-        return str(self._json("get", kinds.NODE, None, "version", "GET", "/version").body.get("gitVersion", ""))
+        return str(self._json("get", kinds.NODE, None, "version", path="/version").body.get("gitVersion", ""))
 
     def log(self, namespace: str, pod: str, container: str, *, tail: int = 10, previous: bool = False) -> str:
         """The last lines of a container's log.
@@ -388,34 +389,21 @@ class Client:
             ("limitBytes", str(most)),
             ("previous", "true" if previous else "false"),
         ]
-        try:
-            response = self._once(
-                "GET", kinds.POD.path(namespace, pod) + "/log", query_params=query, _request_timeout=5
-            )
-            return bytes(response.data)
-        except Exception as error:
-            status = status_of(error)
-            if status is not None:
-                raise failure("get the log of", kinds.POD, namespace, pod, status, body_of(error)) from error
-            if not is_connection(error):
-                raise
-            raise Unreachable(
-                f"no answer for the log of pod {namespace}/{pod}: {brief(error)}", "unreachable"
-            ) from error
+        path = f"{kinds.POD.path(namespace, pod)}/log"
+        with _told("get the log of", kinds.POD, namespace, pod, f"no answer for the log of pod {namespace}/{pod}"):
+            return bytes(self._once("GET", path, query_params=query, _request_timeout=5).data)
 
     def execute(self, namespace: str, pod: str, container: str, command: Sequence[str], timeout: float) -> Executed:
         """Run a command in a container and wait for its end, at most timeout seconds.
 
-        Raises Cut when the connection ends before the command's exit code is known: it may have run, or still run. It is
+        Raises StreamError when the connection ends before the command's exit code is known: it may have run, or still run. It is
         not repeated here, since only the caller knows what is safe to repeat.
         """
-        return streams.execute(
-            self._dynamic, kinds.POD.path(namespace, pod), namespace, pod, container, command, timeout
-        )
+        return streams.executed(streams.messages(self._dynamic, namespace, pod, container, command, timeout))
 
     def output(self, namespace: str, pod: str, container: str, command: Sequence[str], timeout: float) -> Output:
         """Run a command in a container and read its output as it comes, however long it is."""
-        return Output(self._dynamic, kinds.POD.path(namespace, pod), namespace, pod, container, command, timeout)
+        return Output(streams.messages(self._dynamic, namespace, pod, container, command, timeout))
 
     def watch(
         self, kind: Kind, resource_version: str, seconds: float, namespace: str | None = None, *,
@@ -423,9 +411,9 @@ class Client:
     ) -> Iterator[tuple[str, dict[str, Any]]]:  # fmt: skip
         """Changes after resource_version as (type, object) until the server ends the stream.
 
-        Raises Gone when the start is no longer kept, and Unreachable when the stream breaks; both mean: list again.
+        Raises GoneError when the start is no longer kept, and UnreachableError when the stream breaks; both mean: list again.
         """
-        try:
+        with _told("watch", kind, namespace, None, f"the watch of {describe(kind, namespace, None)} broke"):
             response = self._once(
                 "GET", kind.path(namespace),
                 label_selector=label_selector, field_selector=field_selector, resource_version=resource_version,
@@ -443,23 +431,15 @@ class Client:
                     if event.get("type") == "ERROR":
                         raise failure("watch", kind, namespace, None, int(body.get("code") or 500), json.dumps(body))
                     yield str(event.get("type")), body
-        except ClusterError:
-            raise
-        except Exception as error:
-            status = status_of(error)
-            if status is not None:
-                raise failure("watch", kind, namespace, None, status, body_of(error)) from error
-            if not is_connection(error):
-                raise
-            raise Unreachable(
-                f"the watch of {describe(kind, namespace, None)} broke: {brief(error)}", "unreachable"
-            ) from error
 
     def _json(
-        self, verb: str, kind: Kind, namespace: str | None, name: str | None, method: str, path: str, *,
+        self, verb: str, kind: Kind, namespace: str | None, name: str | None, *, path: str = "", dry_run: bool = False,
         decode: Callable[[bytes], Any] = json.loads, **params: Any
     ) -> Answer:  # fmt: skip
-        data, headers = self._patiently(verb, kind, namespace, name, method, path, **params)
+        path = path or kind.path(namespace, None if verb == "create" else name)
+        if dry_run:
+            params["dry_run"] = "All"
+        data, headers = self._patiently(verb, kind, namespace, name, _METHODS[verb], path, **params)
         self._note_clock(headers)
         try:
             body = decode(harmless_json(data))
@@ -505,7 +485,7 @@ class Client:
                     if not is_connection(error):
                         raise
                     if left <= 0:
-                        raise Unreachable(
+                        raise UnreachableError(
                             f"no response from the API server for {self.retry_for:.0f} s ({verb} "
                             f"{describe(kind, namespace, name)}): {brief(error)}. Check that it runs and that host, "
                             "proxy and CA certificate are correct. If it is only slow, raise api_timeout.",
@@ -548,7 +528,7 @@ class Client:
             self._server.ahead = difference if abs(difference) > timedelta(seconds=2) else timedelta()
 
     def _ready(self) -> bool | None:
-        """Whether the API server has finished starting; None when it does not say. No account needs a permission for that."""
+        """Whether the API server has finished starting; None if it does not answer. No account needs a permission for that."""
         try:
             self._once("GET", "/readyz", _request_timeout=5)
         except Exception as error:
@@ -567,6 +547,22 @@ class Client:
         # A list of its own: the dynamic client appends to the one it is given.
         params["query_params"] = list(params.get("query_params", []))
         return self._dynamic.request(method, path, body=body, serialize=False, **params)
+
+
+@contextmanager
+def _told(verb: str, kind: Kind, namespace: str | None, name: str | None, lost: str) -> Iterator[None]:
+    """What a request that is made once ends with, as a ClusterError. lost: that there was no answer, or no whole one."""
+    try:
+        yield
+    except ClusterError:
+        raise
+    except Exception as error:
+        status = status_of(error)
+        if status is not None:
+            raise failure(verb, kind, namespace, name, status, body_of(error)) from error
+        if not is_connection(error):
+            raise
+        raise UnreachableError(f"{lost}: {brief(error)}", "unreachable") from error
 
 
 def _by_budget(body: str) -> str:

@@ -19,7 +19,7 @@ _BOOKKEEPING_ANNOTATIONS = ("deprecated.daemonset.template.generation",)
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What applying one object would do. validated: a real server looked at it (dry run), not only we."""
+    """What applying one object would do. validated: by a dry run on the API server."""
 
     kind: str
     namespace: str | None
@@ -66,7 +66,7 @@ def meaningful(live: Mapping[str, Any]) -> dict[str, Any]:
 def change(definition: Mapping[str, Any], live: Mapping[str, Any] | None, dry_run: Mapping[str, Any] | None) -> Change:
     """Compare the live object with the server's dry run of ours.
 
-    dry_run None: the server could not look at it, because its namespace does not exist yet; the definition itself is
+    dry_run None: the server could not validate it, because its namespace does not exist yet; the definition itself is
     what would be created.
     """
     before = meaningful(live) if live is not None else {}

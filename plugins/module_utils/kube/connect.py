@@ -20,7 +20,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry impor
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import (
     ClusterError,
-    Unreachable,
+    UnreachableError,
     status_message,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.faults import body_of, brief, is_connection, status_of
@@ -78,7 +78,7 @@ def connect(for_module: AnsibleK8SModule, retry_for: float | None = None) -> Cli
 
 
 def patiently(make: Callable[[], Any], patience: float, named: str = "") -> Client:
-    """A Client of what kubernetes.core's get_api_client makes; errors as of connect, which may say what was `named`."""
+    """A Client of what kubernetes.core's get_api_client makes; errors as of connect, which may contain what was `named`."""
     started = time.monotonic()
     while True:
         try:
@@ -110,7 +110,7 @@ def patiently(make: Callable[[], Any], patience: float, named: str = "") -> Clie
                     status,
                 ) from error
             if left <= 0:
-                raise Unreachable(
+                raise UnreachableError(
                     f"no response from the API server for {patience:.0f} s: {brief(error)}. Check that it runs and "
                     "that host, proxy and CA certificate are correct.",
                     "unreachable",

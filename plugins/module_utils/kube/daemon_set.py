@@ -14,7 +14,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MAN
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import host_paths
 
 _VARIABLE = re.compile(r"\$\(([^)]+)\)")
-# How https://github.com/kubernetes-csi/node-driver-registrar is told the socket, and drivers their name.
+# Arguments and variables with the socket for https://github.com/kubernetes-csi/node-driver-registrar, and with the driver's name.
 _REGISTERS = re.compile(r"(?:^|\s)--?kubelet-registration-path[=\s]\"?([^\s\"]*)")
 _NAMES = re.compile(r"(?:^|\s)--?driver-?name[=\s]\"?([^\s\"]+)", re.IGNORECASE)
 
@@ -23,8 +23,8 @@ _NAMES = re.compile(r"(?:^|\s)--?driver-?name[=\s]\"?([^\s\"]+)", re.IGNORECASE)
 class ObservedDaemonSet:
     """A DaemonSet, as far as it may serve a driver on Windows.
 
-    host_paths: what its pods mount from the host. words: paths among what its containers are told, which is where
-    HostProcess forms name their directories. Both in lower case with single backslashes. host_ports: ports of the node that its pods
+    host_paths: what its pods mount from the host. words: paths among the arguments and variables of its containers, which is where
+    HostProcess modes name their directories. Both in lower case with single backslashes. host_ports: ports of the node that its pods
     take. marks: labels that show its owner. mode: annotation of ours. going: it is being deleted. ready: how many of
     its pods are Ready. made: when and with which program it was created; empty where that was not asked.
     """
@@ -48,7 +48,7 @@ class ObservedDaemonSet:
     def from_object(cls, daemon_set: Mapping[str, Any]) -> ObservedDaemonSet:
         """Read an apps/v1 DaemonSet."""
         metadata, pod = daemon_set["metadata"], daemon_set["spec"]["template"]["spec"]
-        # HostProcess forms mount nothing: there the plugin directory is only named in environment and arguments.
+        # HostProcess modes mount nothing: there the plugin directory is only named in environment and arguments.
         words = [str(entry.get("value", "")) for part in pod["containers"] for entry in part.get("env") or []]
         words += [
             str(word)
@@ -79,7 +79,7 @@ class ObservedDaemonSet:
         )
 
     def serves_on_windows(self, driver: str) -> bool:
-        """Whether it looks like a node plugin of that driver for Windows nodes.
+        """Whether it resembles a node plugin of that driver for Windows nodes.
 
         Its registrar's socket or its arguments name the driver; one without a registrar mounts or names the driver's folder.
         """
@@ -99,7 +99,7 @@ class ObservedDaemonSet:
 
     @property
     def on_windows(self) -> bool:
-        """Whether its pods go to Windows nodes, as far as selector and paths tell."""
+        """Whether its pods go to Windows nodes, as far as selector and paths show."""
         windows_paths = any(":\\" in path for path in self.host_paths) or "c:\\" in self.words
         return self.node_selector.get("kubernetes.io/os") == "windows" or windows_paths
 

@@ -64,6 +64,6 @@ def daemon_set(objects: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def as_text(diff: dict[str, Any]) -> dict[str, Any]:
-    """A diff of YAML texts, which people read more easily than JSON."""
+    """A diff of YAML texts, which are more readable than JSON."""
     sides = {side: yaml_dump(diff[side], sort_keys=True) if diff[side] else "" for side in ("before", "after")}
     return {**diff, **sides}

@@ -27,15 +27,15 @@ class ClusterError(Exception):
         self.status = status
 
 
-class Gone(ClusterError):
+class GoneError(ClusterError):
     """A list's page or a watch's start is no longer kept by the server (410): start again."""
 
 
-class Unreachable(ClusterError):
+class UnreachableError(ClusterError):
     """No answer from the API server within the time given."""
 
 
-class Cut(ClusterError):
+class StreamError(ClusterError):
     """The connection ended before a command's exit code was known."""
 
 
@@ -138,7 +138,7 @@ def failure(verb: str, kind: Kind, namespace: str | None, name: str | None, code
     if code == 409:
         return conflict(verb, kind, namespace, name, message, status)
     if code == 410:
-        return Gone(f"{verb} {what}: {message} Run again.", "gone", 410)
+        return GoneError(f"{verb} {what}: {message} Run again.", "gone", 410)
     if code == 401:
         return ClusterError(
             f"the API server rejects these credentials ({verb} {what}: 401 {message or 'Unauthorized'}). Check token "

@@ -32,7 +32,7 @@ def brief(error: BaseException) -> str:
     """The innermost cause in one line; urllib3 wraps it several times."""
     inner: BaseException = error
     while isinstance(getattr(inner, "reason", None), BaseException):
-        inner = inner.reason  # type: ignore[attr-defined]  # looked at in the line above
+        inner = inner.reason  # type: ignore[attr-defined]  # checked in the line above
     return line(str(inner).splitlines()[0][:300]) if str(inner) else type(inner).__name__
 
 

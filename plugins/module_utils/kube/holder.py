@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who holds a lease: a process that can be told from every other one, and known to have ended where that can be seen."""
+"""The holder of a lease: a process that is distinguishable from every other one, and known to have ended where that is visible."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Held:
 
     @classmethod
     def from_object(cls, lease: Mapping[str, Any] | None, now: datetime) -> Held | None:
-        """Read a coordination.k8s.io/v1 Lease; None if no run holds it or its holder is dead. now: the API server's clock."""
+        """Read a coordination.k8s.io/v1 Lease; None if no run holds it or its holder has ended. now: the API server's clock."""
         spec = (lease or {}).get("spec") or {}
         holder, renewed = str(spec.get("holderIdentity") or ""), moment(spec.get("renewTime"))
         if not holder or renewed is None or is_dead(holder):
@@ -72,17 +72,17 @@ def is_dead(holder: str) -> bool:
 
 
 def _table() -> str:
-    """This boot of this machine, and the process table that this process sees."""
+    """This boot of this machine, and the process table that is visible to this process."""
     try:
         boot = (_PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         return f"{boot[:13]}-{os.stat(_PROC / 'self/ns/pid').st_ino}"
     except OSError:
-        # As on macOS. A process and its start tell runs of one machine apart.
+        # As on macOS. A process and its start identify a run of one machine.
         return sys.platform
 
 
 def _is_gone(process: int) -> bool:
-    """Whether there is no such process. One of another user may be hidden in /proc (hidepid), and is there all the same."""
+    """Whether there is no such process. One of another user may be hidden in /proc (hidepid) although it exists."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -93,7 +93,7 @@ def _is_gone(process: int) -> bool:
 
 
 def _began(process: int) -> str | None:
-    """When a process began, in ticks since the boot or as ps tells it; empty when only its exit code is left, None when it cannot be read."""
+    """When a process began, in ticks since the boot or as ps prints it; empty when only its exit code is left, None when it cannot be read."""
     try:
         stat = (_PROC / f"{process}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -107,7 +107,7 @@ def _told_by_ps(process: int) -> str | None:
     """The same where there is no /proc (POSIX has no lstart; Linux, macOS and the BSDs have it)."""
     environment = {**os.environ, "LC_ALL": "C", "TZ": "UTC"}
     try:
-        said = subprocess.run(
+        output = subprocess.run(
             ["ps", "-o", "stat=,lstart=", "-p", str(process)],
             capture_output=True,
             text=True,
@@ -116,5 +116,5 @@ def _told_by_ps(process: int) -> str | None:
         ).stdout
     except OSError:
         return None
-    state, *began = said.split() or [""]
+    state, *began = output.split() or [""]
     return None if not began else "" if state.startswith("Z") else ".".join(began)

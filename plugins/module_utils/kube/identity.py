@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which API server would be asked, and as whom, without asking it: what a cache of its answers must be kept apart by.
 
-In the order in which kubernetes.core looks for access: options, K8S_AUTH_*, in-cluster, kubeconfig.
+In the order of kubernetes.core: options, K8S_AUTH_*, in-cluster, kubeconfig.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from ansible_collections.kubernetes.core.plugins.module_utils.args_common import
 _IN_CLUSTER = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 
 # What says as whom: a password belongs to its user and is left out.
-_WHO = ("username", "api_key", "client_cert", "impersonate_user", "impersonate_groups")
+_CREDENTIALS = ("username", "api_key", "client_cert", "impersonate_user", "impersonate_groups")
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """server: URL of the API server, without credentials. key: differs for another server or user, and tells neither."""
+    """server: URL of the API server, without credentials. key: differs for another server or user, and reveals neither."""
 
     server: str
     key: str
@@ -38,10 +38,10 @@ class Identity:
 
 
 def identity(options: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> Identity | None:
-    """Where these options, with what the environment adds, lead to. None where that cannot be told."""
+    """The server and user of these options and the environment. None if they are unknown."""
     environment = os.environ if environment is None else environment
-    given = {name: options.get(name) or _from(environment, name) for name in (*AUTH_ARG_MAP.values(), *_WHO)}
-    server, who = given["host"], ""
+    given = {name: options.get(name) or _from(environment, name) for name in (*AUTH_ARG_MAP.values(), *_CREDENTIALS)}
+    server, credentials = given["host"], ""
     complete = (
         (given["username"] and given["password"]) or given["api_key"] or (given["client_cert"] and given["client_key"])
     )
@@ -51,8 +51,10 @@ def identity(options: Mapping[str, Any], environment: Mapping[str, str] | None =
         found = found or _in_kubeconfig(given["kubeconfig"], given["context"], environment)
         if found is None:
             return None
-        server, who = server or found[0], found[1]
-    return Identity(_without_credentials(str(server)), _digest([server, who, *(given[name] for name in _WHO)]))
+        server, credentials = server or found[0], found[1]
+    return Identity(
+        _without_credentials(str(server)), _digest([server, credentials, *(given[name] for name in _CREDENTIALS)])
+    )
 
 
 def _digest(values: Any) -> str:
@@ -83,9 +85,9 @@ def _in_kubeconfig(given: Any, context: str, environment: Mapping[str, str]) -> 
         }
         used = named["contexts"][context or config["current-context"]]["context"]
         user = named["users"].get(used.get("user"), {}).get("user") or {}
-        who = {key: value for key, value in user.items() if key != "password"}
+        credentials = {key: value for key, value in user.items() if key != "password"}
         return str(named["clusters"][used["cluster"]]["cluster"]["server"]), json.dumps(
-            [used.get("user"), who], default=str
+            [used.get("user"), credentials], default=str
         )
     except (AttributeError, KeyError, TypeError):
         return None

@@ -45,6 +45,12 @@ _OWNERSHIP = frozenset({
 })  # fmt: skip
 
 
+def selector_of(workload: Mapping[str, Any]) -> str:
+    """The label selector of a workload's pods."""
+    labels = (workload["spec"].get("selector") or {}).get("matchLabels") or {}
+    return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+
+
 @dataclass(frozen=True, slots=True)
 class Marks:
     """Ownership in an object's metadata. owner: its controller, "ClusterCSIDriver file.csi.azure.com"."""
@@ -67,11 +73,11 @@ class Marks:
 
     def tools(self) -> Iterator[tuple[str, str, str]]:
         """Each tool that would put the object back: its name, its mark, and where the object is to be taken out."""
-        for key, (who, source) in TOOLS.items():
+        for key, (tool, source) in TOOLS.items():
             found = self.labels.get(key) or self.annotations.get(key)
             if found:
                 mark = f"label {key}={found}" if key in self.labels else f"annotation {key}"
-                yield who, mark, source.format(found.partition(":")[0])
+                yield tool, mark, source.format(found.partition(":")[0])
 
 
 def made_by(live: Mapping[str, Any]) -> str:

@@ -20,7 +20,7 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import FIELD_MANAGER, Client
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, Unreachable
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, UnreachableError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.holder import Held, is_dead
 
 # Seconds without a renewal after which the next run may follow. With what it does before its first change, that is within a minute.
@@ -29,7 +29,7 @@ SECONDS = 45
 _RENEWALS = 4
 # Seconds after which a write that has no answer is given up: renewal, check and write fit into SECONDS.
 _SILENCE = 10.0
-# Seconds between two looks at another run's lease, and at whether our own run lives.
+# Seconds between two reads of another run's lease, and between two checks that our own run is alive.
 _LOOK = 1.0
 # Tries to give it back.
 _ENDS = 5
@@ -71,7 +71,7 @@ class Lease:
         self._thread = threading.Thread(target=self._keep_on, daemon=True)
 
     def take(self) -> None:
-        """Take it, or go on with it. ClusterError locked when another run renews it."""
+        """Take it, or keep it. ClusterError locked if another run renews it."""
         for _again in range(5):
             live = self.wait()
             if live is None:
@@ -92,11 +92,11 @@ class Lease:
     def wait(self) -> dict[str, Any] | None:
         """Answer with the lease when no other run holds it, with None when there is none.
 
-        A run that may be dead is waited for until its lease ends, which is within SECONDS. ClusterError locked when it lives.
+        Waits until a lease that is not renewed expires, which is within SECONDS. ClusterError locked if its run is alive.
         """
         first: Held | None = None
         while True:
-            live = self._look()
+            live = self._read()
             other = self._other(live or {})
             if other is None:
                 return live
@@ -110,7 +110,7 @@ class Lease:
 
     def others(self) -> str:
         """Which other run holds it now, empty when none does."""
-        other = self._other(self._look() or {})
+        other = self._other(self._read() or {})
         return str(self._locked(other)) if other is not None else ""
 
     def _other(self, live: Mapping[str, Any]) -> Held | None:
@@ -126,7 +126,7 @@ class Lease:
                 f"{about.namespace} delete lease {about.name}"
             )
         else:
-            remedy = f"wait for it to end, then run again. The lease of a dead run expires within {SECONDS} s"
+            remedy = f"wait for it to end, then run again. If it was killed, its lease expires within {SECONDS} s"
         return ClusterError(f"another run works on {about.what}: {other}; {remedy}", "locked", 409)
 
     def check(self) -> None:
@@ -153,7 +153,7 @@ class Lease:
             if self._clock() >= due:
                 due = self._clock() + SECONDS / _RENEWALS
                 try:
-                    self._renew()
+                    self.renew()
                 except ClusterError as error:
                     if error.reason == "taken_over":
                         return
@@ -161,23 +161,46 @@ class Lease:
                     due = self._clock() + _LOOK
             self._sleep(_LOOK)
 
-    def held(self) -> None:
-        """Renew it in the middle of the run. ClusterError taken_over when it is ours no more."""
-        self._renew()
+    def renew(self) -> None:
+        """Keep our lease. ClusterError taken_over when it is not: another run may also have taken it, and ended."""
+        about = self._about
+        with self._renewing:
+            for _again in range(5):
+                if self._version:
+                    try:
+                        self._write()
+                        return
+                    except ClusterError as error:
+                        if error.status not in (404, 409):
+                            raise
+                live = self._read()
+                holder = str(((live or {}).get("spec") or {}).get("holderIdentity") or "")
+                if live is None or holder != self._holder:
+                    raise ClusterError(
+                        f"Lease {about.namespace}/{about.name} is {f'held by {holder}' if live else 'missing'}, "
+                        f"expected {self._holder}: another run works or worked on {about.what}. Wait for it to end, "
+                        "then run again",
+                        "taken_over",
+                    )
+                # The version may be newer after our own write whose response was lost, or after a change of a label.
+                self._version = live["metadata"]["resourceVersion"]
+        raise ClusterError(
+            f"Lease {about.namespace}/{about.name} changes faster than it can be renewed", "conflict", 409
+        )
 
     def leave(self) -> None:
         """End of this process, not of the run, which renews it from here on."""
         self.stop()
         if self._lost:
             raise ClusterError(self._lost, "taken_over")
-        self._renew()
+        self.renew()
 
     def end(self) -> None:
         """End of the run: the next one need not wait. An error here is not raised, since why the run ends matters more."""
         self.stop()
         with contextlib.suppress(ClusterError):
             for _again in range(_ENDS):
-                live = None if self._lost else self._look()
+                live = None if self._lost else self._read()
                 if live is None or (live.get("spec") or {}).get("holderIdentity") != self._holder:
                     return
                 about, metadata = self._about, live["metadata"]
@@ -198,7 +221,7 @@ class Lease:
         if self._thread.ident is not None:
             self._thread.join()
 
-    def _look(self) -> dict[str, Any] | None:
+    def _read(self) -> dict[str, Any] | None:
         return self._client.get(kinds.LEASE, self._about.name, self._about.namespace)
 
     def _spec(self) -> dict[str, Any]:
@@ -220,41 +243,14 @@ class Lease:
         made = self._client.patch(kinds.LEASE, self._about.name, self._about.namespace, body, FIELD_MANAGER)
         self._version, self._alive, self._server_time = made["metadata"]["resourceVersion"], alive, server_time
 
-    def _renew(self) -> None:
-        """Go on with what is ours. Gone is lost: another run may have taken it, and ended; so it is never made again."""
-        about = self._about
-        with self._renewing:
-            for _again in range(5):
-                if self._version:
-                    try:
-                        self._write()
-                        return
-                    except ClusterError as error:
-                        if error.status not in (404, 409):
-                            raise
-                live = self._look()
-                holder = str(((live or {}).get("spec") or {}).get("holderIdentity") or "")
-                if live is None or holder != self._holder:
-                    raise ClusterError(
-                        f"Lease {about.namespace}/{about.name} is {f'held by {holder}' if live else 'gone'}, "
-                        f"expected {self._holder}: another run works or worked on {about.what}. Wait for it to end, "
-                        "then run again",
-                        "taken_over",
-                    )
-                # The version may be newer after our own write whose response was lost, or after a change of a label.
-                self._version = live["metadata"]["resourceVersion"]
-        raise ClusterError(
-            f"Lease {about.namespace}/{about.name} changes faster than it can be renewed", "conflict", 409
-        )
-
     def _keep(self) -> None:
         began = self._clock()
         while True:
             try:
-                self._renew()
+                self.renew()
             except ClusterError as error:
                 if (
-                    isinstance(error, Unreachable)
+                    isinstance(error, UnreachableError)
                     and self._clock() - began < self._patience
                     and not self._stop.is_set()
                 ):

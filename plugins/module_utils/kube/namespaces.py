@@ -11,7 +11,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import Clu
 
 
 def unusable(client: Client, name: str, what: str) -> str:
-    """Why it cannot be in that namespace, empty when it can. what: is to be kept there, for people."""
+    """Why it cannot be in that namespace, empty when it can. what: its future content, as text."""
     live = client.get(kinds.NAMESPACE, name)
     if live is None:
         return f"Namespace {name}, where {what} to be kept, does not exist. Create it: kubectl create namespace {name}"
@@ -25,7 +25,7 @@ def unusable(client: Client, name: str, what: str) -> str:
 
 
 def cluster_uid(client: Client) -> str:
-    """What tells this cluster from every other one, for what is kept outside of it: the uid of its Namespace kube-system."""
+    """The identity of this cluster for what is stored outside of it: the uid of its Namespace kube-system."""
     live = client.get(kinds.NAMESPACE, "kube-system")
     if live is None:
         raise ClusterError(

@@ -54,7 +54,7 @@ class ContainerFacts:
 class PodFacts:
     """A pod.
 
-    node: where it is, or is to be while it waits for the scheduler. ready_since: since when it is Ready. deleting: it was told to go.
+    node: where it is, or is to be while it waits for the scheduler. ready_since: since when it is Ready. deleting: it is being deleted.
     deleting_since: when its grace period ended or ends. not_scheduled: why it has no node. revision: hash of the template
     it was made from. owner: kind and name of its controller, empty without one. mirror: of its node's own, not of the API's.
     volumes: whether it has one that a CSI driver mounts.
@@ -105,7 +105,7 @@ class PodFacts:
 
     @property
     def title(self) -> str:
-        """For people."""
+        """As text."""
         return f"pod {self.namespace}/{self.name}"
 
     @property
@@ -148,7 +148,7 @@ class PodFacts:
 ENDED = ("Succeeded", "Failed")
 
 
-# Single fields, for where all pods of a cluster are looked through
+# Single fields, for passes over all pods of a cluster
 
 
 def finished(pod: Mapping[str, Any]) -> bool:

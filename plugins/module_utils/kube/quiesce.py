@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Cordons of Nodes that say whose they are, and the wait for volume operations in flight."""
+"""Cordons of Nodes with their owner, and the wait for volume operations in flight."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.waiting import Awaited
 
 Object = dict[str, Any]
 
-# Between two looks, each of which costs a list of pods.
+# Seconds between two checks, each of which lists pods.
 _LOOK_AGAIN = 5.0
 # Writes of others between reading and writing, before it is given up.
 _TRIES = 20
@@ -93,5 +93,5 @@ def at_rest(
         if waited >= timeout or not busy:
             return busy
         waits.report(*(Awaited(f"{node}: waiting, {why}", waited, timeout) for why in busy))
-        # What is in flight is other people's; how long it may last is judged above.
+        # Operations in flight belong to others; their time limit is checked above.
         sleep(min(_LOOK_AGAIN, timeout - waited))

@@ -30,7 +30,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import Clu
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MANAGED_BY, MANAGER, PART_OF
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.times import moment
 
-# Bytes that one ConfigMap holds; Kubernetes refuses more than 1 MiB, names and a text for people included.
+# Bytes that one ConfigMap holds; Kubernetes refuses more than 1 MiB, names and a readable text included.
 _PIECE = 600 << 10
 # Bytes, compressed, of the largest text.
 LIMIT = 3 << 20
@@ -43,7 +43,7 @@ OF = "kubewin.io/piece-of"
 _ORPHANED = timedelta(hours=1)
 
 
-class TooLarge(ClusterError):
+class TooLargeError(ClusterError):
     """The store does not hold a text of that size."""
 
 
@@ -64,7 +64,7 @@ class ConfigMaps:
         self._known: dict[str, Known] = {}
 
     def where(self, name: str) -> str:
-        """The place of a text, for people."""
+        """Where a text is stored, as text."""
         return f"ConfigMap {self._namespace}/{name}"
 
     def read(self, name: str) -> str | None:
@@ -83,8 +83,8 @@ class ConfigMaps:
     ) -> None:  # fmt: skip
         """Write a text, bound to what was read or written here last. One that was deleted meanwhile is made again.
 
-        meet: looks at a text that another run wrote, and raises when that one counts. beside: more keys, for people.
-        TooLarge when it does not fit.
+        meet: gets a text that another run wrote, and raises if that one counts. beside: more keys with readable text.
+        TooLargeError when it does not fit.
         """
         packed, former = self._packed(name, text), set[str]()
         for _again in range(_TRIES):
@@ -133,7 +133,7 @@ class ConfigMaps:
             texts = tuple(item for item in texts if item["metadata"]["name"] in only)
             pieces = tuple(item for item in pieces if item["metadata"]["labels"].get(OF) in short)
         for item in (*texts, *pieces):
-            self._client_delete(item)
+            self._client.discard(kinds.CONFIG_MAP, item)
         names = [item["metadata"]["name"] for item in texts]
         for name in names:
             self._known.pop(name, None)
@@ -198,7 +198,7 @@ class ConfigMaps:
         whole = text.encode()
         packed = gzip.compress(whole, mtime=0) if len(whole) > _PIECE else b""
         if len(packed) > LIMIT:
-            raise TooLarge(
+            raise TooLargeError(
                 f"{self.where(name)}: the text has {len(packed)} bytes compressed, expected at most {LIMIT}",
                 "too_large",
             )
@@ -235,14 +235,7 @@ class ConfigMaps:
             made = moment(metadata.get("creationTimestamp"))
             old = made is not None and now - made > _ORPHANED
             if metadata["name"] not in kept and (old or metadata["name"] in former):
-                self._client_delete(item)
-
-    def _client_delete(self, live: Mapping[str, Any] | None) -> None:
-        if live is not None:
-            metadata = live["metadata"]
-            self._client.delete(
-                kinds.CONFIG_MAP, metadata["name"], self._namespace, metadata["uid"], dry_run=False, policy="Background"
-            )
+                self._client.discard(kinds.CONFIG_MAP, item)
 
 
 class Files:
@@ -252,7 +245,7 @@ class Files:
         self._folder = Path(folder)
 
     def where(self, name: str) -> str:
-        """The place of a text, for people."""
+        """Where a text is stored, as text."""
         return f"file {self._folder / name}"
 
     def read(self, name: str) -> str | None:

@@ -17,12 +17,12 @@ import json
 import ssl
 import time
 import urllib.parse
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, Cut, failure
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, StreamError, failure
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.faults import brief
 from ansible_collections.kubewin.csi.plugins.module_utils.text import harmless, line, restored
 
@@ -34,44 +34,37 @@ _LIMIT = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Executed:
-    """A command that ended: its exit code and what it said, as text."""
+    """A command that ended: its exit code and its output, as text."""
 
     code: int
     stdout: str
     stderr: str
 
 
-def execute(
-    dynamic: Any, path: str, namespace: str, pod: str, container: str, command: Sequence[str], timeout: float
-) -> Executed:
-    """Run a command without input in a container.
-
-    Raises ClusterError, and Cut when its end was not seen.
-    """
-    said: dict[int, bytes] = {}
-    for channel, data in _messages(dynamic, path, namespace, pod, container, command, timeout):
-        said[channel] = (said.get(channel, b"") + data)[:_LIMIT]
-    code = exit_code(said[_END].decode("utf-8", "replace"))
-    return Executed(code, *(harmless(said.get(one, b"").decode("utf-8", "replace")) for one in (_OUTPUT, _ERRORS)))
+def executed(messages: Iterable[tuple[int, bytes]]) -> Executed:
+    """The end of a command, from its messages."""
+    output: dict[int, bytes] = {}
+    for channel, data in messages:
+        output[channel] = (output.get(channel, b"") + data)[:_LIMIT]
+    code = exit_code(output[_END].decode("utf-8", "replace"))
+    return Executed(code, *(harmless(output.get(one, b"").decode("utf-8", "replace")) for one in (_OUTPUT, _ERRORS)))
 
 
 class Output:
     """Output of a command as a stream, with the interface of a file.
 
-    The errors named at `execute` come out of read. code, stderr: once the output is over.
+    The errors named at `messages` come out of read. code, stderr: once the output is over.
     """
 
-    def __init__(
-        self, dynamic: Any, path: str, namespace: str, pod: str, container: str, command: Sequence[str], timeout: float
-    ) -> None:
-        self._messages = _messages(dynamic, path, namespace, pod, container, command, timeout)
+    def __init__(self, messages: Generator[tuple[int, bytes], None, None]) -> None:
+        self._messages = messages
         self._rest = b""
         self._errors = b""
         self.code = -1
 
     @property
     def stderr(self) -> str:
-        """What it said besides."""
+        """Its stderr."""
         return harmless(self._errors.decode("utf-8", "replace"))
 
     def read(self, size: int) -> bytes:
@@ -95,10 +88,13 @@ class Output:
         self._messages.close()
 
 
-def _messages(
-    dynamic: Any, path: str, namespace: str, pod: str, container: str, command: Sequence[str], timeout: float
+def messages(
+    dynamic: Any, namespace: str, pod: str, container: str, command: Sequence[str], timeout: float
 ) -> Generator[tuple[int, bytes], None, None]:
-    """(channel, data) as they come; the last is the command's end."""
+    """Run a command without input in a container: (channel, data) as they come; the last is the command's end.
+
+    Raises ClusterError, and StreamError if its end did not arrive.
+    """
     deadline = time.monotonic() + timeout
     query = [
         ("container", container),
@@ -106,12 +102,13 @@ def _messages(
         ("stderr", "true"),
         *(("command", restored(word)) for word in command),
     ]
-    socket = _open(dynamic, f"{path}/exec?{urllib.parse.urlencode(query)}", namespace, pod, timeout)
+    path = f"{kinds.POD.path(namespace, pod)}/exec?{urllib.parse.urlencode(query)}"
+    socket = _open(dynamic, path, namespace, pod, timeout)
     try:
         while True:
             left = deadline - time.monotonic()
             if left <= 0:
-                raise Cut(
+                raise StreamError(
                     f"{line(' '.join(command))} in pod {namespace}/{pod} did not end within {timeout:.0f} s", "timeout"
                 )
             socket.settimeout(left)
@@ -119,7 +116,7 @@ def _messages(
             data = data.encode() if isinstance(data, str) else data
             if not data:
                 # Kubelets open the channels with messages of one byte; an empty one is the end of the connection.
-                raise Cut(f"the connection to pod {namespace}/{pod} ended before its command did", "cut")
+                raise StreamError(f"the connection to pod {namespace}/{pod} ended before its command did", "cut")
             if data[1:]:
                 yield data[0], data[1:]
             if data[0] == _END and data[1:]:
@@ -127,8 +124,8 @@ def _messages(
     except ClusterError:
         raise
     except Exception as error:
-        # The library has its own classes for a timeout and a broken connection; whatever it is, the end was not seen.
-        raise Cut(f"the connection to pod {namespace}/{pod} broke: {brief(error)}", "cut") from error
+        # The library has its own classes for a timeout and a broken connection; in each case the end did not arrive.
+        raise StreamError(f"the connection to pod {namespace}/{pod} broke: {brief(error)}", "cut") from error
     finally:
         socket.close(timeout=1)
 
@@ -178,7 +175,7 @@ def _open(dynamic: Any, path: str, namespace: str, pod: str, timeout: float) -> 
             text = "a command in a pod needs a WebSocket, which something between here and the API server blocks"
         raise failure("create", _EXEC, namespace, pod, int(error.status_code), text) from error
     except Exception as error:
-        raise Cut(f"pod {namespace}/{pod} could not be reached for a command: {brief(error)}", "cut") from error
+        raise StreamError(f"pod {namespace}/{pod} could not be reached for a command: {brief(error)}", "cut") from error
     return socket
 
 

@@ -9,10 +9,9 @@ Operators' conditions, gates and lists are reported and never written.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from ansible_collections.kubewin.csi.plugins.module_utils import findings as deploy
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree, wmco
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import from_image, parse
@@ -37,7 +36,7 @@ _REFUSED_BY_130 = ("kubernetes.io/azure-disk", "kubernetes.io/vsphere-volume")
 
 
 def view(snapshot: Snapshot, driver: Driver | None = None) -> model.Snapshot:
-    """The cluster as the deploying part looks at it, for one driver."""
+    """The cluster as a deployment of one driver observes it."""
     driver_name = "" if driver is None else driver.name
     live = next((one for one in snapshot.drivers if one.name == driver_name), None)
     states = driver.feature_states if driver is not None else None
@@ -65,15 +64,15 @@ def view(snapshot: Snapshot, driver: Driver | None = None) -> model.Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterJudged:
+class ClusterEvaluation:
     """What came out. halves: those of the findings, by CSI name, that are about what a driver has in the cluster."""
 
     findings: tuple[Finding, ...]
     halves: Mapping[str, tuple[Finding, ...]]
 
 
-def judge(index: Index, demand: Mapping[str, int], moved: frozenset[str]) -> ClusterJudged:
-    """Judge the cluster for the drivers that Windows volumes need. moved: in-tree plugins that some of them belong to."""
+def evaluate(index: Index, demand: Mapping[str, int], moved: frozenset[str]) -> ClusterEvaluation:
+    """Evaluate the cluster for the drivers that Windows volumes need. moved: in-tree plugins that some of them belong to."""
     snapshot = index.snapshot
     findings = [*unread(snapshot.unread)]
     halves: dict[str, tuple[Finding, ...]] = {}
@@ -84,7 +83,7 @@ def judge(index: Index, demand: Mapping[str, int], moved: frozenset[str]) -> Clu
                 halves[name] = tuple(_driver(index, BY_NAME[name], moved))
                 findings += halves[name]
         findings += _openshift(index, demand)
-    return ClusterJudged(tuple(findings), halves)
+    return ClusterEvaluation(tuple(findings), halves)
 
 
 # A driver's other half
@@ -93,11 +92,7 @@ def judge(index: Index, demand: Mapping[str, int], moved: frozenset[str]) -> Clu
 def _driver(index: Index, driver: Driver, moved: frozenset[str]) -> Iterator[Finding]:
     snapshot, observed = index.snapshot, view(index.snapshot, driver)
     desired = model.Request()
-    controllers = sorted(
-        (one for one in snapshot.controllers if one.driver == driver.key),
-        key=lambda one: (one.observed.namespace, one.observed.name),
-    )
-    controller = controllers[0] if controllers else None
+    controller = index.controller(driver)
     providers = index.providers.get(driver.name, ())
     namespace = (
         providers[0].namespace if providers else controller.observed.namespace if controller else driver.namespace
@@ -108,7 +103,7 @@ def _driver(index: Index, driver: Driver, moved: frozenset[str]) -> Iterator[Fin
         observed_controller = controller.observed if controller is not None else None
         live = (observed.csi_driver or {}).get("spec") or {}
         attaches = bool(live.get("attachRequired", driver.csi_driver.get("attachRequired", True)))
-        for one in _passed(surroundings.controller_findings(driver, desired, observed, observed_controller)):
+        for one in passed_on(surroundings.controller_findings(driver, desired, observed, observed_controller)):
             yield one if attaches else _for_new_ones(one)
         if controller is not None:
             # A claim that waits for its volume has these as blockers, by the step that would make it.
@@ -118,9 +113,9 @@ def _driver(index: Index, driver: Driver, moved: frozenset[str]) -> Iterator[Fin
     of_objects = surroundings.object_findings(
         driver, desired, observed, version or parse(driver.default_version), namespace
     )
-    yield from _passed(one for one in of_objects if one.id != "CSI-D20" or "csidrivers" not in index.unread)
+    yield from passed_on(one for one in of_objects if one.id != "CSI-D20" or "csidrivers" not in index.unread)
     for provider in providers:
-        yield from _passed(surroundings.namespace_findings(observed, provider.namespace))
+        yield from passed_on(surroundings.namespace_findings(observed, provider.namespace))
         if snapshot.cluster.openshift and not provider.placement.os:
             about = f"DaemonSet {provider.namespace}/{provider.name}"
             message = "its pods do not set their operating system, so security constraints of Linux are applied to them"
@@ -132,11 +127,6 @@ def _driver(index: Index, driver: Driver, moved: frozenset[str]) -> Iterator[Fin
 def _for_new_ones(finding: Finding) -> Finding:
     """What only keeps new volumes from being made, which no blocker is for those that are there."""
     return replace(finding, severity="warning") if finding.severity == "blocker" else finding
-
-
-def _passed(some: Iterable[deploy.Finding]) -> Iterator[Finding]:
-    for one in some:
-        yield passed_on(one.id, one.severity, one.object, one.message, (f"{one.object}: {one.message}",), one.remedy)
 
 
 def lacking_sidecars(
@@ -260,13 +250,8 @@ def _openshift(index: Index, demand: Mapping[str, int]) -> Iterator[Finding]:
             about = f"OperatorCondition {operator.namespace}/{operator.name}"
             by = "spec.overrides" if overridden is not None else "status.conditions"
             evidence = (f"{by} Upgradeable: False, {live.reason}",)
-            yield found(
-                "CSI-C05",
-                about,
-                f"Upgradeable is False ({live.reason}): {live.message}",
-                evidence,
-                "wait until it is idle",
-            )
+            message = f"Upgradeable is False ({live.reason}): {live.message}"
+            yield found("CSI-C05", about, message, evidence, "wait until it is idle")
     if cluster.storage_driver == "LegacyDeprecatedInTreeDriver":
         evidence = (f"spec.vsphereStorageDriver: {cluster.storage_driver}",)
         message = "vsphereStorageDriver is LegacyDeprecatedInTreeDriver"
@@ -281,7 +266,7 @@ def _acknowledgements(index: Index) -> Iterator[Finding]:
     maps = {(one.namespace, one.name): one.data for one in index.snapshot.config_maps}
     gates, given = (maps.get(place) for place in ADMIN_MAPS)
     if gates is None or given is None:
-        # One of them may not be read, which is said; what is not known to be acknowledged may be.
+        # One of them may be unreadable, which is reported; an unknown acknowledgement may exist.
         return
     line = ".".join(str(number) for number in parse(index.snapshot.cluster.openshift).minor)
     for key, text in sorted(gates.items()):
@@ -317,14 +302,9 @@ def _services(index: Index) -> Iterator[Finding]:
             )
     for name, observed in sorted(maps.items()):
         about = f"ConfigMap {observed.namespace}/{name}"
+        data = (f"data: {', '.join(observed.data)}",)
         for fault in windows_services.faults(observed.data):
-            yield found(
-                "CSI-C06",
-                about,
-                fault,
-                (f"data: {', '.join(observed.data)}",),
-                "delete it, and the operator rewrites it",
-            )
+            yield found("CSI-C06", about, fault, data, "delete it, and the operator rewrites it")
         try:
             version_of_map = parse(name[len(windows_services.PREFIX) :])
         except ValueError:
@@ -333,7 +313,7 @@ def _services(index: Index) -> Iterator[Finding]:
         brings = line is not None and line.brings_csi_proxy(version_of_map)
         for what in windows_services.overlooked(observed.data, immutable=observed.immutable, brings_csi_proxy=brings):
             remedy = "delete it, and the operator rewrites it; if the result is the same, report it to the operator"
-            yield found("CSI-C07", about, what, (f"data: {', '.join(observed.data)}",), remedy)
+            yield found("CSI-C07", about, what, data, remedy)
 
 
 def _brings_csi_proxy(index: Index, demand: Mapping[str, int]) -> Iterator[Finding]:

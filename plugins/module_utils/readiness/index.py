@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A snapshot, looked up by what is asked of it: built once, so that no question walks the cluster again. Pure.
+"""Indexes of a snapshot: built once, so that no query walks the cluster again. Pure.
 
 Sets of nodes are numbers with a bit for each node: "which nodes fit this selector" is then a few operations, however many
 nodes there are, and is worked out once for each different selector.
@@ -11,16 +11,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import chain
+from operator import or_
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import wmco
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.translation import REGIONS, ZONES
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, parse
+from ansible_collections.kubewin.csi.plugins.module_utils.grouped import grouped
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MANAGER
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode, Taint
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.cluster import ObservedController
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import ObservedCsiNode, ObservedHost
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.placement import (
     ANYWHERE,
@@ -41,16 +44,21 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling imp
 
 BY_NAME: Mapping[str, Driver] = {driver.name: driver for driver in DRIVERS.values()}
 
-# Taints about a moment, which say nothing of where a pod belongs.
+# Temporary taints, which do not decide where a pod belongs.
 _PASSING = "node.kubernetes.io/"
 
 
 def version_of(text: str) -> Version | None:
-    """A version as the API tells it, None when it is none."""
+    """A version from the API, None if it is invalid."""
     try:
         return parse(text)
     except ValueError:
         return None
+
+
+def union(sets: Iterable[int]) -> int:
+    """The nodes of any of these sets."""
+    return reduce(or_, sets, 0)
 
 
 class Index:
@@ -112,7 +120,7 @@ class Index:
         return self._labels[key][value] if key in self._labels and value in self._labels[key] else 0
 
     def fitting(self, placement: Placement) -> int:
-        """Where a pod may be put, by selector, affinity, taints and runtime class; its system is not looked at."""
+        """Where a pod may be put, by selector, affinity, taints and runtime class; its system is ignored."""
         known = self._placed.get(placement)
         if known is None:
             known = self._placed[placement] = self._fitting(placement)
@@ -166,9 +174,7 @@ class Index:
 
     def _satisfying(self, one: Requirement, topology_key: str, exact: bool) -> int:
         if one.field:
-            named = 0
-            for value in one.values:
-                named |= self.bit.get(value, 0)
+            named = union(self.bit.get(value, 0) for value in one.values)
             return named if one.operator == "In" else self.all & ~named
         keys: tuple[str, ...] = (one.key,)
         if not exact and one.key in ZONES:
@@ -177,46 +183,26 @@ class Index:
             keys = REGIONS
         labels = [self._labels[key] for key in keys if key in self._labels]
         if one.operator in ("In", "NotIn"):
-            nodes = 0
-            for by_value in labels:
-                for value in one.values:
-                    nodes |= by_value.get(value, 0)
+            nodes = union(by_value.get(value, 0) for by_value in labels for value in one.values)
             return nodes if one.operator == "In" else self.all & ~nodes
         if one.operator in ("Exists", "DoesNotExist"):
-            nodes = 0
-            for by_value in labels:
-                for some in by_value.values():
-                    nodes |= some
+            nodes = union(some for by_value in labels for some in by_value.values())
             return nodes if one.operator == "Exists" else self.all & ~nodes
         expression = {"key": one.key, "operator": one.operator, "values": list(one.values)}
-        nodes = 0
-        for by_value in labels:
-            for value, some in by_value.items():
-                if holds(expression, {one.key: value}):
-                    nodes |= some
-        return nodes
+        every = chain.from_iterable(by_value.items() for by_value in labels)
+        return union(some for value, some in every if holds(expression, {one.key: value}))
 
     # What pods and drivers there are
 
     @cached_property
     def attachments(self) -> Mapping[str, list[ObservedAttachment]]:
         """VolumeAttachments by node."""
-        found: dict[str, list[ObservedAttachment]] = defaultdict(list)
-        for one in self.snapshot.attachments:
-            found[one.node].append(one)
-        for some in found.values():
-            some.sort(key=lambda one: one.name)
-        return found
+        return grouped(((one.node, one) for one in self.snapshot.attachments), lambda one: one.name)
 
     @cached_property
     def attachments_of(self) -> Mapping[str, list[ObservedAttachment]]:
         """VolumeAttachments by PersistentVolume."""
-        found: dict[str, list[ObservedAttachment]] = defaultdict(list)
-        for some in self.attachments.values():
-            for one in some:
-                if one.volume:
-                    found[one.volume].append(one)
-        return found
+        return grouped((one.volume, one) for some in self.attachments.values() for one in some if one.volume)
 
     @cached_property
     def default_class(self) -> ObservedClass | None:
@@ -228,11 +214,8 @@ class Index:
     @cached_property
     def reserved(self) -> Mapping[str, list[ObservedVolume]]:
         """By claim, the volumes that name it."""
-        found: dict[str, list[ObservedVolume]] = defaultdict(list)
-        for one in self.snapshot.volumes:
-            if one.claim and one.phase != "Released":
-                found[one.claim].append(one)
-        return found
+        named = (one for one in self.snapshot.volumes if one.claim and one.phase != "Released")
+        return grouped((one.claim, one) for one in named)
 
     @cached_property
     def attached_to_windows(self) -> frozenset[str]:
@@ -258,21 +241,26 @@ class Index:
     def providers(self) -> Mapping[str, tuple[ObservedTemplate, ...]]:
         """By CSI name, the DaemonSets that bring a driver to Windows nodes."""
         names = set(BY_NAME) | self.registered | {one.name for one in self.snapshot.drivers}
-        found: dict[str, list[ObservedTemplate]] = defaultdict(list)
-        for template in self.snapshot.templates:
-            if template.plugin is None:
-                continue
-            for name in names:
-                if template.plugin.observed.serves_on_windows(name):
-                    found[name].append(template)
+        found = grouped(
+            (name, template)
+            for template in self.snapshot.templates
+            if template.plugin is not None
+            for name in names
+            if template.plugin.observed.serves_on_windows(name)
+        )
         return {name: tuple(sorted(_serving(some), key=lambda one: one.key)) for name, some in found.items()}
 
     @cached_property
     def unnamed(self) -> tuple[ObservedTemplate, ...]:
-        """DaemonSets that bring a driver to Windows nodes and do not say which: their folder has a name of its own."""
+        """DaemonSets that deploy an unnamed driver on Windows nodes: their directory has a name of its own."""
         named = {one.key for some in self.providers.values() for one in some}
         plugins = [one for one in self.snapshot.templates if one.plugin is not None and one.plugin.observed.plugin]
         return tuple(sorted((one for one in plugins if one.key not in named), key=lambda one: one.key))
+
+    def controller(self, driver: Driver) -> ObservedController | None:
+        """A driver's controller, the first by name of several."""
+        some = [one for one in self.snapshot.controllers if one.driver == driver.key]
+        return min(some, key=lambda one: (one.observed.namespace, one.observed.name), default=None)
 
     def unnamed_on(self, driver: str, node: ObservedNode) -> tuple[ObservedTemplate, ...]:
         """Those with a pod on a node, any of which may bring a driver that the node has registered and nothing names."""
@@ -298,13 +286,12 @@ class Index:
     @cached_property
     def plugin_pods(self) -> Mapping[tuple[str, str, str], list[ObservedPod]]:
         """By namespace, DaemonSet and node, the pods of DaemonSets on Windows nodes."""
-        found: dict[tuple[str, str, str], list[ObservedPod]] = defaultdict(list)
-        for pod in self.snapshot.pods:
-            if pod.plugin is not None and self.bit.get(pod.plugin.node, 0) & self.windows:
-                found[pod.namespace, pod.owner.partition("/")[2], pod.plugin.node].append(pod)
-        for some in found.values():
-            some.sort(key=lambda pod: pod.name)
-        return found
+        pods = (
+            ((pod.namespace, pod.owner.partition("/")[2], pod.plugin.node), pod)
+            for pod in self.snapshot.pods
+            if pod.plugin is not None and self.bit.get(pod.plugin.node, 0) & self.windows
+        )
+        return grouped(pods, lambda pod: pod.name)
 
     @cached_property
     def wmco(self) -> Version | None:

@@ -1,14 +1,15 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every finding of readiness: how bad it is and why it matters. What was seen and what helps is said where it is found."""
+"""Severity and reason of every readiness finding. Its evidence and remedy are in the rule that creates it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from ansible_collections.kubewin.csi.plugins.module_utils import findings as deploy
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Unread
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Finding, Severity
 
@@ -135,8 +136,10 @@ _ELSEWHERE = {
 }
 # What keeps a csi-proxy that runs from serving after its node's next reboot.
 AFTER_REBOOT = ("CSI-N06", "CSI-N07", "CSI-N18")
-# Where that would say too much or too little.
+# Findings of a group with a reason of their own.
 _BY_ID = {
+    "CSI-R01": "an acceptance expires so that it is reviewed",
+    "CSI-R02": "an entry without a match is outdated, or its object is misspelled",
     "CSI-G14": "it runs an older template, not yet the desired one",
     "CSI-G30": "the two remove each other's registration, so mounts fail intermittently",
     **dict.fromkeys(AFTER_REBOOT, "after its next reboot the node serves no volumes, or through another program"),
@@ -155,8 +158,8 @@ DOUBTS = frozenset({"CSI-G13", "CSI-G15", "CSI-G40", "CSI-G41", "CSI-N09", "CSI-
 def found(
     id_: str, object_: str, message: str, evidence: tuple[str, ...], remedy: str, severity: Severity | None = None
 ) -> Finding:
-    """A finding of readiness."""
-    known = KNOWN[id_]
+    """A finding of readiness, or one of another part, which says its severity."""
+    known = KNOWN[id_] if severity is None or id_ in KNOWN else _of_another_part(id_, severity)
     return Finding(
         id=id_,
         severity=severity or known.severity,
@@ -168,6 +171,10 @@ def found(
         link=f"{PAGE}#{id_.lower()}",
         doubt=known.doubt,
     )
+
+
+def _of_another_part(id_: str, severity: Severity) -> Known:
+    return Known(severity, _BY_ID.get(id_) or _ELSEWHERE[id_[:5]], id_ in DOUBTS)
 
 
 def unread(lists: Iterable[Unread]) -> tuple[Finding, ...]:
@@ -184,18 +191,7 @@ def unread(lists: Iterable[Unread]) -> tuple[Finding, ...]:
     )
 
 
-def passed_on(
-    id_: str, severity: Severity, object_: str, message: str, evidence: tuple[str, ...], remedy: str
-) -> Finding:
-    """A finding that another part of the collection made."""
-    return Finding(
-        id=id_,
-        severity=severity,
-        object=object_,
-        message=message,
-        evidence=evidence,
-        why=_BY_ID.get(id_) or _ELSEWHERE[id_[:5]],
-        remedy=remedy,
-        link=f"{PAGE}#{id_.lower()}",
-        doubt=id_ in DOUBTS,
-    )
+def passed_on(some: Iterable[deploy.Finding]) -> Iterator[Finding]:
+    """What deploying a driver finds, as it is."""
+    for one in some:
+        yield found(one.id, one.object, one.message, (f"{one.object}: {one.message}",), one.remedy, one.severity)

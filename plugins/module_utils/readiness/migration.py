@@ -13,7 +13,7 @@ from typing import Literal
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import wmco
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.in_tree import InTree
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.translation import (
-    Untranslatable,
+    TranslationError,
     ebs_id,
     google_place,
 )
@@ -26,12 +26,14 @@ Way = Literal["csi", "in_tree", "dead", "unknown"]
 
 
 def reports_csi(known: InTree, csi_node: ObservedCsiNode | None) -> bool | None:
-    """Whether a node says that its kubelet uses CSI for an in-tree plugin, None where it does not tell."""
+    """Whether a node reports that its kubelet uses CSI for an in-tree plugin, None if it does not report it."""
     return None if csi_node is None or csi_node.migrated is None else known.plugin in csi_node.migrated
 
 
-def way(known: InTree, kubelet: str, listed: bool | None) -> Way:
-    """How a kubelet of that version mounts volumes of an in-tree plugin. listed: result of `reports_csi`."""
+def way(known: InTree, kubelet: str, listed: bool | None, *, read: bool = True) -> Way:
+    """How a kubelet of that version mounts volumes of an in-tree plugin. listed: result of `reports_csi`. read: False when the
+    CSINodes could not be read.
+    """
     version = version_of(kubelet)
     if version is None:
         return "unknown"
@@ -39,7 +41,8 @@ def way(known: InTree, kubelet: str, listed: bool | None) -> Way:
         return "dead"
     if known.translated and (known.forced(version) or listed):
         return "csi"
-    if listed is None and known.translated and known.on_by_default(version):
+    # A gate that is off by default may have been set, which only a CSINode tells.
+    if listed is None and known.translated and (known.on_by_default(version) or not read):
         return "unknown"
     return "in_tree"
 
@@ -57,13 +60,14 @@ class Paths:
 
 def paths(index: Index, known: InTree) -> Paths:
     """Every Windows node's way with an in-tree plugin."""
+    read = "csinodes" not in index.unread
     by_kubelet: dict[tuple[str, bool | None], int] = defaultdict(int)
     for node in index.each(index.windows):
         by_kubelet[node.kubelet, reports_csi(known, index.csi_nodes.get(node.name))] |= index.bit[node.name]
     sets: dict[Way, int] = defaultdict(int)
     broken = 0
     for (kubelet, listed), nodes in by_kubelet.items():
-        found = way(known, kubelet, listed)
+        found = way(known, kubelet, listed, read=read)
         sets[found] |= nodes
         version = version_of(kubelet)
         if found == "csi" and version is not None and known.issue(version):
@@ -71,7 +75,7 @@ def paths(index: Index, known: InTree) -> Paths:
     return Paths(sets["csi"], sets["in_tree"], sets["dead"], sets["unknown"], broken)
 
 
-# What OpenShift's Storage "cluster" may say of vSphere (spec.vsphereStorageDriver of operator.openshift.io/v1).
+# Values of OpenShift's Storage "cluster" for vSphere (spec.vsphereStorageDriver of operator.openshift.io/v1).
 _CHOSEN: Mapping[str, Way] = {"LegacyDeprecatedInTreeDriver": "in_tree", "CSIWithMigrationDriver": "csi"}
 
 
@@ -90,7 +94,7 @@ def control_plane(index: Index, known: InTree) -> Way:
     if chosen in _CHOSEN:
         return _CHOSEN[chosen]
     if known.plugin in index.provisioned_by:
-        # It would have said so on those.
+        # Those would report it.
         return "in_tree"
     line = wmco.of_openshift(index.snapshot.cluster.openshift) if index.snapshot.cluster.openshift else None
     if line is not None and known.plugin in line.not_migrated:
@@ -128,6 +132,6 @@ def untranslatable(source: Source, volume: ObservedVolume | None) -> tuple[str, 
             ebs_id(source.handle)
         elif source.field == "gcePersistentDisk" and volume is not None:
             google_place(dict(volume.places))
-    except Untranslatable as error:
+    except TranslationError as error:
         return f"it {error}", error.remedy
     return None

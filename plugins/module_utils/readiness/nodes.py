@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Do the drivers that a node's volumes need work there? Pure.
 
-Registration, plugin pod and host are judged by the gate's own judge; here is what only matters once there are volumes:
+The gate's rules evaluate registration, plugin pod and host; this module adds what only matters once volumes exist:
 limits, attachments, what the kubelet left behind, and why a driver may not have come up. A CSINode that exists is no proof.
 """
 
@@ -24,8 +24,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes 
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ObservedAttachment
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import ObservedPod, ObservedTemplate
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import BY_NAME, Index, version_of
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import AFTER_REBOOT, DOUBTS, found, passed_on
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import BY_NAME, Index, union, version_of
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import AFTER_REBOOT, DOUBTS, found
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import (
     SEVERITIES,
     Answer,
@@ -34,7 +34,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict impo
     NodeVerdict,
     Severity,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout import judge as gate
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout import evaluate as gate
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import Picture, Registration
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Lack
 
@@ -43,7 +43,7 @@ _DETACHING = timedelta(minutes=6)
 # Attachments of every driver are done sooner, or something keeps them from being done.
 _ATTACHING = timedelta(minutes=10)
 
-# What each check of a driver on a node is about, by the findings that say it failed.
+# The subject of each check of a driver on a node, by the findings that fail it.
 _CHECKS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("registered", ("CSI-G20", "CSI-N44", "CSI-N46")),
     ("node id", ("CSI-G21",)),
@@ -67,10 +67,10 @@ _NODE_CHECKS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("operator's services", ("CSI-N40", "CSI-N41", "CSI-N42", "CSI-N43")),
 )
 
-# Findings that say something worth mending while the driver works.
+# Findings that can be repaired while the driver works.
 _WORKS = frozenset({"CSI-G14", "CSI-N31", "CSI-N32", "CSI-N33", "CSI-N34", "CSI-N35", "CSI-N39", "CSI-N46"})
 
-# The lists that tell whether a driver works on a node; and those that tell the rest of what is judged of a node.
+# The lists that show whether a driver works on a node; and those for the rest of a node's evaluation.
 _NEEDED = ("nodes", "csinodes", "daemonsets", "pods")
 _BESIDES = ("volumeattachments",)
 
@@ -103,7 +103,7 @@ class DriverState:
 
 
 @dataclass(slots=True)
-class NodesJudged:
+class NodesEvaluation:
     """What came out: verdicts, findings (those of a whole driver once), and the drivers' states by CSI name."""
 
     verdicts: tuple[NodeVerdict, ...]
@@ -111,10 +111,10 @@ class NodesJudged:
     drivers: Mapping[str, DriverState]
 
 
-def judge(
+def evaluate(
     index: Index, demand: Mapping[str, int], migrated: Mapping[str, int], host_facts_max_age: float
-) -> NodesJudged:
-    """Judge every Windows node. demand: by CSI name, the nodes whose volumes need it.
+) -> NodesEvaluation:
+    """Evaluate every Windows node. demand: by CSI name, the nodes whose volumes need it.
 
     migrated: by in-tree plugin, the Windows nodes whose kubelet uses CSI for it.
     """
@@ -126,10 +126,10 @@ def judge(
     for driver, nodes in sorted(demand.items()):
         state = states[driver] = DriverState()
         for node in index.each(nodes):
-            judged = tuple(_driver_on(index, driver, node, rules, rooms[driver]))
-            by_driver.setdefault(node.name, {})[driver] = judged
-            state.reasons[node.name] = judged
-            bit, answer = index.bit[node.name], _answer(judged, index)
+            evaluated = tuple(_driver_on(index, driver, node, rules, rooms[driver]))
+            by_driver.setdefault(node.name, {})[driver] = evaluated
+            state.reasons[node.name] = evaluated
+            bit, answer = index.bit[node.name], _answer(evaluated, index)
             here = index.providers_on(driver, node)
             if any(one.plugin is not None and one.plugin.gate.pipes for one in here):
                 state.piped |= bit
@@ -139,7 +139,7 @@ def judge(
                 state.good |= bit
             elif answer == "no":
                 state.bad |= bit
-            for one in judged:
+            for one in evaluated:
                 once.setdefault((one.id, one.object, one.message), one)
     verdicts = []
     for node in index.each(index.windows):
@@ -153,7 +153,7 @@ def judge(
     for node in index.each(index.linux & index.with_label("kubernetes.io/os", "windows")):
         for one in _system(node):
             once.setdefault((one.id, one.object, one.message), one)
-    return NodesJudged(tuple(verdicts), tuple(once.values()), states)
+    return NodesEvaluation(tuple(verdicts), tuple(once.values()), states)
 
 
 def _answer(findings: tuple[Finding, ...], index: Index) -> Answer:
@@ -165,12 +165,12 @@ def _answer(findings: tuple[Finding, ...], index: Index) -> Answer:
 def _verdict(
     index: Index, node: ObservedNode, needed: Mapping[str, tuple[Finding, ...]], own: tuple[Finding, ...]
 ) -> NodeVerdict:
-    checks = [_check(index, name, "", ids, own, "seen on the Node") for name, ids in _NODE_CHECKS]
-    for driver, judged in needed.items():
+    checks = [_check(index, name, "", ids, own, "read from the Node") for name, ids in _NODE_CHECKS]
+    for driver, evaluated in needed.items():
         entry = _entry(index, driver, node)
         registration = "not in its CSINode" if entry is None else f"CSINode {node.name}: node id {entry.node_id}"
-        checks += [_check(index, name, driver, ids, judged, registration) for name, ids in _CHECKS]
-    every = (*own, *(one for judged in needed.values() for one in judged))
+        checks += [_check(index, name, driver, ids, evaluated, registration) for name, ids in _CHECKS]
+    every = (*own, *(one for evaluated in needed.values() for one in evaluated))
     unread = [one for one in _NEEDED + _BESIDES if one in index.unread] if needed else []
     wrong = [one for one in every if one.severity == "blocker"]
     doubts = [one for one in every if one.doubt]
@@ -187,9 +187,9 @@ def _verdict(
 
 
 def _check(
-    index: Index, name: str, driver: str, ids: tuple[str, ...], judged: tuple[Finding, ...], otherwise: str
+    index: Index, name: str, driver: str, ids: tuple[str, ...], evaluated: tuple[Finding, ...], otherwise: str
 ) -> Check:
-    failed = next((one for one in judged if one.id in ids), None)
+    failed = next((one for one in evaluated if one.id in ids), None)
     if failed is None and (unread := _TOLD_BY.get(name)) in index.unread:
         return Check(name, driver, "unknown", f"CSI-C01: {unread} could not be read")
     if failed is None:
@@ -205,15 +205,15 @@ def _driver_on(index: Index, driver: str, node: ObservedNode, rules: gate.Rules,
     entry = _entry(index, driver, node)
     providers = index.providers.get(driver, ())
     if not providers:
-        judged = [*_by_registration(index, driver, node, entry, rules)]
+        evaluated = [*_by_registration(index, driver, node, entry, rules)]
     else:
         # The one that has its pod there is what the node has; the others are too many.
         here = tuple(sorted(index.providers_on(driver, node), key=lambda one: not _pods(index, one, node)))
         main = here[0] if here else providers[0]
-        judged = [*_gated(index, driver, node, entry, main, here[1:], rules)]
-    yield from judged
-    if entry is not None and driver not in BY_NAME and _answer(tuple(judged), index) == "yes":
-        yield _unjudged(driver, providers)
+        evaluated = [*_gated(index, driver, node, entry, main, here[1:], rules)]
+    yield from evaluated
+    if entry is not None and driver not in BY_NAME and _answer(tuple(evaluated), index) == "yes":
+        yield _unevaluated(driver, providers)
     yield from room.findings(node)
 
 
@@ -229,7 +229,7 @@ def _entry(index: Index, driver: str, node: ObservedNode) -> DriverEntry | None:
 def _by_registration(
     index: Index, driver: str, node: ObservedNode, entry: DriverEntry | None, rules: gate.Rules
 ) -> Iterator[Finding]:
-    """A driver that no DaemonSet names: what the node's registration and the plugins without a name tell."""
+    """A driver that no DaemonSet names: evaluated by the node's registration and by plugins without a name."""
     some = index.unnamed_on(driver, node)
     if entry is None or not some:
         yield from _nobody_brings(index, driver, node, entry)
@@ -247,7 +247,7 @@ def _by_registration(
         yield replace(finding, severity="warning", doubt=True)
 
 
-def _unjudged(driver: str, brought: tuple[ObservedTemplate, ...]) -> Finding:
+def _unevaluated(driver: str, brought: tuple[ObservedTemplate, ...]) -> Finding:
     """What cannot be checked of a working driver that the catalog does not have."""
     how = f"DaemonSet {brought[0].namespace}/{brought[0].name}" if brought else "a DaemonSet that does not name it"
     message = (
@@ -267,9 +267,8 @@ def _nobody_brings(index: Index, driver: str, node: ObservedNode, entry: DriverE
     known = BY_NAME.get(driver)
     if known is not None:
         message = f"no DaemonSet deploys {driver} on Windows nodes" + (", so its entries are stale" if entry else "")
-        yield passed_on(
-            "CSI-G02", "blocker", f"Driver {driver}", message, evidence, f"run enable_csi.yml with driver {known.key}"
-        )
+        remedy = f"run enable_csi.yml with driver {known.key}"
+        yield found("CSI-G02", f"Driver {driver}", message, evidence, remedy, "blocker")
     else:
         if entry is not None:
             message = f"CSINode {node.name} lists the driver, but no pod on the node can have registered it"
@@ -308,16 +307,18 @@ def _gated(
         hosts={} if host is None else {node.name: host.facts},
         other_providers={node.name: [f"{one.namespace}/{one.name}" for one in others]},
     )
-    judged = gate.judge(picture, gate.Rules(only=frozenset({node.name}), host_facts_max_age=rules.host_facts_max_age))
-    lacks = [lack for verdict in judged.nodes for lack in verdict.lacks]
-    lacks += [lack for lack in judged.trouble if lack.id == "CSI-G04"]
+    evaluated = gate.evaluate(
+        picture, gate.Rules(only=frozenset({node.name}), host_facts_max_age=rules.host_facts_max_age)
+    )
+    lacks = [lack for verdict in evaluated.nodes for lack in verdict.lacks]
+    lacks += [lack for lack in evaluated.trouble if lack.id == "CSI-G04"]
     unread = {"CSI-G10": "pods", "CSI-G20": "csinodes"}
     lacks = [lack for lack in lacks if unread.get(lack.id) not in index.unread]
     evidence = tuple(_evidence(driver, node, entry, main, [pod.plugin for pod in pods if pod.plugin], host))
     for lack in lacks:
         found_there = _from_gate(lack, driver, node, evidence)
         if lack.id == "CSI-G14" and "controllerrevisions" in index.unread:
-            # Its generation is another one, which it also is after a template was brought back.
+            # Its generation is another one, as after a restored template.
             message = f"{lack.message}, or its template was restored: controllerrevisions could not be read"
             found_there = replace(found_there, message=message, doubt=True)
         yield found_there
@@ -332,7 +333,7 @@ def _from_gate(lack: Lack, driver: str, node: ObservedNode, evidence: tuple[str,
     elif lack.id == "CSI-G04":
         about = f"Driver {driver}"
     severity: Severity = "warning" if lack.id in DOUBTS or lack.id in _WORKS else "blocker"
-    return passed_on(lack.id, severity, about, lack.message, evidence, lack.remedy)
+    return found(lack.id, about, lack.message, evidence, lack.remedy, severity)
 
 
 def _evidence(
@@ -364,7 +365,7 @@ def _plugin(
     down: bool,
     evidence: tuple[str, ...],
 ) -> Iterator[Finding]:
-    """What the form of the plugin itself explains: mixed forms, an image for another Windows, wmic."""
+    """Findings of the plugin's mode itself: mixed modes, an image for another Windows, wmic."""
     plugin, known = main.plugin, BY_NAME.get(driver)
     about = f"Node {node.name}, driver {driver}"
     if plugin is None:
@@ -372,7 +373,7 @@ def _plugin(
     host_process = plugin.host_process or any(pod.host_process for pod in pods)
     if host_process and plugin.gate.pipes:
         message = f"its plugin is a HostProcess container and mounts {', '.join(plugin.gate.pipes)}"
-        yield found("CSI-N32", about, message, evidence, "deploy one form of it; enable_csi.yml chooses by release")
+        yield found("CSI-N32", about, message, evidence, "deploy one mode; enable_csi.yml chooses it by release")
     version = None if known is None else running(known, main)
     if known is None or version is None:
         return
@@ -382,7 +383,7 @@ def _plugin(
     # The other way round is no obstacle: a HostProcess container reaches the host's pipes too.
     if not host_process and not rule.covers(version):
         near = known.nearest(version, rule.mode)
-        remedy = "deploy it as a HostProcess container" + (f", or release {near[0]} in this form" if near else "")
+        remedy = "deploy it as a HostProcess container" + (f", or release {near[0]} in this mode" if near else "")
         message = f"its plugin runs release {version} as a container that is isolated from the host: {rule.why}"
         yield found("CSI-N45", about, message, evidence, remedy)
         return
@@ -399,7 +400,7 @@ def _plugin(
     ):
         message = f"{known.title} {version} reads the node ID with wmic.exe, which Windows build {node.build} may lack"
         remedy = (
-            "use csi-proxy 1.3.0 with the csi_proxy form, or a later release of the driver, or add the capability WMIC"
+            "use csi-proxy 1.3.0 with the mode csi_proxy, or a later release of the driver, or add the capability WMIC"
         )
         yield found("CSI-N38", about, message, evidence, remedy)
 
@@ -524,7 +525,7 @@ def _node(index: Index, node: ObservedNode, needed: bool, migrated: Mapping[str,
 def _host(index: Index, node: ObservedNode, needed: bool, piped: bool) -> Iterator[Finding]:
     """What was found on the node's host.
 
-    What its next reboot will break is told although no volume is there yet, and blocks where a driver talks to csi-proxy
+    What its next reboot will break is reported even without volumes, and blocks if a driver uses csi-proxy
     (``piped``).
     """
     host = index.hosts.get(node.name)
@@ -537,7 +538,7 @@ def _host(index: Index, node: ObservedNode, needed: bool, piped: bool) -> Iterat
             severity = "warning"
         evidence = (f"csi_proxy_info on host {node.name}: {one['object']}",)
         about = f"Node {node.name}, {one['object']}"
-        yield passed_on(one["id"], severity, about, one["message"], evidence, one["remedy"])
+        yield found(one["id"], about, one["message"], evidence, one["remedy"], severity)
 
 
 def _system(node: ObservedNode) -> Iterator[Finding]:
@@ -550,7 +551,7 @@ def _system(node: ObservedNode) -> Iterator[Finding]:
 
 
 def _operator(node: ObservedNode) -> Iterator[Finding]:
-    """What the Windows Machine Config Operator and its daemon say of a node."""
+    """Annotations and labels of the Windows Machine Config Operator and its daemon on a node."""
     about, annotations = f"Node {node.name}", node.annotations
     desired, reached = annotations.get(wmco.DESIRED, ""), annotations.get(wmco.VERSION, "")
     evidence: tuple[str, ...]
@@ -574,9 +575,6 @@ def _operator(node: ObservedNode) -> Iterator[Finding]:
 
 
 def old_csi_proxy(index: Index, least: str) -> int:
-    """Windows nodes whose host was seen with a csi-proxy before that release."""
-    nodes = 0
-    for name, host in index.hosts.items():
-        if csi_proxy.is_below(host.facts.release, least):
-            nodes |= index.bit.get(name, 0) & index.windows
-    return nodes
+    """Windows nodes whose host has a csi-proxy before that release."""
+    old = (name for name, host in index.hosts.items() if csi_proxy.is_below(host.facts.release, least))
+    return index.windows & union(index.bit.get(name, 0) for name in old)

@@ -1,14 +1,14 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One read-only pass over a cluster for readiness. Talks, and judges nothing.
+"""One read-only pass over a cluster for readiness. I/O only, no evaluation.
 
-Every list shows the same moment: the first one tells its resourceVersion, and the others are asked for exactly that. So a
+Every list shows the same moment: the first one returns its resourceVersion, and the others request exactly that. So a
 pod is never on a node that came later, and a claim never bound to a volume that was not there yet. When the server no
 longer has that moment, the whole pass starts again.
 
-Pages are decoded into the few fields that are judged and turned into facts at once. What has nothing to do with volumes is
-dropped there, and what only Linux uses once that is known, so that memory follows what is judged, not the cluster's size.
+Pages are decoded into the few fields that are evaluated and turned into facts at once. What has nothing to do with volumes is
+dropped there, and what only Linux uses once that is known, so that memory follows what is evaluated, not the cluster's size.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, Gone, rule
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, GoneError, rule
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.kinds import Kind
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness import wire
@@ -47,7 +47,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storag
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import (
     ObservedPod,
     ObservedTemplate,
-    pod_is_judged,
+    pod_is_evaluated,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.revisions import (
     ObservedRevision,
@@ -72,7 +72,7 @@ _TEMPLATES = (
 
 
 class Reading:
-    """How far a pass is, for people; asked for by another thread."""
+    """How far a pass is, as text; read by another thread."""
 
     def __init__(self) -> None:
         self._all, self._plural, self._of_these = 0, "", 0
@@ -94,7 +94,7 @@ def take(
     hosts_at: datetime | None = None,
     reading: Reading | None = None,
 ) -> Snapshot:
-    """Read everything that readiness is judged from. reading: is told of each page.
+    """Read everything that readiness is evaluated from. reading: called with each page.
 
     What this account may not read is in `unread`. Raises ClusterError when something else goes wrong: then there is no
     snapshot, because a part of one could be taken for the whole. Needs msgspec.
@@ -103,9 +103,9 @@ def take(
         try:
             with _no_collector():
                 return _Pass(client, reading or Reading()).snapshot(name, tuple(hosts), hosts_at)
-        except Gone as error:
+        except GoneError as error:
             if attempt == _TRIES:
-                raise Gone(
+                raise GoneError(
                     f"the API server expired the list {_TRIES} times ({error}): reading takes longer than it keeps "
                     "its history, usually 5 minutes. Run this nearer to the API server, or at a quieter time.",
                     "gone", 410,
@@ -226,7 +226,7 @@ class _Pass:
         return self._list(kinds.PERSISTENT_VOLUME_CLAIM, wire.ClaimList, facts), elsewhere
 
     def _forgiven(self, error: ClusterError, verb: str, kind: Kind, where: str = "") -> bool:
-        """Whether the pass goes on without this: it does not exist here, or may not be read, which is noted."""
+        """Whether the pass continues without this: it does not exist here, or may not be read, which is recorded."""
         if error.status == 403:
             why = f"this account may not {verb} {kind.plural}{where}"
             self._unread.append(Unread(kind.plural, why, rule(verb, kind.group, kind.plural)))
@@ -308,7 +308,7 @@ def _each(fact: Callable[[Mapping[str, Any]], T]) -> Callable[[Items], Iterable[
 
 
 def _pods(windows: frozenset[str]) -> Callable[[Items], Iterable[ObservedPod]]:
-    return lambda items: [ObservedPod.from_object(pod) for pod in items if pod_is_judged(pod, windows)]
+    return lambda items: [ObservedPod.from_object(pod) for pod in items if pod_is_evaluated(pod, windows)]
 
 
 def _csi_nodes(windows: frozenset[str] | None) -> Callable[[Items], Iterable[ObservedCsiNode]]:
@@ -344,9 +344,9 @@ def _templates(kind: str, controllers: list[ObservedController]) -> Callable[[It
 
 
 def _counts(kind: str, item: Mapping[str, Any]) -> bool:
-    """Whether a template has to do with what is judged: it may be a node plugin, or its pods have volumes."""
+    """Whether a template matters for the evaluation: it may be a node plugin, or its pods have volumes."""
     spec = item.get("spec") or {}
     if kind == kinds.DAEMON_SET.kind or spec.get("volumeClaimTemplates"):
         return True
     outer = ((spec.get("jobTemplate") or {}).get("spec") or {}) if kind == kinds.CRON_JOB.kind else spec
-    return pod_is_judged({"metadata": {}, "spec": (outer.get("template") or {}).get("spec")}, frozenset())
+    return pod_is_evaluated({"metadata": {}, "spec": (outer.get("template") or {}).get("spec")}, frozenset())

@@ -45,8 +45,8 @@ def plan(condition: Mapping[str, Any], message: str | None) -> Planned:
         return Planned(name, "remove", tuple(others)) if ours else Planned(name, "none")
     theirs = next((one for one in of_type if one not in ours), None)
     if theirs is not None:
-        said = f"{theirs.get('status', '')}, {theirs.get('reason', '')}"
-        return Planned(name, "keep", message=f"another user set the override {TYPE} ({said}), which is kept")
+        text = f"{theirs.get('status', '')}, {theirs.get('reason', '')}"
+        return Planned(name, "keep", message=f"another user set the override {TYPE} ({text}), which is kept")
     wanted = {"type": TYPE, "status": "False", "reason": REASON, "message": message}
     if len(ours) == 1 and all(ours[0].get(key) == value for key, value in wanted.items()):
         return Planned(name, "none")

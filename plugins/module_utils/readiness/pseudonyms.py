@@ -18,14 +18,13 @@ import hmac
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
+from functools import cache
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers import model
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.surroundings import FILE_SYSTEM
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import labels, pod
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import ObservedDaemonSet
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode, Taint
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import (
     cluster,
@@ -72,7 +71,7 @@ _NAMESPACES = frozenset(
 _KINDS = frozenset(
     ["Pod", "Node", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Job", "CronJob"]
 )
-# Values of labels and parameters that say the same everywhere.
+# Values of labels and parameters that identify no user.
 _VALUES = frozenset(
     [
         "", "true", "false", "windows", "Windows", "linux", "Linux", "amd64", "arm64", "ntfs", labels.PROVEN_VALUE,
@@ -97,7 +96,7 @@ def _strings(value: Any) -> Iterator[str]:
             yield from _strings(one)
 
 
-# What upstream's CSIDrivers say.
+# Values of upstream's CSIDrivers.
 _SPECS = frozenset(text for driver in DRIVERS.values() for text in _strings(driver.csi_driver))
 
 
@@ -105,7 +104,7 @@ def _words(*texts: str) -> frozenset[str]:
     return frozenset(word.lower() for text in texts for word in _WORD.findall(text))
 
 
-# Of images, paths and what containers are told: words of upstream's images and of the kubelet's directories.
+# In images, paths and arguments of containers: words of upstream's images and of the kubelet's directories.
 _PARTS = _words(
     *(image for driver in DRIVERS.values() for one in driver.releases for image in one.images.values()),
     *_DRIVERS,
@@ -196,6 +195,9 @@ class Pseudonyms:
     def _label_value(self, key: str, value: str) -> str:
         return value if value in _VALUES or key in _BUILDS else self.name(value)
 
+    def _manager(self, value: str) -> str:
+        return self._label_value("", value)
+
     def _labels(self, labels: Mapping[str, str]) -> dict[str, str]:
         return {self._label(key): self._label_value(key, value) for key, value in labels.items()}
 
@@ -203,7 +205,7 @@ class Pseudonyms:
         return tuple(sorted(self._labels(dict(pairs)).items()))
 
     def _annotations(self, given: Mapping[str, str]) -> dict[str, str]:
-        """Those of the Windows Machine Config Operator; its versions say the same everywhere."""
+        """Those of the Windows Machine Config Operator; its versions identify no user."""
         return {
             key: value if key.endswith("version") or value in _VALUES else self.name(value)
             for key, value in given.items()
@@ -237,7 +239,7 @@ class Pseudonyms:
         return tuple((self._parts(container), self._image(image)) for container, image in images)
 
     def _data(self, data: Mapping[str, str]) -> dict[str, str]:
-        """A ConfigMap that the platform makes, and in which a name may all the same stand."""
+        """A ConfigMap of the platform, which may contain a name."""
 
         def known(found: re.Match[str]) -> str:
             return self._names.get(found[0], found[0])
@@ -287,12 +289,7 @@ class Pseudonyms:
             return special(self, value)
         if is_dataclass(value) and not isinstance(value, type):
             kind = type(value)
-            return kind(
-                **{
-                    one.name: _RULES.get((kind, one.name), Pseudonyms._any)(self, getattr(value, one.name))
-                    for one in fields(kind)
-                }
-            )
+            return kind(**{name: rule(self, getattr(value, name)) for name, rule in _rules(kind).items()})
         return value
 
     def _requirement(self, one: placement.Requirement) -> placement.Requirement:
@@ -310,103 +307,78 @@ class Pseudonyms:
         return Taint(self._label(one.key), self._label_value(one.key, one.value), one.effect)
 
 
-_WHOLE: Mapping[type, Callable[[Pseudonyms, Any], Any]] = {
+_Rule = Callable[[Pseudonyms, Any], Any]
+
+_WHOLE: Mapping[type, _Rule] = {
     placement.Requirement: Pseudonyms._requirement,
     placement.Toleration: Pseudonyms._toleration,
     Taint: Pseudonyms._taint,
 }
 
 
-def _each(rule: Callable[[Pseudonyms, Any], Any]) -> Callable[[Pseudonyms, Any], Any]:
+def _each(rule: _Rule) -> _Rule:
     """A rule for each of a tuple or set, None where there is none."""
     return lambda names, values: None if values is None else type(values)(rule(names, one) for one in values)
 
 
-def _rules() -> dict[tuple[type, str], Callable[[Pseudonyms, Any], Any]]:
-    """What is no name, by dataclass and field; everything else is one."""
-    rules: list[tuple[Callable[[Pseudonyms, Any], Any], type, str]] = [
-        (Pseudonyms._keep, Unread, "resource rule"),
-        (Pseudonyms._keep, placement.Placement, "os"),
-        (Pseudonyms._keep, sources.Source, "field fs_type kind attribute protocol"),
-        (Pseudonyms._server, sources.Source, "server"),
-        (Pseudonyms._keep, sources.Volumes, "pipes"),
-        (Pseudonyms._keep, sources.ClaimTemplate, "access_modes narrowed"),
-        (Pseudonyms._keep, ObservedNode, "os kubelet build runtime"),
-        (Pseudonyms._keep, nodes.ObservedCsiNode, "migrated"),
-        (Pseudonyms._keep, storage.ObservedVolume, "policy phase access_modes created"),
-        (Pseudonyms._keep, storage.ObservedClaim, "phase access_modes narrowed waits_since"),
-        (Pseudonyms._keep, storage.ObservedAttachment, "deleting waits_since"),
-        (Pseudonyms._keep, storage.ObservedClass, "binding_mode policy created"),
-        (Pseudonyms._keep, workloads.ObservedPod, "phase gone_by"),
-        (Pseudonyms._keep, pod.PodFacts, "template_generation phase"),
-        (Pseudonyms._keep, pod.ContainerFacts, "waiting"),
-        (Pseudonyms._keep, gate.DaemonSetFacts, "template_generation pipes"),
-        (Pseudonyms._keep, gate.HostFacts, "release state missing_pipes pipes"),
-        (Pseudonyms._keep, workloads.ObservedTemplate, "kind"),
-        (Pseudonyms._keep, cluster.ObservedController, "driver"),
-        (Pseudonyms._keep, cluster.Condition, "type status reason"),
-        (Pseudonyms._keep, cluster.ObservedNamespace, "phase"),
-        (
-            Pseudonyms._keep,
-            cluster.ObservedCluster,
-            "kubernetes openshift updating_to infrastructure storage_driver wmco",
-        ),
-        (Pseudonyms._keep, cluster.ObservedConfigMap, "name"),
-        (Pseudonyms._keep, nodes.ObservedHost, "managed_by"),
-        (Pseudonyms._text, Unread, "why"),
-        (Pseudonyms._text, ObservedNode, "not_ready_because"),
-        (Pseudonyms._text, storage.ObservedAttachment, "attach_error detach_error"),
-        (Pseudonyms._text, pod.PodFacts, "not_scheduled"),
-        (Pseudonyms._text, pod.ContainerFacts, "waiting_message ended_because"),
-        (Pseudonyms._text, gate.HostFacts, "reason"),
-        (Pseudonyms._text, cluster.Condition, "message"),
-        (Pseudonyms._namespaced, sources.Source, "secret_namespace"),
-        (Pseudonyms._namespaced, storage.ObservedVolume, "claim"),
-        (Pseudonyms._namespaced, storage.ObservedClaim, "namespace"),
-        (Pseudonyms._namespaced, workloads.ObservedPod, "namespace"),
-        (Pseudonyms._namespaced, workloads.ObservedTemplate, "namespace"),
-        (Pseudonyms._namespaced, cluster.ObservedOperatorCondition, "namespace"),
-        (Pseudonyms._namespaced, cluster.ObservedNamespace, "name"),
-        (Pseudonyms._namespaced, cluster.ObservedConfigMap, "namespace"),
-        (Pseudonyms._namespaced, gate.DaemonSetFacts, "namespace"),
-        (Pseudonyms._namespaced, ObservedDaemonSet, "namespace"),
-        (Pseudonyms._namespaced, model.ObservedController, "namespace"),
-        (Pseudonyms._owner, workloads.ObservedPod, "owner"),
-        (Pseudonyms._owner, workloads.ObservedTemplate, "owner"),
-        (Pseudonyms._driver, sources.Source, "driver"),
-        (Pseudonyms._driver, nodes.DriverEntry, "name"),
-        (Pseudonyms._driver, storage.ObservedVolume, "provisioned_by migrated_to"),
-        (Pseudonyms._driver, storage.ObservedClaim, "provisioner migrated_to"),
-        (Pseudonyms._driver, storage.ObservedAttachment, "attacher"),
-        (Pseudonyms._driver, storage.ObservedClass, "provisioner"),
-        (Pseudonyms._keep, cluster.ObservedDriver, "profile"),
-        (Pseudonyms._driver, cluster.ObservedDriver, "name"),
-        (_each(Pseudonyms._volume), ObservedNode, "in_use attached"),
-        (_each(Pseudonyms._label), nodes.DriverEntry, "topology_keys"),
-        (Pseudonyms._labels, ObservedNode, "labels"),
-        (Pseudonyms._labels, cluster.ObservedNamespace, "labels"),
-        (Pseudonyms._labels, ObservedDaemonSet, "node_selector"),
-        (Pseudonyms._pairs, placement.Placement, "selector"),
-        (Pseudonyms._pairs, storage.ObservedVolume, "places"),
-        (Pseudonyms._pairs, workloads.PluginTemplate, "selector"),
-        (Pseudonyms._annotations, ObservedNode, "annotations"),
-        (Pseudonyms._node_ids, ObservedNode, "node_ids"),
-        (Pseudonyms._parameters, storage.ObservedClass, "parameters"),
-        (Pseudonyms._images, workloads.ObservedPod, "images"),
-        (Pseudonyms._images, workloads.PluginTemplate, "images"),
-        (Pseudonyms._images, cluster.ObservedController, "images"),
-        (Pseudonyms._image, model.ObservedController, "image"),
-        (Pseudonyms._parts, pod.ContainerFacts, "name"),
-        (Pseudonyms._parts, ObservedDaemonSet, "words"),
-        (_each(Pseudonyms._parts), ObservedDaemonSet, "host_paths"),
-        (_each(Pseudonyms._driver), ObservedDaemonSet, "registers names"),
-        (lambda names, text: names._label_value("", text), ObservedDaemonSet, "managed_by"),
-        (Pseudonyms._raw, gate.DaemonSetFacts, "pod_spec"),
-        (Pseudonyms._raw, cluster.ObservedDriver, "spec"),
-        (Pseudonyms._data, cluster.ObservedConfigMap, "data"),
-        (_each(Pseudonyms._host_finding), nodes.ObservedHost, "findings"),
-    ]
-    return {(kind, name): rule for rule, kind, names in rules for name in names.split()}
+# What is the same in every cluster; everything else is a name, or hidden as below.
+_KEPT: Mapping[type, str] = {
+    Unread: "resource rule",
+    placement.Placement: "os",
+    sources.Source: "field fs_type kind attribute protocol",
+    sources.Volumes: "pipes",
+    sources.ClaimTemplate: "access_modes narrowed",
+    ObservedNode: "os kubelet build runtime",
+    nodes.ObservedCsiNode: "migrated",
+    nodes.ObservedHost: "managed_by",
+    storage.ObservedVolume: "policy phase access_modes created",
+    storage.ObservedClaim: "phase access_modes narrowed waits_since",
+    storage.ObservedAttachment: "deleting waits_since",
+    storage.ObservedClass: "binding_mode policy created",
+    workloads.ObservedPod: "phase gone_by",
+    workloads.ObservedTemplate: "kind",
+    pod.PodFacts: "template_generation phase",
+    pod.ContainerFacts: "waiting",
+    gate.DaemonSetFacts: "template_generation pipes",
+    gate.HostFacts: "release state missing_pipes pipes",
+    cluster.ObservedController: "driver",
+    cluster.Condition: "type status reason",
+    cluster.ObservedNamespace: "phase",
+    cluster.ObservedCluster: "kubernetes openshift updating_to infrastructure storage_driver wmco",
+    cluster.ObservedConfigMap: "name",
+    cluster.ObservedDriver: "profile",
+}
+# By the name of a field, in every dataclass unless one is named. A rule that keeps more than public words names one.
+_HIDDEN: Mapping[_Rule, str] = {
+    Pseudonyms._text: "why message not_ready_because attach_error detach_error not_scheduled waiting_message "
+    "ended_because HostFacts.reason",
+    Pseudonyms._namespaced: "namespace secret_namespace claim ObservedNamespace.name",
+    Pseudonyms._owner: "ObservedPod.owner ObservedTemplate.owner",
+    Pseudonyms._driver: "driver provisioner provisioned_by migrated_to attacher DriverEntry.name ObservedDriver.name",
+    Pseudonyms._server: "server",
+    _each(Pseudonyms._driver): "registers names",
+    _each(Pseudonyms._volume): "in_use ObservedNode.attached",
+    _each(Pseudonyms._label): "topology_keys",
+    Pseudonyms._labels: "labels node_selector",
+    Pseudonyms._pairs: "selector places",
+    Pseudonyms._annotations: "ObservedNode.annotations",
+    Pseudonyms._node_ids: "node_ids",
+    Pseudonyms._parameters: "ObservedClass.parameters",
+    Pseudonyms._images: "images",
+    Pseudonyms._image: "ObservedController.image",
+    Pseudonyms._parts: "ContainerFacts.name ObservedDaemonSet.words",
+    _each(Pseudonyms._parts): "ObservedDaemonSet.host_paths",
+    Pseudonyms._manager: "ObservedDaemonSet.managed_by",
+    Pseudonyms._raw: "DaemonSetFacts.pod_spec ObservedDriver.spec",
+    Pseudonyms._data: "ObservedConfigMap.data",
+    _each(Pseudonyms._host_finding): "ObservedHost.findings",
+}
+_BY_FIELD = {name: rule for rule, names in _HIDDEN.items() for name in names.split()}
 
 
-_RULES = _rules()
+@cache
+def _rules(kind: Any) -> Mapping[str, _Rule]:
+    """How each field of a dataclass is hidden."""
+    rules = {one.name: _BY_FIELD.get(one.name, Pseudonyms._any) for one in fields(kind)}
+    rules |= {name: _BY_FIELD.get(f"{kind.__name__}.{name}", rule) for name, rule in rules.items()}
+    return rules | dict.fromkeys(_KEPT.get(kind, "").split(), Pseudonyms._keep)

@@ -1,10 +1,10 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which template a node plugin's pods are of, where their generation does not say it. Pure.
+"""The template of a node plugin's pods, where their generation does not show it. Pure.
 
-A template that was brought back has a new generation, and pods that always had it keep the old one. The DaemonSet controller
-tells them by a hash: it keeps each template as a ControllerRevision, makes the one that is used again the newest, and has done
+A restored template has a new generation, and pods that always had it keep the old one. The DaemonSet controller
+identifies them by a hash: it keeps each template as a ControllerRevision, makes the one that is used again the newest, and has done
 so when it says that it has observed the DaemonSet (pkg/controller/daemon/update.go, constructHistory).
 """
 
@@ -39,7 +39,7 @@ class ObservedRevision:
 
 
 def in_doubt(templates: Iterable[ObservedTemplate], pods: Iterable[ObservedPod]) -> tuple[ObservedTemplate, ...]:
-    """Node plugins with a pod of another generation, which only their revisions can tell to be of an older template."""
+    """Node plugins with a pod of another generation, where only revisions show whether their template is an older one."""
     plugins = {
         (one.namespace, f"DaemonSet/{one.name}"): one
         for one in templates

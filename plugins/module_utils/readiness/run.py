@@ -3,10 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a run that deploys drivers would make of a cluster, and what of that has to stop it. Pure.
 
-The cluster is judged twice from one look: as it is, and as it would be once the run has done all it is about to do. What is
+The cluster is evaluated twice from one snapshot: as it is, and as it would be after the run. What is
 wrong today because csi-proxy or a driver is not there yet is wrong no more in the second, and is why one runs it. What is
-wrong in both is no matter of the run and is only told. What stops it is what it would break, and what is wrong with the
-planned drivers' other halves, since without those no volume of theirs comes back whatever is deployed.
+wrong in both is not caused by the run and is only reported. What stops it is what it would break, and what is wrong with the
+planned drivers' other halves, since without those none of their volumes works whatever is deployed.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What of a cluster need not be kept, because it runs on Linux and no verdict comes of it. Pure.
 
-A reader asks before it reads claims, so that a large cluster costs what is on Windows. Judging with or without what is left
+A reader asks before it reads claims, so that a large cluster costs what is on Windows. Evaluating with or without what is left
 out gives the same report; a test holds it to that.
 """
 
@@ -33,7 +33,7 @@ ADMIN_MAPS = (("openshift-config-managed", "admin-gates"), ("openshift-config", 
 class Scope:
     """What is kept of templates and pods. elsewhere: keys of claims that only workloads on Linux use.
 
-    sets: namespace and stem of the claims that StatefulSets on Linux make; here: keys that others name all the same.
+    sets: namespace and stem of the claims that StatefulSets on Linux make; here: keys that others still name.
     """
 
     templates: tuple[ObservedTemplate, ...]
@@ -60,7 +60,7 @@ def maps(
 ) -> tuple[tuple[str, str], ...]:
     """The ConfigMaps to ask for, (namespace, name): all of a cluster's are many, and none of our business.
 
-    namespaces: those there are, None where they could not be read; then the usual places are asked for all the same.
+    namespaces: those there are, None if they could not be read; then the usual namespaces are read anyway.
     """
     wanted = list(ADMIN_MAPS) if openshift else []
     plugins = [one.plugin.observed for one in templates if one.plugin is not None]
@@ -107,7 +107,7 @@ def scope(nodes: Iterable[ObservedNode], templates: Sequence[ObservedTemplate], 
         templates=tuple(
             one
             for key, one in known.items()
-            # What has an owner tells whose its pods are; without pods it tells nothing.
+            # A template with an owner names the owner of its pods; without pods it does not matter.
             if one.plugin is not None or (key not in gone and (not one.owner or key in owners))
         ),
         pods=kept,

@@ -67,7 +67,7 @@ class Subject:
 
     @property
     def asked(self) -> ObservedVolume | ObservedClaim | ClaimTemplate | None:
-        """What tells its access modes, and whether it is a raw device."""
+        """The object with its access modes and volume mode."""
         return self.volume or self.claim or self.made
 
     @property
@@ -84,9 +84,9 @@ class Subject:
 
 @dataclass(slots=True)
 class Subjects:
-    """Everything to judge. findings: about what could not become a subject. demand: by CSI name, where a driver is needed.
+    """Everything to evaluate. findings: about what could not become a subject. demand: by CSI name, where a driver is needed.
 
-    by_workload: keys of the subjects of each. missing, unjudged: by workload, what it lacks, and the list without which its
+    by_workload: keys of the subjects of each. missing, unevaluated: by workload, what it lacks, and the list without which its
     volumes are not known.
     """
 
@@ -96,7 +96,7 @@ class Subjects:
     paths: Mapping[str, Paths]
     demand: dict[str, int]
     missing: dict[str, list[Finding]]
-    unjudged: dict[str, str]
+    unevaluated: dict[str, str]
 
 
 def collect(index: Index, use: Usage) -> Subjects:
@@ -110,7 +110,7 @@ def collect(index: Index, use: Usage) -> Subjects:
             by_csi = index.windows if subject.plugin is None else ways[subject.source.field].csi
             demand[subject.driver] |= subject.eligible & by_csi
     needed = {driver: nodes for driver, nodes in demand.items() if nodes}
-    return Subjects(made.subjects, made.by_workload, made.findings, ways, needed, made.missing, made.unjudged)
+    return Subjects(made.subjects, made.by_workload, made.findings, ways, needed, made.missing, made.unevaluated)
 
 
 def migrated(subjects: Subjects) -> dict[str, int]:
@@ -143,7 +143,7 @@ class _Collector:
         self.by_workload: dict[str, list[str]] = {}
         self.findings: list[Finding] = []
         self.missing: dict[str, list[Finding]] = defaultdict(list)
-        self.unjudged: dict[str, str] = {}
+        self.unevaluated: dict[str, str] = {}
 
     def run(self) -> None:
         if not self._index.windows:
@@ -176,14 +176,14 @@ class _Collector:
                 continue
             key = f"new claim {workload.namespace}/{made.name} of {workload.key}"
             source = self._by_class(made.storage_class, key, workload)
-            source = self._there(self._claims.new(made, workload.namespace, workload.name), source)
+            source = self._there(self._claims.new(made, workload.namespace, workload.name), source, workload)
             if source is not None:
                 subject = self.subjects.setdefault(key, Subject(key, source, made=made))
                 keys.append(key)
                 self._used(subject, workload, workload.eligible)
 
     def _all_reserved(self, made: ClaimTemplate, workload: Workload, keys: list[str]) -> bool:
-        """Whether a volume is reserved for every claim that is made of a StatefulSet's template; these are judged."""
+        """Whether a volume is reserved for every claim of a StatefulSet's template; these are evaluated."""
         if workload.template is None or made not in workload.template.claim_templates:
             return False
         left = 0
@@ -236,15 +236,17 @@ class _Collector:
         if wanted.volume is not None:
             return self._of_volume(wanted.volume, claim)
         source = self._by_class(claim.storage_class, f"PersistentVolumeClaim {name}", workload)
-        source = self._there(wanted, source)
+        source = self._there(wanted, source, workload)
         if source is None:
             return None
         subject = self.subjects.setdefault(name, Subject(name, source, claim=claim))
         subject.eligible |= self._index.bit.get(claim.selected_node, 0) & self._index.windows
         return subject
 
-    def _there(self, wanted: Request, source: Source | None) -> Source | None:
+    def _there(self, wanted: Request, source: Source | None, workload: Workload) -> Source | None:
         """What a claim gets where free volumes fit it; not known where these and what its class makes are of several kinds."""
+        if self._is_unread("persistentvolumes", workload):
+            return None
         some = [one.source for one in self._claims.candidates(wanted)]
         if source is not None:
             some.append(source)
@@ -296,7 +298,7 @@ class _Collector:
 
     def _is_unread(self, resource: str, workload: Workload | None) -> bool:
         if resource in self._index.unread and workload is not None:
-            self.unjudged[workload.key] = resource
+            self.unevaluated[workload.key] = resource
         return resource in self._index.unread
 
     def _lacks(self, workload: Workload, id_: str, about: str, message: str, remedy: str) -> None:

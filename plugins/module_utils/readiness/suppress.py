@@ -12,7 +12,7 @@ from datetime import date, datetime
 from fnmatch import fnmatchcase
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import PAGE
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Finding, Report, Suppressed
 
 KEYS = ("id", "object", "reason", "expires")
@@ -34,6 +34,11 @@ class Suppression:
     reason: str
     expires: date
 
+    @property
+    def title(self) -> str:
+        """What findings about it call it."""
+        return f"suppression of {self.id} on {self.object}"
+
     def covers(self, finding: Finding) -> bool:
         """Whether it is about this finding."""
         return finding.id == self.id and fnmatchcase(finding.object, self.object)
@@ -41,17 +46,17 @@ class Suppression:
 
 def read_suppressions(entries: Iterable[Any]) -> tuple[Suppression, ...]:
     """Read a list of {id, object, reason, expires}; SuppressionError names everything that is wrong with all of them."""
-    found: list[Suppression] = []
+    read: list[Suppression] = []
     troubles: list[str] = []
     for number, entry in enumerate(entries, 1):
         wrong = list(_wrong(entry))
         troubles += [f"suppression {number}{_named(entry)}: {what}" for what in wrong]
         day = None if wrong else _day(entry["expires"])
         if day is not None:
-            found.append(Suppression(entry["id"], entry["object"], entry["reason"].strip(), day))
+            read.append(Suppression(entry["id"], entry["object"], entry["reason"].strip(), day))
     if troubles:
         raise SuppressionError("\n".join(troubles))
-    return tuple(found)
+    return tuple(read)
 
 
 def suppress(report: Report, suppressions: Sequence[Suppression], today: date) -> Report:
@@ -73,29 +78,17 @@ def suppress(report: Report, suppressions: Sequence[Suppression], today: date) -
 
 
 def _expired(suppression: Suppression, used: bool) -> Finding:
-    return Finding(
-        id="CSI-R01",
-        severity="warning",
-        object=f"suppression of {suppression.id} on {suppression.object}",
-        message=f"it expired on {suppression.expires.isoformat()}; "
-        + ("its finding counts again" if used else "it would suppress nothing"),
-        evidence=(f"reason given: {suppression.reason}",),
-        why="an acceptance expires so that it is reviewed",
-        remedy="do what the finding says, or review it and set a later day" if used else "remove the entry",
-        link=f"{PAGE}#csi-r01",
-    )
+    message = f"it expired on {suppression.expires.isoformat()}; "
+    message += "its finding counts again" if used else "it would suppress nothing"
+    remedy = "do what the finding says, or review it and set a later day" if used else "remove the entry"
+    return found("CSI-R01", suppression.title, message, (f"reason given: {suppression.reason}",), remedy, "warning")
 
 
 def _unused(suppression: Suppression) -> Finding:
-    return Finding(
-        id="CSI-R02",
-        severity="note",
-        object=f"suppression of {suppression.id} on {suppression.object}",
-        message="no finding has this id and an object that fits",
-        evidence=(f"reason given: {suppression.reason}", f"it would expire on {suppression.expires.isoformat()}"),
-        why="an entry without a match is outdated, or its object is misspelled",
-        remedy="remove the entry, or copy the object from a report",
-        link=f"{PAGE}#csi-r02",
+    evidence = (f"reason given: {suppression.reason}", f"it would expire on {suppression.expires.isoformat()}")
+    remedy = "remove the entry, or copy the object from a report"
+    return found(
+        "CSI-R02", suppression.title, "no finding has this id and an object that fits", evidence, remedy, "note"
     )
 
 

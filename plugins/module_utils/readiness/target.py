@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What if: the same cluster with other versions, and what stands in the way there. Pure.
 
-The answer to "will it come back" is the ordinary judgement of a snapshot in which versions were replaced; what is about
+Whether workloads will start again is the ordinary evaluation of a snapshot with replaced versions; what is about
 the way itself is found here.
 """
 
@@ -106,7 +106,7 @@ def _upgraded(node: ObservedNode, kubelet: Version, moved: tuple[str, ...]) -> O
     return replace(node, kubelet=f"v{kubelet}", attached=left)
 
 
-def judge(index: Index, target: Target, demand: Mapping[str, int]) -> tuple[Finding, ...]:
+def evaluate(index: Index, target: Target, demand: Mapping[str, int]) -> tuple[Finding, ...]:
     """What stands in the way. index: of the cluster as it is. demand: where drivers are needed once there."""
     then = versions(target)
     findings = [
@@ -130,13 +130,8 @@ def _known(target: Target, then: Versions) -> Iterator[Finding]:
     if target.openshift and then.line is None:
         evidence = (f"known lines: {wmco.LINES[0].openshift} to {wmco.LINES[-1].openshift}",)
         message = f"OpenShift {target.openshift} is unknown to this collection"
-        yield found(
-            "CSI-T02",
-            "Target",
-            message,
-            evidence,
-            "use a release of this collection that supports it, or set kubernetes",
-        )
+        remedy = "use a release of this collection that supports it, or set kubernetes"
+        yield found("CSI-T02", "Target", message, evidence, remedy)
     if then.operator is not None and wmco.of_operator(then.operator) is None:
         evidence = (f"known: {wmco.LINES[0].wmco} to {wmco.LINES[-1].wmco}",)
         message = f"release {then.operator} of the Windows Machine Config Operator is unknown to this collection"
@@ -205,7 +200,9 @@ def _operator(index: Index, target: Target, then: Versions) -> Iterator[Finding]
         message = f"the upgrade from {now} to {operator} skips {', '.join(leapt)}"
         remedy = f"upgrade OpenShift and the operator one minor release at a time, first to release {leapt[0]} of the operator"
         yield found("CSI-T14", about, message, evidence, remedy)
-    scenario = wmco.scenario(now, operator)
+    before = wmco.of_operator(now)
+    steps = (before.wmco, line.wmco) if before is not None and line is not None else ()
+    scenario = wmco.scenario(now, operator) if steps in (("7", "8"), ("8", "9")) else ""
     if scenario == "C":
         message = f"{now} includes csi-proxy and {operator} does not (scenario C)"
         remedy = "upgrade to a release that includes csi-proxy (8.1.0 or later) instead"
@@ -218,7 +215,7 @@ def _operator(index: Index, target: Target, then: Versions) -> Iterator[Finding]
 
 
 def _unguarded(index: Index, line: wmco.Line | None, now: Version, operator: Version) -> Iterator[Finding]:
-    """Nodes that the operator's guard lets go, because it looks at volumes that are attached and at nothing else."""
+    """Nodes that the operator's guard releases, because it checks attached volumes only."""
     before = wmco.of_operator(now)
     if line is None or not line.guard or line == before or line.guard != index.snapshot.cluster.infrastructure:
         return
@@ -268,8 +265,7 @@ def _driver(index: Index, target: Target, driver: Driver, nodes: int) -> Iterato
     controllers = [one.observed for one in index.snapshot.controllers if one.driver == driver.key]
     desired = model.Request(mode=target.mode or "auto", version=target.driver_version or None)
     choice = release.choose(driver, desired, controllers[0] if controllers else None, observed)
-    for one in choice.findings:
-        yield passed_on(one.id, one.severity, one.object, one.message, (f"{one.object}: {one.message}",), one.remedy)
+    yield from passed_on(choice.findings)
     if choice.rule is None:
         return
     yield from _mode(index, driver, choice.rule, nodes or index.windows)
@@ -285,33 +281,19 @@ def _mode(index: Index, driver: Driver, rule: ModeRule, nodes: int) -> Iterator[
         if changes and rule.mode in driver.drain_to and held:
             evidence = tuple(f"Node {node.name} status.volumesInUse: {name}" for name in held[:3])
             message = f"{len(held)} volumes are mounted, and the mode changes to {rule.mode}"
-            yield found(
-                "CSI-T09",
-                about,
-                message,
-                evidence,
-                f"drain the node first: kubectl drain {node.name} --ignore-daemonsets",
-            )
+            remedy = f"drain the node first: kubectl drain {node.name} --ignore-daemonsets"
+            yield found("CSI-T09", about, message, evidence, remedy)
         if rule.mode != "csi_proxy":
             continue
         host = index.hosts.get(node.name)
         if host is None or host.facts.pipes is None:
             message = f"whether its host serves {', '.join(rule.pipes)} is unknown"
-            yield found(
-                "CSI-T11",
-                about,
-                message,
-                (f"host of Node {node.name}: not read",),
-                "add the host to the inventory",
-            )
+            evidence = (f"host of Node {node.name}: not read",)
+            yield found("CSI-T11", about, message, evidence, "add the host to the inventory")
             continue
         absent = [pipe for pipe in rule.pipes if pipe not in host.facts.pipes]
         if absent:
             evidence = (f"host of Node {node.name} serves: {', '.join(host.facts.pipes) or 'no pipe of csi-proxy'}",)
-            yield found(
-                "CSI-T10",
-                about,
-                f"its host does not serve {', '.join(absent)}",
-                evidence,
-                "run enable_csi.yml for this host",
-            )
+            message = f"its host does not serve {', '.join(absent)}"
+            remedy = "run enable_csi.yml for this host"
+            yield found("CSI-T10", about, message, evidence, remedy)

@@ -28,7 +28,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict impo
 
 OS_LABELS = ("kubernetes.io/os", "beta.kubernetes.io/os")
 
-# Which list tells what makes the pods of an owner of that kind.
+# The list with the templates of an owner of that kind.
 RESOURCES = {
     "Deployment": "deployments",
     "ReplicaSet": "replicasets",
@@ -44,7 +44,7 @@ RESOURCES = {
 class Workload:
     """Something whose pods use volumes.
 
-    template: None for bare and static pods and for owners that were not seen. pods: those that use volumes. claims: keys
+    template: None for bare and static pods and for owners that were not read. pods: those that use volumes. claims: keys
     of claims, those above a StatefulSet's replicas in spare. made: claims that some pod gets as it is made. ordinals: of a
     StatefulSet that makes claims. eligible: Windows nodes that it may run on. nowhere: why none accepts its next pod,
     empty where one does or its system is not known.
@@ -77,7 +77,7 @@ class Workload:
 
     @property
     def on_windows(self) -> bool:
-        """Whether its volumes have to be judged for Windows."""
+        """Whether its volumes are evaluated for Windows."""
         return self.system != "linux"
 
 
@@ -168,7 +168,7 @@ def _note_volumes(
         workload.made = template.volumes.ephemeral
         for made in template.claim_templates:
             there = {number for number, dummy in sets.get((workload.namespace, f"{made.name}-{workload.name}"), ())}
-            # A set of zero replicas is judged as if it had those whose claims are there.
+            # A set of zero replicas is evaluated as if it had those whose claims exist.
             last = (
                 max(there, default=template.first) + 1 if not template.replicas else template.first + template.replicas
             )
@@ -280,7 +280,7 @@ def _system(text: str) -> System:
 
 
 def _narrowing(index: Index, placement: Placement, added: Placement) -> Iterator[tuple[str, int]]:
-    """The nodes that are left after each rule, in order; rules that say nothing are left out."""
+    """The nodes that remain after each rule, in order; rules without an effect are omitted."""
     if placement.selector:
         shown = ",".join(f"{key}={value}" for key, value in placement.selector)
         yield f"nodeSelector {shown}", index.fitting(Placement(selector=placement.selector, tolerations=_ANY))
@@ -298,7 +298,7 @@ def _narrowing(index: Index, placement: Placement, added: Placement) -> Iterator
 
 
 _ANY = (Toleration(operator="Exists"),)
-_TOLERATED = "its tolerance of taints"
+_TOLERATED = "its list of tolerations"
 
 
 def _volume_places(index: Index, workload: Workload) -> Iterator[tuple[str, int]]:

@@ -39,14 +39,14 @@ VolumeClass = Literal[
     "DEAD",
     "UNKNOWN",
 ]
-"""Of a volume on a node. What each means is on the page of findings; only NATIVE_CSI, MIGRATED_OK and NOT_CSI are well."""
+"""Of a volume on a node. The page of findings explains them; only NATIVE_CSI, MIGRATED_OK and NOT_CSI are ready."""
 
 READY: frozenset[str] = frozenset({"NATIVE_CSI", "MIGRATED_OK", "NOT_CSI"})
 
-# It works as it did, and what is ahead of it is what its findings say.
+# It still works; its findings have what an upgrade changes.
 UNCHANGED: frozenset[str] = frozenset({"SPLIT", "IN_TREE"})
 
-# A report names no more nodes than this for one volume; how many there are is told besides.
+# A report names no more nodes than this for one volume; with their total number.
 NAMED_NODES = 10
 
 
@@ -54,7 +54,7 @@ NAMED_NODES = 10
 class Finding(findings.Finding):
     """A finding of the report.
 
-    evidence: what was seen and where. why: why it matters. link: where it is explained. doubt: it stands for something
+    evidence: what was found and where. why: why it matters. link: where it is explained. doubt: it stands for something
     that is not known, so nothing with it is ready.
     """
 
@@ -94,7 +94,7 @@ class VolumeVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One check of a driver on a node. driver: empty for one about the node itself. ok: unknown is never well."""
+    """One check of a driver on a node. driver: empty for one about the node itself. ok: unknown is never ready."""
 
     name: str
     driver: str
@@ -144,7 +144,7 @@ class WorkloadVerdict:
 
     workload: "StatefulSet shop/db". runs_on: with the rule that decided in runs_on_because. starts_again: whether its pods
     get their volumes again after the next restart. volumes: claims "namespace/name" and inline volumes. steps: those that
-    stop its pods, of a workload that does not come back or is unknown.
+    stop its pods, of a workload that will not start again or is unknown.
     """
 
     workload: str
@@ -195,7 +195,7 @@ class Suppressed:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Everything that was judged. cluster: the name it was given. unread: as dictionaries with resource, why and rule."""
+    """Everything that was evaluated. cluster: its name. unread: as dictionaries with resource, why and rule."""
 
     cluster: str
     kubernetes: str

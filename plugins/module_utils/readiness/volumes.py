@@ -3,14 +3,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What becomes of each volume on each Windows node that may mount it. Pure.
 
-"Still references in-tree" is how a migrated volume looks for ever, so nothing is read from its looks: what counts is the
-node's own kubelet, by its version and what it tells, whether the driver works there, and whether the driver can mount what
+A volume with CSI migration keeps its in-tree spec forever, so the spec decides nothing: what counts is the
+node's own kubelet, by its version and its CSINode, whether the driver works there, and whether the driver can mount what
 the volume holds.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -19,6 +18,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog import capabil
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.capability import Asked, Taken
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version
+from ansible_collections.kubewin.csi.plugins.module_utils.grouped import grouped
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.cluster import PROFILE
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ObservedVolume
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import BY_NAME, Index, version_of
@@ -56,6 +56,13 @@ _REMEDIES = {
     capability.CLUSTER_NAME: "set the server to an address, or to a name that the nodes resolve",
     capability.NO_SERVER: "recreate the volume with source //server/share",
     capability.NO_SECRET: "recreate the volume with a Secret that has username and password",
+}
+
+# Of a native volume, and of an in-tree one with CSI migration.
+_CLASSES: Mapping[str, tuple[VolumeClass, VolumeClass]] = {
+    "OK": ("NATIVE_CSI", "MIGRATED_OK"),
+    "NO_DRIVER": ("NATIVE_NO_DRIVER", "MIGRATED_NO_DRIVER"),
+    "REFUSED": ("NATIVE_REFUSED", "MIGRATED_REFUSED"),
 }
 
 
@@ -99,7 +106,7 @@ class Message:
 
 
 @dataclass(slots=True)
-class VolumesJudged:
+class VolumesEvaluation:
     """What came out. messages: the verdicts of each subject, by its key. forbidden: what stops publishing, likewise."""
 
     verdicts: list[VolumeVerdict] = field(default_factory=list)
@@ -108,26 +115,26 @@ class VolumesJudged:
     forbidden: dict[str, Finding] = field(default_factory=dict)
 
 
-def judge(index: Index, all_: Subjects, drivers: Mapping[str, DriverState], no_mbr: int) -> VolumesJudged:
+def evaluate(index: Index, all_: Subjects, drivers: Mapping[str, DriverState], no_mbr: int) -> VolumesEvaluation:
     """A verdict for each volume and each set of nodes on which the same is true, and what is wrong with volumes.
 
     no_mbr: Windows nodes whose csi-proxy is too old for disks with an MBR.
     """
     control = {known.field: control_plane_migrates(index, known) for known in in_tree.PLUGINS}
     twins = _twins(index, all_.subjects.values())
-    judged = VolumesJudged(findings=list(all_.findings))
+    evaluated = VolumesEvaluation(findings=list(all_.findings))
     for key in sorted(all_.subjects):
         one = _Volume(index, all_.subjects[key], all_.paths, drivers, no_mbr, control, twins)
-        messages = judged.messages[key] = tuple(one.judge())
-        judged.verdicts += (each.verdict for each in messages)
-        judged.findings += one.findings
+        messages = evaluated.messages[key] = tuple(one.evaluate())
+        evaluated.verdicts += (each.verdict for each in messages)
+        evaluated.findings += one.findings
         if one.forbidden is not None:
-            judged.forbidden[key] = one.forbidden
-    return judged
+            evaluated.forbidden[key] = one.forbidden
+    return evaluated
 
 
 def _handle(volume: ObservedVolume) -> tuple[str, str] | None:
-    """What makes two volumes one to kubelets: driver and handle. None where sharing one is legitimate, or nothing is told."""
+    """What makes two volumes one to kubelets: driver and handle. None if sharing one is legitimate, or the handle is unknown."""
     source, known = volume.source, in_tree.of_field(volume.source.field)
     if not source.handle or source.field == "azureFile" or (source.field != "csi" and known is None):
         return None
@@ -139,17 +146,14 @@ def _handle(volume: ObservedVolume) -> tuple[str, str] | None:
 
 
 def _twins(index: Index, subjects: Iterable[Subject]) -> dict[tuple[str, str], list[str]]:
-    judged = {_handle(one.volume) for one in subjects if one.volume is not None}
-    found_: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for volume in index.snapshot.volumes:
-        handle = _handle(volume)
-        if handle is not None and handle in judged:
-            found_[handle].append(volume.name)
+    evaluated = {_handle(one.volume) for one in subjects if one.volume is not None}
+    handles = ((_handle(volume), volume.name) for volume in index.snapshot.volumes)
+    found_ = grouped((handle, name) for handle, name in handles if handle is not None and handle in evaluated)
     return {handle: sorted(names) for handle, names in found_.items() if len(names) > 1}
 
 
 class _Volume:
-    """The judgement of one volume: its verdicts, and what it adds to the findings."""
+    """The evaluation of one volume: its verdicts, and what it adds to the findings."""
 
     def __init__(
         self,
@@ -169,8 +173,8 @@ class _Volume:
         self.findings: list[Finding] = []
         self.forbidden: Finding | None = None
 
-    def judge(self) -> Iterator[Message]:
-        """Judge it."""
+    def evaluate(self) -> Iterator[Message]:
+        """Evaluate it."""
         subject = self._subject
         self._of_itself()
         nodes = subject.eligible
@@ -204,7 +208,7 @@ class _Volume:
         if own := nodes & paths.in_tree:
             yield self._in_tree(own)
         if unknown := nodes & paths.unknown:
-            what = f"its kubelets mount {subject.source.field} in-tree or by CSI; their CSINodes do not say which"
+            what = f"its kubelets mount {subject.source.field} in-tree or by CSI; their CSINodes do not show which"
             remedy = "let this account read CSINodes, or upgrade the kubelets"
             self._finds("CSI-V22", what, remedy, unknown)
             yield self._verdict("UNKNOWN", unknown, what, step="attach")
@@ -253,17 +257,7 @@ class _Volume:
         return self._verdict("UNKNOWN", nodes, because, reasons, () if reasons else ("CSI-C01",))
 
     def _word(self, word: str) -> VolumeClass:
-        native: dict[str, VolumeClass] = {
-            "OK": "NATIVE_CSI",
-            "NO_DRIVER": "NATIVE_NO_DRIVER",
-            "REFUSED": "NATIVE_REFUSED",
-        }
-        moved: dict[str, VolumeClass] = {
-            "OK": "MIGRATED_OK",
-            "NO_DRIVER": "MIGRATED_NO_DRIVER",
-            "REFUSED": "MIGRATED_REFUSED",
-        }
-        return (native if self._subject.plugin is None else moved)[word]
+        return _CLASSES[word][self._subject.plugin is not None]
 
     # What is wrong with the volume itself
 
@@ -273,20 +267,13 @@ class _Volume:
             what = f"the claim is Lost: its volume {claim.volume or '(none named)'} does not exist or belongs to another claim"
             remedy = "restore the volume from a record, with claimRef.uid of this claim; do not delete the claim"
             self._finds("CSI-V23", what, remedy, about=f"PersistentVolumeClaim {claim.key}")
-        going = (
-            claim
-            if claim is not None and claim.deleting
-            else volume
-            if volume is not None and volume.deleting
-            else None
-        )
-        if going is not None and not subject.unused:
+        going = [f"PersistentVolumeClaim {claim.key}"] if claim is not None and claim.deleting else []
+        going += [f"PersistentVolume {subject.key}"] if volume is not None and volume.deleting else []
+        if going and not subject.unused:
             policy = volume.policy if volume is not None else ""
-            kind = "PersistentVolumeClaim" if going is claim else "PersistentVolume"
-            name = claim.key if claim is not None and going is claim else subject.key
             remedy = "set the volume's policy to Retain before its last pod ends: kubectl patch pv ... Retain"
             what = f"it is being deleted{f', with policy {policy}' if policy else ''}, and {self._user()} uses it"
-            self._finds("CSI-V24", what, remedy, about=f"{kind} {name}")
+            self._finds("CSI-V24", what, remedy, about=going[0])
         handle = None if volume is None else _handle(volume)
         if handle is not None and handle in self._twins:
             names = self._twins[handle]
@@ -348,7 +335,7 @@ class _Volume:
     def _left_behind(self, nodes: int) -> Iterator[Message]:
         gone = in_tree.DEAD[self._subject.source.field]
         what = f"kind {self._subject.source.field} was removed in Kubernetes {gone}, and no CSI driver replaces it"
-        self._finds("CSI-V12", what, "copy the data while something can still mount it", nodes)
+        self._finds("CSI-V12", what, "copy the data while a node can still mount it", nodes)
         yield self._verdict("DEAD", nodes, what)
 
     def _dead(self, nodes: int) -> Message:
@@ -393,8 +380,8 @@ class _Volume:
         """What Windows or the driver there refuses of the volume, on which of these nodes; None where nothing is."""
         subject, driver = self._subject, BY_NAME.get(self._subject.driver)
         if driver is not None and driver.fstypes and subject.linux_users:
-            who = subject.linux_users[0]
-            what = f"{self._user()} on Windows and {who.key} on Linux use the same disk"
+            linux_user = subject.linux_users[0]
+            what = f"{self._user()} on Windows and {linux_user.key} on Linux use the same disk"
             yield self._made("CSI-V19", what, "give each system a disk of its own, or share the data by SMB"), nodes
             return
         asked = self._asked(driver)
@@ -427,7 +414,7 @@ class _Volume:
             block=asked is not None and asked.block,
             fs_type=source.fs_type if shares else source.attribute or source.fs_type,
             read_only=source.read_only,
-            # Its CSIDriver tells first, by CSI-V28.
+            # Its CSIDriver is checked first, by CSI-V28.
             inline=subject.inline and source.field == "csi" and self.forbidden is None,
             protocol=source.protocol or (source.attribute if shares else ""),
             server=source.server,
@@ -528,7 +515,8 @@ class _Volume:
             csi_node = self._index.csi_nodes.get(first)
             listed = csi_node.migrated if csi_node is not None else None
             plugin = subject.plugin.plugin
-            reason = "not set" if listed is None else "listed" if plugin in listed else "not listed"
+            unset = "not read" if "csinodes" in self._index.unread else "not set"
+            reason = unset if listed is None else "listed" if plugin in listed else "not listed"
             yield f"Node {first}: kubelet {self._index.nodes[first].kubelet}, migrated-plugins: {plugin} {reason}"
 
     def _verdict(

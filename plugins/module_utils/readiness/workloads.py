@@ -19,7 +19,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict impo
     VolumeVerdict,
     WorkloadVerdict,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.volumes import VolumesJudged
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.volumes import VolumesEvaluation
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.bind import Bind
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.claims import Claims
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.limits import Starting
@@ -29,11 +29,11 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.schedul
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.walk import Rules, Walks
 
 
-def judge(
+def evaluate(
     index: Index,
     use: Usage,
     subjects: Subjects,
-    volumes: VolumesJudged,
+    volumes: VolumesEvaluation,
     others: Iterable[Finding],
     halves: Mapping[str, tuple[Finding, ...]],
 ) -> tuple[tuple[WorkloadVerdict, ...], tuple[Finding, ...]]:
@@ -69,7 +69,7 @@ def judge(
         steps = tuple(walked.steps()) if answer != "yes" else ()
         if answer != "yes" and not lacking and not workload.nowhere:
             own += tuple(_explaining(workload, walked, mine, blocked))
-        unread = subjects.unjudged.get(workload.key, "pods" if "pods" in index.unread else "")
+        unread = subjects.unevaluated.get(workload.key, "pods" if "pods" in index.unread else "")
         if answer == "yes" and unread:
             answer, because = "unknown", f"CSI-C01: {unread} could not be read"
         if workload.nowhere and not lacking:
@@ -189,13 +189,9 @@ def _hidden(index: Index, workload: Workload) -> Iterator[Finding]:
             yield found("CSI-W06", about, f"it is a static pod with {volumes}", evidence, "change its file on the node")
         elif not all(pod.finished for pod in workload.pods):
             evidence = ("metadata.ownerReferences: none",)
-            yield found(
-                "CSI-W07",
-                about,
-                f"it has {volumes} and no controller",
-                evidence,
-                "create it by a Deployment or StatefulSet",
-            )
+            message = f"it has {volumes} and no controller"
+            remedy = "create it by a Deployment or StatefulSet"
+            yield found("CSI-W07", about, message, evidence, remedy)
     else:
         resource = RESOURCES.get(workload.kind)
         rule = next((one.rule for one in index.snapshot.unread if one.resource == resource), "")
@@ -216,22 +212,14 @@ def _of_template(workload: Workload) -> Iterator[Finding]:
     held = ", ".join((*workload.claims, *workload.spare, *(f"inline {one.name}" for one in workload.inline)))
     if template.replicas == 0:
         evidence = ("spec.replicas: 0",)
-        yield found(
-            "CSI-W03",
-            about,
-            f"it is scaled to zero and has {held or 'volumes'}",
-            evidence,
-            "none; check its volumes as if it ran",
-        )
+        message = f"it is scaled to zero and has {held or 'volumes'}"
+        remedy = "none; check its volumes as if it ran"
+        yield found("CSI-W03", about, message, evidence, remedy)
     elif template.kind == "CronJob" and not workload.pods:
         evidence = ("spec.jobTemplate",)
-        yield found(
-            "CSI-W04",
-            about,
-            f"it has {held or 'volumes'} and runs on a schedule",
-            evidence,
-            "none; check its volumes as if it ran",
-        )
+        message = f"it has {held or 'volumes'} and runs on a schedule"
+        remedy = "none; check its volumes as if it ran"
+        yield found("CSI-W04", about, message, evidence, remedy)
     if workload.spare and template.replicas != 0:
         evidence = (f"spec.replicas: {template.replicas}, claims: {', '.join(workload.spare)}",)
         message = f"claims of removed replicas still exist: {', '.join(workload.spare)}"

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The next step of a change that goes node by node, from what is seen alone. Pure.
+"""The next step of a change node by node, from observed facts alone. Pure.
 
 Nothing is remembered but how long a node has been without its plugin: a run that was killed is continued by looking.
 """
@@ -16,7 +16,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFac
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import Picture
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.order import allowed_away, batches
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import why_not
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Judgement, NodeVerdict
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Evaluation, NodeVerdict
 
 # For the whole, where a node's name stands otherwise.
 NO_NODE = ""
@@ -28,7 +28,7 @@ class Goal:
 
     nodes: those of this run, in order; empty takes every node that the DaemonSet goes to, by name. batches: sizes.
     max_unavailable: how many nodes may be without a Ready plugin at a time. node_timeout: seconds a node may take.
-    goes_back: the former template is being brought back. kept: nodes whose pod must not be replaced now, with the reason.
+    goes_back: the former template is being restored. kept: nodes whose pod must not be replaced now, with the reason.
     """
 
     nodes: tuple[str, ...] = ()
@@ -64,7 +64,7 @@ class Step:
     """What to do now. nodes, message: of whom, and why.
 
     Wait does nothing and replace deletes these pods. Finish: every pod is of this template. Rest: those of this run are. Back: the
-    former template is to be brought back, since the canary does not work. Stop: everything is left as it is.
+    former template must be restored, since the canary does not work. Stop: everything is left as it is.
     """
 
     kind: Literal["wait", "replace", "finish", "rest", "back", "stop"]
@@ -73,12 +73,12 @@ class Step:
     message: str = ""
 
 
-def standing(picture: Picture, judgement: Judgement, goal: Goal, deleted: frozenset[str] = frozenset()) -> Standing:
-    """Sort the nodes. deleted: uids of pods that were deleted and may still be seen as they were."""
+def standing(picture: Picture, evaluation: Evaluation, goal: Goal, deleted: frozenset[str] = frozenset()) -> Standing:
+    """Sort the nodes. deleted: uids of pods that were deleted and may still be read as they were."""
     daemon_set = picture.daemon_set
     if daemon_set is None:
         return Standing((), (), {}, frozenset(), frozenset(), frozenset(), ())
-    works = {one.node for one in judgement.nodes if one.verdict in ("green", "unproven")}
+    works = {one.node for one in evaluation.nodes if one.verdict in ("green", "unproven")}
     expected = sorted(node.name for node in picture.nodes if why_not(daemon_set, node) is None)
     order = tuple(name for name in goal.nodes if name in expected) if goal.nodes else tuple(expected)
     pods = {pod.node: pod for pod in picture.pods if not pod.deleting and pod.uid not in deleted}
@@ -119,7 +119,7 @@ def still_away(ready: Mapping[str, str], taken: Mapping[str, str], expected: Col
 
 def decide(
     picture: Picture,
-    judgement: Judgement,
+    evaluation: Evaluation,
     goal: Goal,
     waited: Mapping[str, float],
     deleted: frozenset[str] = frozenset(),
@@ -131,8 +131,8 @@ def decide(
         if waited.get(NO_NODE, 0.0) > goal.node_timeout:
             return Step("stop", message="the DaemonSet controller does not process it; check that it runs")
         return Step("wait")
-    now = standing(picture, judgement, goal, deleted)
-    verdicts = {one.node: one for one in judgement.nodes}
+    now = standing(picture, evaluation, goal, deleted)
+    verdicts = {one.node: one for one in evaluation.nodes}
     doubt = _doubt(now, verdicts, goal, waited)
     if doubt is not None:
         return doubt
@@ -186,7 +186,7 @@ def _doubt(now: Standing, verdicts: Mapping[str, NodeVerdict], goal: Goal, waite
 
 
 def hopeless(verdict: NodeVerdict | None) -> str:
-    """What makes replacing a pod hopeless: its Node is not Ready, or something is red that a new pod does not mend."""
+    """What makes replacing a pod hopeless: its Node is not Ready, or something is red that a new pod does not repair."""
     if verdict is None:
         return ""
     return "; ".join(lack.message for lack in verdict.lacks if lack.id == "CSI-G05" or lack.verdict == "red")

@@ -16,6 +16,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Cli
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.compare import Change, change
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import MODIFIED, ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.kinds import Kind
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import selector_of
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout import hold
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.advance import permitted, still_away
@@ -39,7 +40,7 @@ def _ready(pods: Sequence[PodFacts]) -> dict[str, str]:
 
 
 def _pinned(definition: dict[str, Any], live: Mapping[str, Any]) -> dict[str, Any]:
-    """A definition that is applied to the object as it was seen, and to no later state of it."""
+    """A definition that is applied to the object as it was read, and to no later state of it."""
     return {
         **definition,
         "metadata": {**definition["metadata"], "resourceVersion": live["metadata"]["resourceVersion"]},
@@ -75,13 +76,13 @@ class Roller:
         return None if live is None else hold.rolling(live)
 
     def held(self, live: Mapping[str, Any]) -> dict[str, Any]:
-        """The definition as it is applied to begin, or to go on."""
+        """The definition as it is applied to begin or continue the change."""
         ready = _ready(self._pods(live))
         state = hold.begun(live, revision_of(live, self._revisions(live)), self._run, ready)
         return hold.held(self._definition, state)
 
     def begin(self) -> Change:
-        """Begin the change, go on with it, or join the runs over other nodes that make it: what they announced stays."""
+        """Begin or continue the change, or join runs over other nodes that make it: what they recorded stays."""
         attempts, settled = _ATTEMPTS, False
         while True:
             live = self.live()
@@ -126,7 +127,7 @@ class Roller:
             if self._announced(live, replace(state, taken=taken)):
                 self._delete(chosen)
                 return chosen
-        # Other runs write all the time; the next look tries again.
+        # Other runs write all the time; the next window tries again.
         return ()
 
     def _announced(self, live: Mapping[str, Any], state: Rolling) -> bool:
@@ -181,7 +182,7 @@ class Roller:
         return False if found is None else self._apply(hold.former(self._definition, state, found))
 
     def _apply(self, definition: Mapping[str, Any]) -> bool:
-        # A former template holds fields that others wrote into it then; it comes back whole.
+        # A former template has fields that others wrote into it then; it is restored whole.
         force = self._force or definition["spec"]["template"] is not self._definition["spec"]["template"]
         return Applier(self._client, force=force).apply([definition]).changed
 
@@ -197,6 +198,4 @@ class Roller:
 
     def _listed(self, kind: Kind, live: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
         """Objects with the labels that the DaemonSet selects its pods by."""
-        labels = live["spec"]["selector"].get("matchLabels") or {}
-        selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
-        return self._client.list(kind, self.namespace, label_selector=selector).items
+        return self._client.list(kind, self.namespace, label_selector=selector_of(live)).items

@@ -107,7 +107,7 @@ def _latest(events: Iterable[EventFacts]) -> EventFacts | None:
 
 
 def _pipe_line(log: str) -> str:
-    """The last line that names a pipe, since a driver goes on to say that it gives up; else the last one."""
+    """The last line that names a pipe, since a driver then logs that it gives up; else the last one."""
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     naming = [line for line in lines if _PIPE.search(line)] or lines
     return _short(naming[-1]) if naming else ""

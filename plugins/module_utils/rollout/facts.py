@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the gate judges: the few facts of each object, read once from the API's JSON. Pure."""
+"""What the gate evaluates: the few facts of each object, read once from the API's JSON. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TEMPLATE_GENERATION_ANNOTATION = "deprecated.daemonset.template.generation"
 class Registration:
     """A driver's entry in a CSINode.
 
-    written_at: when the entry was written last. None when not told, and when other drivers are in that CSINode too: the
+    written_at: when the entry was written last. None if not recorded, and if other drivers are in that CSINode too: the
     API dates all entries of the kubelet together, so another driver's registration would renew the time of this one.
     """
 
@@ -87,7 +87,7 @@ class DaemonSetFacts:
     def made(self, pod: PodFacts) -> bool:
         """Whether a pod is of the template as it is now: the DaemonSet controller's own rule.
 
-        A template that comes back has a new generation and its old hash, so pods that always had it are left alone.
+        A restored template has a new generation and its old hash, so pods that always had it are left alone.
         """
         if self.revision and pod.revision == self.revision:
             return True
@@ -136,7 +136,7 @@ def _bare(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:
-    """What csi_proxy_info saw on a node's host. pipes: None when only the missing ones were told."""
+    """What csi_proxy_info read on a node's host. pipes: None if only the missing ones were reported."""
 
     node: str
     observed_at: datetime | None
@@ -191,7 +191,7 @@ class EventFacts:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """Everything a judgement is made from.
+    """Everything an evaluation is made from.
 
     now: the cluster's clock. controller_now: ours, which host facts were dated with. daemon_set: None when absent.
     other_providers: "namespace/name" of DaemonSets that serve the same driver, by node. logs: last lines by pod, as far

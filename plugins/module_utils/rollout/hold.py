@@ -22,7 +22,7 @@ ANNOTATION = "kubewin.io/rolling"
 
 _GENERATION = "deprecated.daemonset.template.generation"
 
-# What tells of a template in the DaemonSet's own metadata, and goes back with it.
+# Metadata of the DaemonSet that describes its template, and is restored with it.
 _OURS = (MODE, "kubewin.io/driver-version")
 
 
@@ -31,8 +31,8 @@ class Rolling:
     """Where a change of a running DaemonSet stands.
 
     run: of which template the change is, see run_of; a run with another template takes over. former: hash of the template that all
-    pods had before. annotations: what the DaemonSet said of that template. failed: the canary on which the new one did not work,
-    for as long as the former one is being brought back; because: what was seen there. taken: uids by node of the pods that a run
+    pods had before. annotations: those of the DaemonSet for that template. failed: the canary on which the new one did not work,
+    while the former one is being restored; because: what failed there. taken: uids by node of the pods that a run
     is deleting or has deleted, until their nodes are back.
     """
 
@@ -45,7 +45,7 @@ class Rolling:
 
     @property
     def goes_back(self) -> bool:
-        """Whether the former template is being brought back."""
+        """Whether the former template is being restored."""
         return bool(self.failed)
 
     def text(self) -> str:
@@ -98,9 +98,9 @@ def to_be(live: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def begun(live: Mapping[str, Any], former: str, run: str, ready: Mapping[str, str]) -> Rolling:
-    """A change that starts, or goes on after one that was cut off: what came before its first step stays the former.
+    """A change that starts, or continues an interrupted one: the template before its first step stays the former one.
 
-    ready: uids by node of the Ready pods. A pod that was announced for deletion and is Ready was announced by a run that was cut off;
+    ready: uids by node of the Ready pods. A Ready pod that is recorded for deletion was recorded by an interrupted run;
     the others are being replaced, also by runs over other nodes.
     """
     observed = rolling(live)
@@ -112,7 +112,7 @@ def begun(live: Mapping[str, Any], former: str, run: str, ready: Mapping[str, st
 
 
 def former_mode(live: Mapping[str, Any]) -> str:
-    """The mode that pods had before a change that is under way, or have now; empty when nothing tells."""
+    """The mode that pods had before a change that is under way, or have now; empty if it is unknown."""
     observed = rolling(live)
     annotations = observed.annotations if observed is not None else live["metadata"].get("annotations") or {}
     return str(annotations.get(MODE, ""))

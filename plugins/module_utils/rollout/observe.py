@@ -16,7 +16,7 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import ObservedDaemonSet
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, Gone, Unreachable
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, GoneError, UnreachableError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.kinds import Kind
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MANAGER
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
@@ -31,7 +31,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import (
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import why_not
 
-# Logs explain; a few are enough for people, and reading them all would cost more than the gate itself.
+# Logs explain; a few are enough for a message, and reading them all would cost more than the gate itself.
 _LOGS = 10
 
 _LISTED_AGAIN = "LISTED_AGAIN"
@@ -129,7 +129,7 @@ class View:
             self._logs[pod.name] = log or self._client.log(namespace, pod.name, container)
 
     def picture(self, instead: dict[str, Any] | None = None) -> Picture:
-        """The current state, for the judge. instead: another form of the DaemonSet, to see what it would be like."""
+        """The current state, for the evaluation. instead: another definition of the DaemonSet, to evaluate that."""
         daemon_set = instead or self._objects[kinds.DAEMON_SET].get(self._target.daemon_set)
         nodes = [ObservedNode.from_object(node) for node in self._objects[kinds.NODE].values()]
         found = {
@@ -180,7 +180,7 @@ class View:
         return {str(item["metadata"]["name"]): item for item in listed.items}, listed.resource_version
 
     def _follow(self, source: _Source, version: str, ends: float) -> None:
-        """Watch one kind until the time is over. Runs in a thread of its own and hands everything over by the queue."""
+        """Watch one kind until the time is over. Runs in a thread of its own and puts everything into the queue."""
         refused = False
         while (left := ends - time.monotonic()) > 0:
             try:
@@ -194,7 +194,7 @@ class View:
                         self._changes.put((source.kind, kind_of_change, item))
             except ClusterError as error:
                 # A server that just started refuses for a moment; the list below waits for it, the second refusal counts.
-                if not isinstance(error, (Gone, Unreachable)) and (refused or error.status not in (401, 403)):
+                if not isinstance(error, (GoneError, UnreachableError)) and (refused or error.status not in (401, 403)):
                     self._changes.put((source.kind, "ERROR", error))
                     return
                 refused = error.status in (401, 403)

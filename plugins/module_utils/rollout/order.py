@@ -14,7 +14,7 @@ _SIZE = re.compile(r"[1-9][0-9]*%?")
 def batches(nodes: Sequence[str], sizes: Sequence[str]) -> tuple[tuple[str, ...], ...]:
     """Nodes in batches of the given sizes, numbers or percentages of them all; the last size repeats.
 
-    Whatever the sizes say, the first node stands alone: it is the canary.
+    Whatever the sizes are, the first node is a batch of its own: the canary.
     """
     found: list[tuple[str, ...]] = []
     start, number = 0, 0

@@ -10,22 +10,22 @@ from collections.abc import Callable, Iterable
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.advance import Goal, hopeless, standing
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import Picture
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import why_not
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Judgement
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Evaluation
 
 _MARK = "kubewin.io/csi-proxy"
 _SHOWN = 3
 
 
 def refusals(
-    picture: Picture, judgement: Judgement, goal: Goal, uses: Callable[[], Iterable[tuple[str, str]]]
+    picture: Picture, evaluation: Evaluation, goal: Goal, uses: Callable[[], Iterable[tuple[str, str]]]
 ) -> tuple[str, ...]:
     """What keeps the change from beginning, node by node. picture: with the DaemonSet as it would be.
 
     uses: nodes with volumes of the driver in use, each with what shows it; asked only when it matters.
     """
-    verdicts = {one.node: one for one in judgement.nodes}
+    verdicts = {one.node: one for one in evaluation.nodes}
     found = []
-    for name in standing(picture, judgement, goal).old:
+    for name in standing(picture, evaluation, goal).old:
         if name in goal.kept:
             found.append(
                 f"{name}: {goal.kept[name]}. Move these workloads first (kubectl drain {name}), then run again"

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One window of a change that goes node by node: look, take the next step, watch what comes of it.
+"""One window of a change node by node: observe, take the next step, watch its result.
 
-What is watched comes in as a View, what is done goes out through Hands, time is a clock; nothing here talks to a cluster.
+Observations come from a View, changes go through the executor, time is a clock; nothing here does I/O.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rollout.advance import
     decide,
     standing,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.judge import Rules, judge
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.evaluate import Rules, evaluate
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.order import allowed_away
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Judgement
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Evaluation
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.window import COALESCE, Watched
 
 _LOOK_AGAIN = 1.0
@@ -49,7 +49,7 @@ class Report:
 
     step: Step
     standing: Standing
-    judgement: Judgement
+    evaluation: Evaluation
     waited: Mapping[str, float]
     replaced: tuple[str, ...]
 
@@ -60,16 +60,16 @@ class Report:
             "message": self.step.message,
             "nodes": list(self.step.nodes),
             "order": list(self.standing.order),
-            "states": states(self.standing, self.judgement),
+            "states": states(self.standing, self.evaluation),
             "left": list(self.standing.left),
             "waited": dict(self.waited),
             "replaced": list(self.replaced),
         }
 
 
-def states(now: Standing, judgement: Judgement) -> list[dict[str, str]]:
+def states(now: Standing, evaluation: Evaluation) -> list[dict[str, str]]:
     """Each node of the run, in order: old, moving or done, and what a moving one lacks."""
-    why = {one.node: "; ".join(lack.message for lack in one.lacks) for one in judgement.nodes}
+    why = {one.node: "; ".join(lack.message for lack in one.lacks) for one in evaluation.nodes}
     return [
         {
             "node": name,
@@ -98,9 +98,9 @@ def run(
     while True:
         now = clock()
         picture = view.picture()
-        judgement = judge(picture, rules)
+        evaluation = evaluate(picture, rules)
         gone = frozenset(deleted)
-        stands = standing(picture, judgement, goal, gone)
+        stands = standing(picture, evaluation, goal, gone)
         first = first or stands
         # The timeout does not run while another run makes progress.
         others = (stands.away, stands.left)
@@ -110,17 +110,17 @@ def run(
         still = stands.moving or (frozenset() if stands.done.issuperset(stands.order) else frozenset({NO_NODE}))
         since = {name: since.get(name, now) for name in still}
         spent = {name: now - then for name, then in since.items()}
-        step = decide(picture, judgement, goal, spent, gone)
+        step = decide(picture, evaluation, goal, spent, gone)
         if step.kind == "replace" and (other := executor.taken_over()):
-            return Report(Step("stop", message=other), stands, judgement, spent, tuple(replaced))
+            return Report(Step("stop", message=other), stands, evaluation, spent, tuple(replaced))
         if step.kind in ("back", "stop"):
             # Said with everything that explains it.
             view.explain()
             picture = view.picture()
-            judgement = judge(picture, rules)
-            step = decide(picture, judgement, goal, spent, gone)
+            evaluation = evaluate(picture, rules)
+            step = decide(picture, evaluation, goal, spent, gone)
         if step.kind not in ("wait", "replace"):
-            return Report(step, stands, judgement, spent, tuple(replaced))
+            return Report(step, stands, evaluation, spent, tuple(replaced))
         gone_now: Sequence[PodFacts] = ()
         if step.kind == "replace":
             gone_now = executor.replace(
@@ -133,11 +133,11 @@ def run(
                     f"other runs keep {goal.max_unavailable} nodes without a Ready plugin, the limit (max_unavailable)"
                 )
                 return Report(
-                    Step("stop", nodes=step.nodes, message=message), stands, judgement, spent, tuple(replaced)
+                    Step("stop", nodes=step.nodes, message=message), stands, evaluation, spent, tuple(replaced)
                 )
         if changed_at is None and (stands.done != first.done or gone_now):
             changed_at = now
         until = ends if changed_at is None else min(ends, changed_at + COALESCE)
         if now >= until:
-            return Report(Step("wait"), stands, judgement, spent, tuple(replaced))
+            return Report(Step("wait"), stands, evaluation, spent, tuple(replaced))
         view.wait(min(_LOOK_AGAIN, until - now))

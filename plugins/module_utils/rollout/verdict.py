@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The words of a judgement: what a node lacks, its verdict, and the whole gate's. No logic but counting."""
+"""Types of an evaluation: what a node lacks, its verdict, and the whole gate's. No logic but counting."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.text import line, line
 
 Verdict = Literal["green", "unproven", "waiting", "red"]
 
-# From best to worst; the gate is as good as its worst node. Red outranks waiting: it does not mend by itself.
+# From best to worst; the gate is as good as its worst node. Red outranks waiting: it does not resolve by itself.
 _ORDER: tuple[Verdict, ...] = ("green", "unproven", "waiting", "red")
 
 
@@ -32,7 +32,7 @@ class Lack:
 
 @dataclass(frozen=True, slots=True)
 class NodeVerdict:
-    """One node's judgement. notes: worth saying, not in the way."""
+    """One node's evaluation. notes: remarks that do not block."""
 
     node: str
     pod: str
@@ -49,7 +49,7 @@ class NodeVerdict:
 
     @property
     def fingerprint(self) -> str:
-        """What makes this judgement another one: its verdict and what is lacking, without changing numbers."""
+        """The identity of this evaluation: its verdict and what it lacks, without changing numbers."""
         return f"{self.verdict}:{','.join(sorted(lack.id for lack in self.lacks))}:{self.pod}"
 
     def as_dict(self) -> dict[str, Any]:
@@ -58,8 +58,8 @@ class NodeVerdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
-    """The gate's judgement: expected nodes, the others with the reason, and what is wrong with the whole."""
+class Evaluation:
+    """The gate's evaluation: expected nodes, the others with the reason, and what is wrong with the whole."""
 
     nodes: tuple[NodeVerdict, ...]
     others: tuple[tuple[str, str], ...]
@@ -73,5 +73,5 @@ class Judgement:
 
     @property
     def settled(self) -> bool:
-        """Whether waiting longer would change nothing, or something is wrong that waiting does not mend."""
+        """Whether waiting longer would change nothing, or something is wrong that waiting does not resolve."""
         return self.verdict != "waiting"

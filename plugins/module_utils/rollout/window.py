@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.evaluate import Rules, evaluate
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import Picture
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.judge import Rules, judge
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Judgement
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Evaluation
 
 # Changes come in groups: a pod becomes Ready, its CSINode entry follows. One report for what happens within this time.
 COALESCE = 2.0
@@ -44,35 +44,35 @@ class Watched(Protocol):
 
 def run(
     view: Watched, rules: Rules, known: Mapping[str, str], seconds: float, clock: Callable[[], float] = time.monotonic
-) -> Judgement:
-    """Watch and judge. known: node verdicts' fingerprints as the caller last saw them; seconds 0 looks once."""
+) -> Evaluation:
+    """Watch and evaluate. known: fingerprints of the node verdicts that the caller has; seconds 0 observes once."""
     view.load()
-    judgement = judge(view.picture(), rules)
-    if seconds > 0 and not judgement.settled:
-        judgement = _watch(view, rules, known, seconds, clock)
-    if judgement.verdict in ("waiting", "red"):
+    evaluation = evaluate(view.picture(), rules)
+    if seconds > 0 and not evaluation.settled:
+        evaluation = _watch(view, rules, known, seconds, clock)
+    if evaluation.verdict in ("waiting", "red"):
         view.explain()
-        judgement = judge(view.picture(), rules)
-    return judgement
+        evaluation = evaluate(view.picture(), rules)
+    return evaluation
 
 
 def _watch(
     view: Watched, rules: Rules, known: Mapping[str, str], seconds: float, clock: Callable[[], float]
-) -> Judgement:
+) -> Evaluation:
     ends = clock() + seconds
     view.watch(seconds)
     changed_at: float | None = None
     while True:
-        judgement = judge(view.picture(), rules)
+        evaluation = evaluate(view.picture(), rules)
         now = clock()
-        if changed_at is None and fingerprints(judgement) != dict(known):
+        if changed_at is None and fingerprints(evaluation) != dict(known):
             changed_at = now
         until = ends if changed_at is None else min(ends, changed_at + COALESCE)
-        if judgement.settled or now >= until:
-            return judgement
+        if evaluation.settled or now >= until:
+            return evaluation
         view.wait(min(_LOOK_AGAIN, until - now))
 
 
-def fingerprints(judgement: Judgement) -> dict[str, str]:
+def fingerprints(evaluation: Evaluation) -> dict[str, str]:
     """What identifies each node's verdict."""
-    return {node.node: node.fingerprint for node in judgement.nodes}
+    return {node.node: node.fingerprint for node in evaluation.nodes}

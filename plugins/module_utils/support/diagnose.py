@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What keeps volumes on Windows from working, from the controller to the share, in the order in which it is fixed. Pure.
 
-What comes first decides whether what comes later can be seen at all: without a library no host is reached, without a host
+Earlier findings decide whether later ones can be found at all: without a library no host is reached, without a host
 its csi-proxy is unknown. Blockers come before warnings; of each the earlier layer comes first.
 """
 
@@ -20,7 +20,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.text import lines
 LAYERS = ("controller", "cluster", "permissions", "connection", "node", "csi-proxy", "driver", "SMB")
 _SEVERITIES = ("blocker", "warning", "note")
 
-# Lowest releases that this collection is tested with; galaxy.yml, meta/runtime.yml and requirements.txt say the same.
+# Lowest releases that this collection is tested with; galaxy.yml, meta/runtime.yml and requirements.txt have the same.
 LEAST: Mapping[str, str] = {
     "ansible-core": "2.16.0",
     "kubernetes.core": "5.0.0",
@@ -29,7 +29,7 @@ LEAST: Mapping[str, str] = {
     "pywinrm": "0.5.0",
     "pypsrp": "0.8.1",
 }
-# What a way to log on needs besides, by connection.
+# Further requirements of a logon method, by connection.
 _OF_CONNECTION: Mapping[str, tuple[str, ...]] = {"winrm": ("pywinrm",), "psrp": ("pypsrp",), "ssh": ("ssh",)}
 _OF_TRANSPORT: Mapping[tuple[str, str], str] = {
     ("winrm", "ntlm"): "requests-ntlm",
@@ -116,14 +116,10 @@ def diagnose(controller: Controller, cluster: ClusterFacts, hosts: Sequence[Host
 def _controller(controller: Controller, hosts: Sequence[HostFacts]) -> Iterator[Diagnosis]:
     needed = {"kubernetes": "the cluster", "msgspec": "the readiness report", "kubernetes.core": "the cluster"}
     for host in hosts:
-        for package in (
-            *_OF_CONNECTION.get(host.connection, ()),
-            _OF_TRANSPORT.get((host.connection, host.transport), ""),
-        ):
-            if package:
-                needed.setdefault(
-                    package, f"the connection {host.connection} ({host.transport or 'default'}) of host {host.name}"
-                )
+        why = f"the connection {host.connection} ({host.transport or 'default'}) of host {host.name}"
+        of_transport = _OF_TRANSPORT.get((host.connection, host.transport))
+        for package in (*_OF_CONNECTION.get(host.connection, ()), *filter(None, [of_transport])):
+            needed.setdefault(package, why)
     for package, why in needed.items():
         if package in controller.missing:
             yield Diagnosis(
@@ -169,7 +165,7 @@ def _cluster(cluster: ClusterFacts) -> Iterator[Diagnosis]:
         yield Diagnosis(
             "permissions", "CSI-X06", severity, f"ClusterRole {role}", f"this account lacks {len(rules)} of its rules: {'; '.join(rules)}",
             "an account that holds the role of what it runs",
-            f"kubectl apply -f roles/csi_driver/files/, then bind {role} to the account as the page of ClusterRoles says.",
+            f"kubectl apply -f roles/csi_driver/files/, then bind {role} to the account as on the page of ClusterRoles.",
         )  # fmt: skip
 
 
@@ -180,15 +176,8 @@ def _host(host: HostFacts) -> Iterator[Diagnosis]:
         return
     if not host.node:
         found, remedy = _parted(host.unmatched or "it is no Node of this cluster.")
-        yield Diagnosis(
-            "node",
-            "CSI-X10",
-            "blocker",
-            about,
-            found,
-            "it is exactly one Node",
-            remedy or "Set kubewin_node_name for the host.",
-        )
+        remedy = remedy or "Set kubewin_node_name for the host."
+        yield Diagnosis("node", "CSI-X10", "blocker", about, found, "it is exactly one Node", remedy)
     yield from _csi_proxy(host.state, about)
     for finding in host.state.get("findings") or ():
         if finding["severity"] != "note":
@@ -202,11 +191,9 @@ def _host(host: HostFacts) -> Iterator[Diagnosis]:
 def _unreached(host: HostFacts, about: str) -> Diagnosis:
     found, remedy = _parted(host.problem or "it was not read.")
     if not host.password and host.transport not in _WITHOUT_PASSWORD and host.connection in ("winrm", "psrp"):
-        found, remedy = (
-            "no password is set",
-            "Set ansible_password for the host, from a vault or the AWX Machine credential.",
-        )
-        return Diagnosis("connection", "CSI-X07", "blocker", about, found, "credentials of an administrator", remedy)
+        remedy = "Set ansible_password for the host, from a vault or the AWX Machine credential."
+        expected = "credentials of an administrator"
+        return Diagnosis("connection", "CSI-X07", "blocker", about, "no password is set", expected, remedy)
     known = {
         "access_denied": ("CSI-X08", "an account that may log on and is an administrator"),
         "quota_exceeded": ("CSI-X09", "fewer shells and operations than WinRM allows"),
@@ -224,42 +211,23 @@ def _csi_proxy(state: Mapping[str, Any], about: str) -> Iterator[Diagnosis]:
     service = state.get("service") or {}
     if state.get("serving"):
         return
+    severity: Severity = "blocker"
     repair = "ansible-playbook kubewin.csi.enable_csi"
     if not service:
-        if state.get("managed_by", "none") in ("none", ""):
-            # Nodes whose drivers run as HostProcess containers need none; the readiness report says whether a volume does.
-            yield Diagnosis(
-                "csi-proxy",
-                "CSI-X14",
-                "warning",
-                about,
-                "csi-proxy is absent",
-                "it serves, unless all drivers are HostProcess",
-                repair,
-            )
-        return
-    if service.get("state") != "running":
+        if state.get("managed_by", "none") not in ("none", ""):
+            return
+        # Nodes whose drivers run as HostProcess containers need none; the readiness report says whether a volume does.
+        name, severity = "CSI-X14", "warning"
+        found, expected = "csi-proxy is absent", "it serves, unless all drivers are HostProcess"
+    elif service.get("state") != "running":
         found = f"the service {service.get('name')} is {service.get('state')} (start mode {service.get('start_mode')})"
-        yield Diagnosis(
-            "csi-proxy",
-            "CSI-X15",
-            "blocker",
-            about,
-            found,
-            "it is running",
-            f"sc.exe start {service.get('name')}; or {repair}",
-        )
-        return
-    lacks = ", ".join(state.get("missing_pipes") or ()) or "all"
-    yield Diagnosis(
-        "csi-proxy",
-        "CSI-X16",
-        "blocker",
-        about,
-        f"these pipes are not served: {lacks}",
-        "every required pipe is served",
-        repair,
-    )
+        name, expected = "CSI-X15", "it is running"
+        repair = f"sc.exe start {service.get('name')}; or {repair}"
+    else:
+        lacks = ", ".join(state.get("missing_pipes") or ()) or "all"
+        name, found = "CSI-X16", f"these pipes are not served: {lacks}"
+        expected = "every required pipe is served"
+    yield Diagnosis("csi-proxy", name, severity, about, found, expected, repair)
 
 
 def _mappings(mappings: Sequence[Mapping[str, Any]] | None, about: str) -> Iterator[Diagnosis]:
@@ -295,13 +263,13 @@ def _conflicts(cluster: ClusterFacts) -> Iterator[Diagnosis]:
 
 
 def _parted(text: str) -> tuple[str, str]:
-    """What was found, and what to do: our errors say the one in their first sentence and the other in the rest."""
+    """What was found, and the remedy: the first sentence of our errors, and the rest."""
     first, stop, rest = text.strip().partition(". ")
     return first.rstrip("."), rest.strip() if stop else ""
 
 
 def render(found: Sequence[Diagnosis]) -> list[str]:
-    """The lines for people, the next thing to fix first."""
+    """The text lines, the next thing to fix first."""
     if not found:
         return ["Nothing to fix was found, from the controller to the drivers."]
     lines = ["Fix these in this order; run diagnose again after each:"]
@@ -314,14 +282,6 @@ def render(found: Sequence[Diagnosis]) -> list[str]:
 
 
 def passes(found: Sequence[Diagnosis], fail_on: str) -> bool:
-    """Whether the run succeeds, as preflight decides it: what could not be looked at is a blocker here."""
-    severities = {one.severity for one in found}
-    return (
-        not {
-            "never": set(),
-            "blocked": {"blocker"},
-            "unknown": {"blocker"},
-            "warning": {"blocker", "warning"},
-        }[fail_on]
-        & severities
-    )
+    """Whether the run succeeds, as preflight decides it: what could not be read is a blocker here."""
+    failing = {"never": "", "blocked": "blocker", "unknown": "blocker", "warning": "blocker warning"}[fail_on].split()
+    return not any(one.severity in failing for one in found)

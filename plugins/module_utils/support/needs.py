@@ -8,20 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.access import Need
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.access import Need, each
 
 ROLE = "kubewin-csi-support"
 
 
 def needs() -> Iterator[Need]:
-    """Everything that gather asks for besides what the readiness report reads."""
-    yield Need("list", "", "events")
-    yield Need("get", "", "pods/log")
-    for resource in ("nodes", "pods"):
-        yield Need("list", "", resource)
-    for resource in ("csinodes", "csidrivers", "volumeattachments", "storageclasses"):
-        yield Need("list", "storage.k8s.io", resource)
-    yield Need("list", "apps", "daemonsets")
+    """Everything that gather reads in addition to the readiness report."""
+    yield from each("list", "", "events nodes pods")
+    yield from each("get", "", "pods/log")
+    yield from each("list", "storage.k8s.io", "csinodes csidrivers volumeattachments storageclasses")
+    yield from each("list", "apps", "daemonsets")
 
 
 def of_role(role: Mapping[str, Any], namespace: str | None = None) -> Iterator[Need]:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What support asks for of a cluster. Reads only, and goes on where something may not be read. Talks, and decides nothing."""
+"""Reads what support needs of a cluster, and continues past what may not be read. I/O only, no decisions."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class Missing:
     rule: str = ""
 
     def line(self) -> str:
-        """For people."""
+        """As text."""
         return f"{self.what}: {self.why}" + (
             f" Add this rule to a role of the account: {self.rule}" if self.rule else ""
         )

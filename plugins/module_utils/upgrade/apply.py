@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Looking at a cluster in the middle of an upgrade, and the single changes of one. Each change is bound to what was seen."""
+"""Observes a cluster during an upgrade, and makes its single changes. Each change is bound to the observed object."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Watcher:
         """Keep in mind that a pod may not be evicted now."""
         self._refused[uid] = (time.monotonic(), why)
 
-    def look(self, journal: Journal) -> Observation:
+    def observe(self, journal: Journal) -> Observation:
         """What the journal's next step is decided from: pods only where they matter."""
         self._check()
         listed = self._nodes()
@@ -66,7 +66,7 @@ class Watcher:
         )
 
     def everything(self, target: Target) -> Observation:
-        """What an upgrade is begun, or taken up, from."""
+        """The observation for the beginning or takeover of an upgrade."""
         nodes = {name: self._node(item) for name, item in self._nodes().items()}
         return Observation(now=self._client.now(), nodes=nodes, cluster=self._openshift() if target.openshift else None)
 
@@ -102,7 +102,7 @@ class Watcher:
     def _set(self, kind: str, namespace: str, name: str) -> WorkloadNow:
         live = self._client.get(kinds.SCALABLE[kind], name, namespace)
         if live is None:
-            # Deleted by its owner; nothing of it is to come back.
+            # Deleted by its owner; none of its pods will start again.
             return WorkloadNow(0, 0)
         spec, status = live.get("spec") or {}, live.get("status") or {}
         wanted = spec.get("replicas")
@@ -187,7 +187,7 @@ class Worker:
         self._client, self._watcher, self._notify = client, watcher, notify
 
     def do(self, action: Do) -> None:
-        """One change; what it changes by itself is seen by the next look."""
+        """One change; the next observation shows its effect."""
         if action.kind == "evict":
             for pod in action.pods:
                 why = self._client.evict(pod.name, pod.namespace, pod.uid, dry_run=False)
@@ -216,7 +216,7 @@ def _changes(node: Object, action: Do) -> Object:
     tainted = any(one["key"] == TAINT for one in taints)
     if action.kind == "allow":
         return {} if labels.get(ALLOW) == "true" else {"metadata": {"labels": {ALLOW: "true"}}}
-    if action.kind == "close":
+    if action.kind == "cordon":
         if journal.hook == "wmco":
             return (
                 {}
@@ -228,6 +228,6 @@ def _changes(node: Object, action: Do) -> Object:
     wanted = uncordoned(node, journal.mark)
     if tainted:
         wanted.setdefault("spec", {})["taints"] = [one for one in taints if one["key"] != TAINT]
-    if journal.hook == "wmco" and labels.get(ALLOW) == "true" and journal.entry(action.node).step == "open":
+    if journal.hook == "wmco" and labels.get(ALLOW) == "true" and journal.entry(action.node).step == "uncordon":
         wanted.setdefault("metadata", {})["labels"] = {ALLOW: None}
     return wanted

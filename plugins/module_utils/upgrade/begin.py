@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Beginning an upgrade, taking one up again, and what became of what was handed out. Pure."""
+"""Begins an upgrade, takes one over, and records the results of external steps. Pure."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.target import Impossible, Now, impossible
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.target import Now, impossible
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import at_least, parse
+from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.order import batches, wrong
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade import wmco
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import (
     Delegated,
     fail,
-    left_closed,
+    left_cordoned,
     reached,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import NodeNow, Observation
@@ -30,15 +31,15 @@ from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import
 )
 
 
-class Refused(ValueError):
-    """An upgrade cannot be begun, or gone on with, as it was asked for."""
+class RefusedError(ValueError):
+    """An upgrade cannot begin or continue as requested."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
     """What the user asked for. nodes: empty for all. canary: empty for the node with the fewest volumes. batches: sizes.
 
-    pause: before which a person has to look: "canary", "batches", or Nodes. cluster: an id of it, empty when it is not known.
+    pause: where an approval is required: "canary", "batches", or Nodes. cluster: an id of it, empty when it is not known.
     unproven_canary: where nothing can be proven before (WMCO without csi-proxy), a node without volumes may go first.
     """
 
@@ -54,7 +55,7 @@ class Request:
 
 
 def begin(desired: Request, observed: Observation, before: str = "") -> Journal:
-    """The journal of an upgrade that nothing was done for yet. Refused says what is in the way, all of it."""
+    """The journal of an upgrade that nothing was done for yet. Raises RefusedError with every blocker."""
     problems = [
         f"Node {name} is not a Windows node of this cluster, expected one of {', '.join(sorted(observed.nodes)) or 'none'}."
         for name in (*desired.nodes, *([desired.canary] if desired.canary else []))
@@ -71,13 +72,11 @@ def begin(desired: Request, observed: Observation, before: str = "") -> Journal:
     if not chosen and not problems:
         problems.append("this cluster has no Windows node.")
     if chosen and not problems:
-        problems += [
-            f"{one.id} {one.object}: {one.message} -> {one.remedy}" for one in _impossible(desired, chosen, observed)
-        ]
+        problems += [finding.line() for finding in _impossible(desired, chosen, observed)]
     if desired.hook == "wmco":
         problems += [finding.line() for finding in wmco.blockers(chosen, desired.target, desired.unproven_canary)]
     if problems:
-        raise Refused("\n".join(problems))
+        raise RefusedError("\n".join(problems))
     unproven = desired.hook == "wmco" and not wmco.way(chosen, desired.target).proof_first
     order = [node.name for node in sorted(chosen, key=lambda node: _rank(node, desired, unproven))]
     made = [
@@ -97,20 +96,19 @@ def begin(desired: Request, observed: Observation, before: str = "") -> Journal:
     )
 
 
-def _impossible(desired: Request, chosen: Sequence[NodeNow], observed: Observation) -> Iterator[Impossible]:
-    """Why the target cannot be reached. Releases of WMCO are judged with its hook."""
+def _impossible(desired: Request, chosen: Sequence[NodeNow], observed: Observation) -> Iterator[Finding]:
+    """Why the target cannot be reached. Releases of WMCO are evaluated with its hook."""
     target, cluster = desired.target, observed.cluster
     openshift = None if cluster is None or cluster.is_openshift is None else cluster.openshift
     if cluster is not None and cluster.is_openshift and not openshift:
         # Its first update is not complete.
         openshift = None
-    wmco_now = max(
-        (node.version for node in chosen if node.version), key=lambda text: parse(text).release, default=None
-    )
+    versions = (node.version for node in chosen if node.version)
+    wmco_now = max(versions, key=lambda text: parse(text).release, default=None)
     asked = {"kubernetes": target.kubelet, "openshift": target.openshift}
     if desired.hook != "wmco":
         asked["wmco"] = target.wmco
-    yield from impossible(asked, Now({node.name: node.kubelet for node in chosen}, openshift, wmco_now))
+    return impossible(asked, Now({node.name: node.kubelet for node in chosen}, openshift, wmco_now))
 
 
 def _rank(node: NodeNow, desired: Request, unproven: bool) -> tuple[bool, bool, bool, int, str]:
@@ -128,7 +126,7 @@ def _rank(node: NodeNow, desired: Request, unproven: bool) -> tuple[bool, bool, 
 
 
 def _no_pauses(desired: Request, nodes: Collection[str]) -> list[str]:
-    """A pause that never comes would let the run go by where a person wanted to look."""
+    """Refuse a pause that never applies: the run would pass it without an approval."""
     return [
         f"kubewin_upgrade_pause has {name!r}, expected canary, batches, or a Node of this upgrade: {', '.join(sorted(nodes))}."
         for name in desired.pause
@@ -137,9 +135,9 @@ def _no_pauses(desired: Request, nodes: Collection[str]) -> list[str]:
 
 
 def same(journal: Journal, desired: Request) -> None:
-    """Refused when that name is of an upgrade to something else, of other nodes or another cluster: that would be gone on with."""
+    """Refuse a name of an upgrade to another target, of other nodes or another cluster: the run would continue that one."""
     if journal.cluster and desired.cluster and journal.cluster != desired.cluster:
-        raise Refused(
+        raise RefusedError(
             f"the journal of upgrade {journal.name} is of another cluster: its kube-system has uid "
             f"{journal.cluster}, expected {desired.cluster}. Use another directory for each cluster "
             "(kubewin_output_dir)."
@@ -152,7 +150,7 @@ def same(journal: Journal, desired: Request) -> None:
         )
     )
     if began != asked:
-        raise Refused(
+        raise RefusedError(
             f"upgrade {journal.name} began with {began}, requested is {asked}. "
             + ("It is finished; give" if journal.state == "finished" else "Continue it with the same options, or give")
             + " the new one a name of its own (kubewin_upgrade_name)."
@@ -160,7 +158,7 @@ def same(journal: Journal, desired: Request) -> None:
 
 
 def take_up(journal: Journal, desired: Request, observed: Observation, confirmed: Sequence[str]) -> Journal:
-    """An upgrade that was begun, to be gone on with by another run: failed nodes are tried again at the step they stand at."""
+    """A begun upgrade that another run continues: failed nodes are retried at their step."""
     same(journal, desired)
     now = observed.now
     journal = replace(journal, generation=journal.generation + 1, state="open", why="", stopping=None, held_since="")
@@ -168,9 +166,9 @@ def take_up(journal: Journal, desired: Request, observed: Observation, confirmed
         if entry.failed or entry.under_way:
             again = entry.at("hook", now) if _did_nothing(journal, entry, observed.nodes.get(entry.node)) else entry
             journal = journal.put(replace(again, failed="", why="", began=stamp(now)), now)
-    for name in left_closed(journal, observed.nodes):
-        opened = journal.entry(name).at("open", now, "cordoned again after it was done")
-        journal = journal.put(replace(opened, began=stamp(now)), now)
+    for name in left_cordoned(journal, observed.nodes):
+        uncordoned = journal.entry(name).at("uncordon", now, "cordoned again after it was done")
+        journal = journal.put(replace(uncordoned, began=stamp(now)), now)
     for name in confirmed:
         if name not in journal.confirmed:
             journal = replace(journal, confirmed={**journal.confirmed, name: stamp(now)}).note(
@@ -178,12 +176,12 @@ def take_up(journal: Journal, desired: Request, observed: Observation, confirmed
             )
     journal = enrol(journal, desired, observed)
     if problems := _no_pauses(desired, [entry.node for entry in journal.nodes]):
-        raise Refused("\n".join(problems))
+        raise RefusedError("\n".join(problems))
     return journal
 
 
 def _did_nothing(journal: Journal, entry: NodeEntry, node: NodeNow | None) -> bool:
-    """Whether the tasks said that all was well, and the node is up as it was before: waiting longer mends nothing."""
+    """Whether the tasks succeeded and the node is Ready but unchanged: waiting longer does not help."""
     there = node is not None and node.ready and not at_least(node.kubelet, journal.target.kubelet)
     return journal.hook == "tasks" and entry.step == "back" and bool(entry.failed) and there
 
@@ -209,24 +207,24 @@ _FAILED: Mapping[Delegated, tuple[str, str]] = {
 
 
 def returned(journal: Journal, kind: Delegated, results: Mapping[str, str], now: datetime) -> Journal:
-    """What became of a step that was handed out. results: by node why it failed, empty where it did not."""
+    """The result of an external step. results: by node why it failed, empty if it succeeded."""
     for node, why in results.items():
         entry = journal.entry(node)
         if entry.step != kind:
-            raise Refused(f"{kind} of {node} was not requested: it is at step {entry.step}")
+            raise RefusedError(f"{kind} of {node} was not requested: it is at step {entry.step}")
         if why:
             finding, remedy = _FAILED[kind]
             journal = fail(journal, node, finding, why, remedy, now)
             continue
         table = TABLES[journal.hook]
-        # What others took is not the node's: a batch is handed out node by node, and tasks may take longer than a budget.
+        # External time is not the node's: the nodes of a batch are returned one by one, and tasks may take longer than a budget.
         following = entry.at(table[table.index(kind) + 1], now)
         journal = journal.put(replace(following, began=stamp(now)), now)
     return journal
 
 
 def delegated_to(journal: Journal, kind: Delegated, nodes: Sequence[str], now: datetime) -> Journal:
-    """A step is being handed out: it may have been begun from here on."""
+    """An external step begins: its tasks may have run from here on."""
     for node in nodes:
         entry = journal.entry(node)
         tries = entry.tries + 1 if kind == "hook" else entry.tries

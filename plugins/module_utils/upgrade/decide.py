@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The next thing to do in an upgrade, from its journal and what is seen. Pure.
+"""The next action of an upgrade, from its journal and an observation. Pure.
 
 Every answer holds the journal to store before the answer is carried out: a run that is killed after that leaves a journal
 that says what may have been done.
@@ -27,7 +27,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import (
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.hours import Hours
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import (
-    EMPTYING,
+    DRAINING,
     TABLES,
     Journal,
     NodeEntry,
@@ -40,10 +40,10 @@ from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import
 from ansible_collections.kubewin.csi.plugins.module_utils.waiting import Awaited, spell
 
 StopOn = Literal["cluster", "nodes", "workloads"]
-Act = Literal["close", "evict", "allow", "open"]
+Act = Literal["cordon", "evict", "allow", "uncordon"]
 Delegated = Literal["hook", "gate", "canary"]
 
-# What became of a node whose turn had not come.
+# The reason for a node that had not begun.
 _ABSENT = "the Node does not exist; it is skipped"
 
 
@@ -51,9 +51,9 @@ _ABSENT = "the Node does not exist; it is skipped"
 class Rules:
     """What the user asked for.
 
-    budget: seconds a node may take until it is handed out, and anew once it was given back. patience: seconds to wait for the
+    budget: seconds a node may take until an external step, and again after it. patience: seconds to wait for the
     cluster, for another node that is away, and for a window.
-    pause: "canary", "batches", or nodes. stop_on: what stops the run although the node itself is well.
+    pause: "canary", "batches", or nodes. stop_on: conditions outside the current node that stop the run.
     """
 
     budget: float = 3600.0
@@ -137,8 +137,8 @@ def decide(journal: Journal, observed: Observation, rules: Rules) -> Decision:
         else:
             waits += found.what
     active = [entry for entry in journal.nodes if entry.under_way]
-    # What is handed out may take long; nodes that are being emptied are seen through before.
-    if delegated and not any(entry.step in EMPTYING for entry in active):
+    # An external step may take long; nodes that are being drained are finished before it.
+    if delegated and not any(entry.step in DRAINING for entry in active):
         kind = delegated[0][0]
         return Delegate(kind, tuple(name for what, name in delegated if what == kind), journal)
     if active:
@@ -150,8 +150,8 @@ def decide(journal: Journal, observed: Observation, rules: Rules) -> Decision:
 
 
 def whose_pods(journal: Journal, nodes: Mapping[str, NodeNow]) -> set[str]:
-    """Nodes whose pods have to be looked at for the next decision."""
-    wanted = {entry.node for entry in journal.nodes if entry.step in EMPTYING or entry.step == "hook"}
+    """Nodes whose pods the next decision needs."""
+    wanted = {entry.node for entry in journal.nodes if entry.step in DRAINING or entry.step == "hook"}
     waiting = [entry for entry in journal.nodes if entry.step == "waiting"]
     if waiting and not any(entry.under_way for entry in journal.nodes):
         first = min(entry.batch for entry in waiting)
@@ -161,9 +161,9 @@ def whose_pods(journal: Journal, nodes: Mapping[str, NodeNow]) -> set[str]:
 
 
 def whose_return(journal: Journal) -> tuple[Workload, ...]:
-    """Workloads that have to be looked at for the next decision."""
-    opened = [entry for entry in journal.nodes if entry.step in ("open", "workloads")]
-    return tuple(dict.fromkeys(one for entry in opened for one in entry.workloads))
+    """Workloads that the next decision needs."""
+    uncordoned = [entry for entry in journal.nodes if entry.step in ("uncordon", "workloads")]
+    return tuple(dict.fromkeys(one for entry in uncordoned for one in entry.workloads))
 
 
 def notice(journal: Journal, observed: Observation) -> Journal:
@@ -192,14 +192,14 @@ def notice(journal: Journal, observed: Observation) -> Journal:
     return journal
 
 
-def left_closed(journal: Journal, nodes: Mapping[str, NodeNow]) -> list[str]:
-    """Nodes that are done and bear our mark all the same: a run that slept wrote late, or the cluster is that of a backup."""
+def left_cordoned(journal: Journal, nodes: Mapping[str, NodeNow]) -> list[str]:
+    """Finished nodes that still carry our cordon or taint: a suspended run wrote late, or the cluster was restored from a backup."""
     done = [entry.node for entry in journal.nodes if entry.step == "done" and entry.why != _ABSENT]
     return [name for name in done if name in nodes and _marked(journal, nodes[name])]
 
 
 def _marked(journal: Journal, node: NodeNow) -> bool:
-    """Also if a user removed the cordon but not the annotation: a later cordon of that user would look like ours."""
+    """Also if a user removed the cordon but not the annotation: a later cordon of that user would be taken for ours."""
     return node.cordoned_for == journal.mark or node.tainted_for == journal.name
 
 
@@ -310,16 +310,16 @@ def _held(
     # The nodes of a batch are changed one after the other.
     needed = rules.budget * len(batch)
     if rules.windows and open_for < timedelta(seconds=needed):
-        who = "a node" if len(batch) == 1 else f"the {len(batch)} nodes of the next batch"
+        batch_text = "a node" if len(batch) == 1 else f"the {len(batch)} nodes of the next batch"
         return (
-            f"the maintenance window closes at {stamp(observed.now + open_for)}, and {who} may take {spell(needed)} "
+            f"the maintenance window closes at {stamp(observed.now + open_for)}, and {batch_text} may take {spell(needed)} "
             "(kubewin_upgrade_node_timeout)"
         )
     return None
 
 
 def _install(plans: tuple[PlanNow, ...], target: Target) -> str:
-    """Whose turn it is until WMCO is the wanted one."""
+    """The next node until WMCO has the target release."""
     fit = [plan for plan in plans if any(at_least(release, target.wmco) for release in plan.releases)]
     approved = [plan for plan in fit if plan.approved]
     if approved:
@@ -360,32 +360,32 @@ class _Node:
         if node is None:
             return self._failed("CSI-U10", "the Node was deleted during its upgrade", "restore it, then run again")
         return {
-            "close": self._close,
+            "cordon": self._cordon,
             "drain": self._drain,
             "allow": self._allow,
             "gate": self._gate,
             "canary": lambda _node: self._delegate("canary"),
-            "open": self._open,
+            "uncordon": self._uncordon,
             "workloads": self._workloads,
         }[entry.step](node)
 
     # The steps
 
-    def _close(self, node: NodeNow) -> Do | Delegate | Wait:
+    def _cordon(self, node: NodeNow) -> Do | Delegate | Wait:
         mine = node.cordoned_for == self.journal.mark
         if self.journal.hook == "wmco":
-            return self._moved("back" if self.entry.by_itself else "allow") if node.tainted else self._do("close")
+            return self._moved("back" if self.entry.by_itself else "allow") if node.tainted else self._do("cordon")
         if node.cordoned and not mine:
             kept = replace(self.entry, kept_cordoned=True).at(
                 "drain", self.observed.now, "cordoned by another user, and stays cordoned"
             )
             return self._put(kept).decide()
-        return self._moved("drain") if node.cordoned else self._do("close")
+        return self._moved("drain") if node.cordoned else self._do("cordon")
 
     def _drain(self, node: NodeNow) -> Do | Delegate | Wait:
         if not node.cordoned:
             # Another user uncordoned the node, so its pods would be scheduled there again.
-            return self._moved("close")
+            return self._moved("cordon")
         if node.pods is None:
             return self._wait("its pods are being read")
         found = drain(node.pods, self.observed.refused, self.observed.now, delete_unowned=self.rules.delete_unowned)
@@ -414,7 +414,7 @@ class _Node:
         if node is None:
             return self._delegate("hook")
         if not node.cordoned:
-            return self._moved("close", "another user uncordoned it; it is cordoned and drained again")
+            return self._moved("cordon", "another user uncordoned it; it is cordoned and drained again")
         if node.pods is None:
             return self._wait("its pods are being read")
         if drain(node.pods, {}, self.observed.now, delete_unowned=True).left:
@@ -424,7 +424,7 @@ class _Node:
     def _back(self, node: NodeNow | None) -> Do | Delegate | Wait:
         if node is not None and not node.cordoned and self.journal.hook != "wmco" and not self._late:
             # A Node that was made anew, or that its upgrade opened: nothing goes there before a volume is proven on it.
-            return self._do("close")
+            return self._do("cordon")
         missing = self._not_back(node)
         if missing and self._late:
             remedy = "check the node and what upgrades it, then run again, or raise kubewin_upgrade_node_timeout"
@@ -461,17 +461,17 @@ class _Node:
             )  # fmt: skip
         return self._delegate("gate")
 
-    def _open(self, node: NodeNow) -> Do | Delegate | Wait:
-        if self.closed(node):
-            return self._do("open")
+    def _uncordon(self, node: NodeNow) -> Do | Delegate | Wait:
+        if self.holds_cordon(node):
+            return self._do("uncordon")
         return self._moved("workloads")
 
-    def closed(self, node: NodeNow) -> bool:
+    def holds_cordon(self, node: NodeNow) -> bool:
         """Whether something of ours keeps workloads away, or a label of WMCO would let its next upgrade begin unasked."""
         return (
             _marked(self.journal, node)
             or node.tainted
-            or (self.journal.hook == "wmco" and node.allowed and self.entry.step == "open")
+            or (self.journal.hook == "wmco" and node.allowed and self.entry.step == "uncordon")
         )
 
     def _workloads(self, node: NodeNow) -> Do | Delegate | Wait:
@@ -529,8 +529,8 @@ class _Node:
 
     def _give_back(self, node: NodeNow | None) -> Do | Delegate | Wait:
         """Nothing was done to the node yet: as it was before, it serves best."""
-        if node is not None and self.closed(node):
-            return self._do("open")
+        if node is not None and self.holds_cordon(node):
+            return self._do("uncordon")
         why = self.entry.why if self.entry.failed else "released unchanged, because another node failed"
         return self._put(self.entry.at("waiting", self.observed.now, why))._settled()
 

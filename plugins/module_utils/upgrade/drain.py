@@ -19,7 +19,7 @@ _SLACK = timedelta(seconds=30)
 class Drain:
     """A node's pods, sorted.
 
-    evict: to be evicted now. left: all that still have to leave. blocked: what keeps pods. never: what no waiting mends.
+    evict: to be evicted now. left: all that still have to leave. blocked: what keeps pods. never: what waiting does not resolve.
     """
 
     evict: tuple[PodFacts, ...]

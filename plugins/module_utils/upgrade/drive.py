@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Advance the upgrade until it needs an external action. Pure: clients are passed in.
 
-A Book keeps the journal, Eyes look, Hands change; nothing here knows a cluster.
+A store keeps the journal, an observer reads, an executor changes; nothing here does I/O.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class JournalStore(Protocol):
 
 
 class Observer(Protocol):
-    """How the cluster is looked at."""
+    """Reads the cluster."""
 
-    def look(self, journal: Journal) -> Observation:
+    def observe(self, journal: Journal) -> Observation:
         """Everything that the next step is decided from."""
 
 
@@ -57,7 +57,7 @@ def drive(
     """Go on until a decision is not ours to carry out: a Hand, a Rest, a Stop, or Done. The journal in it was kept."""
     waits = Waits(lambda line: notify(f"waiting: {line}"))
     while True:
-        observed = observer.look(journal)
+        observed = observer.observe(journal)
         decision = decide(journal, observed, rules)
         wanted = decision.journal
         if isinstance(decision, Delegate):
@@ -65,7 +65,7 @@ def drive(
         awaited = decision.what if isinstance(decision, Wait) else ()
         for line in wanted.happened[_common(journal, wanted) :]:
             happened = line.partition(" ")[2]
-            # What is waited for is told below, with its time.
+            # What the run waits for is reported below, with its time.
             if happened not in [one.what for one in awaited]:
                 notify(happened)
         if wanted != journal:

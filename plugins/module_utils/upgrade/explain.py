@@ -1,21 +1,21 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An upgrade's journal for people. Pure."""
+"""An upgrade's journal as text. Pure."""
 
 from __future__ import annotations
 
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import TABLES, Journal, NodeEntry, Step
 
 _DOES = {
-    "close": "cordoned",
+    "cordon": "cordoned",
     "drain": "drained",
     "allow": "released to WMCO",
     "hook": "upgraded by your tasks",
     "back": "awaited",
     "gate": "checked by the gate",
     "canary": "a volume verified",
-    "open": "uncordoned",
+    "uncordon": "uncordoned",
     "workloads": "its workloads awaited",
 }
 
@@ -56,7 +56,9 @@ def describe(journal: Journal) -> str:
 
 def unfinished(journal: Journal) -> str:
     """Message that another upgrade is not finished, for a run that begins a new one."""
-    left = "; ".join(f"{entry.node} {entry.said}" for entry in journal.nodes if entry.step != "waiting" or entry.failed)
+    left = "; ".join(
+        f"{entry.node} {entry.status}" for entry in journal.nodes if entry.step != "waiting" or entry.failed
+    )
     return (
         f"upgrade {journal.name} began {journal.began} and is not finished "
         f"({journal.state}{f'; {left}' if left else ''}). Continue it under its name "
@@ -70,7 +72,7 @@ def plan_of(journal: Journal) -> list[str]:
     lines = [f"upgrade {journal.name}, hook {journal.hook}, target {journal.target.text() or 'none'}: {journal.state}"]
     for number in sorted({entry.batch for entry in journal.nodes}):
         names = ", ".join(
-            entry.node if entry.step == "waiting" else f"{entry.node} ({entry.said})"
+            entry.node if entry.step == "waiting" else f"{entry.node} ({entry.status})"
             for entry in journal.nodes
             if entry.batch == number
         )
@@ -90,4 +92,4 @@ def _line(entry: NodeEntry, journal: Journal) -> str:
         )
     notes += ["it stays cordoned, because another user cordoned it"] if entry.kept_cordoned else []
     notes += [f"its tasks ran {entry.tries} times"] if entry.tries > 1 else []
-    return f"{entry.node} (batch {entry.batch}): {entry.said}{since}" + (f"; {'; '.join(notes)}" if notes else "")
+    return f"{entry.node} (batch {entry.batch}): {entry.status}{since}" + (f"; {'; '.join(notes)}" if notes else "")

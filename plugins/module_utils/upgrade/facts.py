@@ -27,7 +27,7 @@ OPERATOR = "windows-machine-config-operator.v"
 
 @dataclass(frozen=True, slots=True)
 class NodeNow:
-    """A Windows Node. attached: names of volumes, as its status tells them. pods: None where they were not looked at.
+    """A Windows Node. attached: names of volumes from its status. pods: None if they were not read.
 
     tainted: by us. cordoned_for: what our annotation says. tainted_for: the upgrade that our taint names. version, desired: WMCO's.
     allowed, upgrading, blocked: its labels.
@@ -118,8 +118,8 @@ class PlanNow:
 class ClusterNow:
     """What the cluster says of itself.
 
-    openshift: the release whose update is complete. is_openshift: None where that was not looked at. failing: what ClusterVersion
-    says. wmco: the operator that runs. plans: what OLM may install, looked at while the operator is not the wanted one.
+    openshift: the release whose update is complete. is_openshift: None if that was not read. failing: what ClusterVersion
+    reports. wmco: the operator that runs. plans: what OLM may install, read until the operator has the target release.
     """
 
     openshift: str = ""
@@ -134,7 +134,7 @@ class Observation:
     """Everything that a step is decided from.
 
     now: the API server's clock. nodes: all Windows nodes. workloads: those that entries wait for. refused: evictions that the
-    server refused, by pod uid, in its words; again: those that are due for another try. cluster: None where it was not looked at.
+    server refused, by pod uid, in its words; again: those that are due for another try. cluster: None if it was not read.
     """
 
     now: datetime

@@ -69,7 +69,7 @@ def _days(part: str) -> list[int]:
 
 
 def left(hours: Sequence[Hours], now: datetime) -> timedelta | None:
-    """How long it may go on, None when no window is open. Without any window it may always."""
+    """How long nodes may still start, None while every window is closed. Without windows there is no limit."""
     if not hours:
         return timedelta.max
     return max((one for one in (window.left(now) for window in hours) if one is not None), default=None)

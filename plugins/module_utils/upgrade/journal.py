@@ -16,28 +16,28 @@ from ansible_collections.kubewin.csi.plugins.module_utils.stored import FormatEr
 SCHEMA = 1
 
 Hook = Literal["none", "tasks", "wmco"]
-Step = Literal["waiting", "close", "drain", "allow", "hook", "back", "gate", "canary", "open", "workloads", "done"]
+Step = Literal["waiting", "cordon", "drain", "allow", "hook", "back", "gate", "canary", "uncordon", "workloads", "done"]
 State = Literal["open", "paused", "stopped", "finished"]
 
-# How a node goes with each hook. close: a cordon of ours, or with WMCO, which uncordons by itself, a taint of ours.
+# Steps of a node with each hook. cordon: a cordon of ours, or with WMCO, which uncordons by itself, a taint of ours.
 TABLES: Mapping[Hook, tuple[Step, ...]] = {
-    "none": ("waiting", "close", "drain", "back", "gate", "canary", "open", "workloads", "done"),
-    "tasks": ("waiting", "close", "drain", "hook", "back", "gate", "canary", "open", "workloads", "done"),
-    "wmco": ("waiting", "close", "allow", "back", "gate", "canary", "open", "workloads", "done"),
+    "none": ("waiting", "cordon", "drain", "back", "gate", "canary", "uncordon", "workloads", "done"),
+    "tasks": ("waiting", "cordon", "drain", "hook", "back", "gate", "canary", "uncordon", "workloads", "done"),
+    "wmco": ("waiting", "cordon", "allow", "back", "gate", "canary", "uncordon", "workloads", "done"),
 }
-EMPTYING: frozenset[Step] = frozenset({"close", "drain"})
+DRAINING: frozenset[Step] = frozenset({"cordon", "drain"})
 
-# For people.
+# As text.
 _WORDS: Mapping[Step, str] = {
     "waiting": "is waiting",
-    "close": "is being cordoned",
+    "cordon": "is being cordoned",
     "drain": "is being drained",
     "allow": "WMCO may now upgrade it",
     "hook": "is being upgraded by your tasks",
     "back": "is awaited",
     "gate": "is checked by the gate",
     "canary": "is verified with a volume",
-    "open": "is being uncordoned",
+    "uncordon": "is being uncordoned",
     "workloads": "waits for its workloads",
     "done": "is done",
 }
@@ -46,7 +46,7 @@ _WORDS: Mapping[Step, str] = {
 _KEPT = 200
 
 
-class BadJournal(ValueError):
+class JournalError(ValueError):
     """What was read is no journal, or none of this release."""
 
 
@@ -61,7 +61,7 @@ class Workload:
 
     @property
     def title(self) -> str:
-        """For people."""
+        """As text."""
         return f"{self.kind} {self.namespace}/{self.name}"
 
 
@@ -74,7 +74,7 @@ class Target:
     wmco: str = ""
 
     def text(self) -> str:
-        """For people."""
+        """As text."""
         named = (("kubelet", self.kubelet), ("OpenShift", self.openshift), ("WMCO", self.wmco))
         return ", ".join(f"{what} {version}" for what, version in named if version)
 
@@ -83,10 +83,10 @@ class Target:
 class NodeEntry:
     """One node.
 
-    batch: its batch, 0 is the canary's. since: when this step began. began: when the node's turn came, came again after a run
-    was taken up, or it was given back by whom it was handed to; its time budget counts from there. failed: id of the finding
+    batch: its batch, 0 is the canary's. since: when this step began. began: when the node began, a run took it over,
+    or its external step returned; its time budget counts from there. failed: id of the finding
     that it failed with. why: what it waits for or what became of it. kept_cordoned: cordon of another user, which stays.
-    by_itself: it began to change without this run. kubelet, wmco: releases when the upgrade began. tries: how often the hook was handed out.
+    by_itself: it began to change without this run. kubelet, wmco: releases when the upgrade began. tries: how often the hook ran.
     """
 
     node: str
@@ -108,33 +108,33 @@ class NodeEntry:
         return replace(self, step=step, since=stamp(now), why=why)
 
     def begun(self, now: datetime) -> NodeEntry:
-        """Its turn has come."""
-        return replace(self, step="close", since=stamp(now), began=stamp(now), why="")
+        """The entry at the start of its node's upgrade."""
+        return replace(self, step="cordon", since=stamp(now), began=stamp(now), why="")
 
     @property
-    def said(self) -> str:
-        """Where it stands, for people. One that failed before anything was done to it stands where it began."""
+    def status(self) -> str:
+        """Its step as text. A node that failed before its first change has no step."""
         if not self.failed:
             return _WORDS[self.step]
         return f"failed ({self.failed})" + (f" while: {_WORDS[self.step]}" if self.step != "waiting" else "")
 
     @property
     def untouched(self) -> bool:
-        """Whether its turn has come and nothing was changed on the node itself yet, so that it can be given back as it was."""
-        return self.tries == 0 and (self.step in EMPTYING or self.step == "hook")
+        """Whether it has begun but nothing was changed on the node itself yet, so that it can be released as it was."""
+        return self.tries == 0 and (self.step in DRAINING or self.step == "hook")
 
     @property
     def under_way(self) -> bool:
         """Whether something is still to be done or waited for."""
         if self.failed:
-            # What failed later than that stays as it is, for people to look at.
+            # A later failure stays as it is until an administrator checks it.
             return self.untouched
         return self.step not in ("waiting", "done")
 
 
 @dataclass(frozen=True, slots=True)
 class Stopping:
-    """Why nothing new begins: a finding, as it is told."""
+    """Why no further node starts: a finding, as it is reported."""
 
     id: str
     object: str
@@ -146,9 +146,9 @@ class Stopping:
 class Journal:
     """One upgrade.
 
-    name: what it is called; a finished one is not begun again. cluster: an id of it, empty where it was not looked at.
+    name: of the upgrade; a finished one does not begin again. cluster: its id, empty if it was not read.
     only: the Nodes that were named, empty for all. generation: grows whenever a run resumes it, so that a run that was taken over
-    can write nothing more. held_since: since when the next batch has been waiting. confirmed: pauses that a person ended,
+    can write nothing more. held_since: since when the next batch has been waiting. confirmed: pauses that were approved,
     and when. before: the volumes as they were, as Picture.pack makes it. ended: when everything was proven and compared after
     the last node. compared: the claims whose baselines were compared then, and are needed no more. happened: the newest events, one line each.
     """
@@ -186,7 +186,7 @@ class Journal:
         happened = self.happened
         if changed:
             line = (
-                f"{stamp(now)} {entry.node}: {entry.said if entry.failed and not old.failed else _WORDS[entry.step]}"
+                f"{stamp(now)} {entry.node}: {entry.status if entry.failed and not old.failed else _WORDS[entry.step]}"
                 + (f" ({entry.why})" if entry.why else "")
             )
             happened = (*happened, line)[-_KEPT:]
@@ -213,17 +213,17 @@ def stamp(when: datetime) -> str:
 
 
 def from_json(text: str) -> Journal:
-    """Read a stored journal. BadJournal says what is wrong with it."""
+    """Read a stored journal. JournalError says what is wrong with it."""
     try:
         journal: Journal = read(Journal, text, SCHEMA)
     except FormatError as error:
-        raise BadJournal(str(error)) from error
+        raise JournalError(str(error)) from error
     names = [entry.node for entry in journal.nodes]
     if not names or len(set(names)) < len(names):
-        raise BadJournal(f"nodes are {', '.join(names) or 'none'}, expected at least one, each once")
+        raise JournalError(f"nodes are {', '.join(names) or 'none'}, expected at least one, each once")
     for entry in journal.nodes:
         if entry.step not in TABLES[journal.hook]:
-            raise BadJournal(f"{entry.node} is at step {entry.step}, which hook {journal.hook} does not have")
+            raise JournalError(f"{entry.node} is at step {entry.step}, which hook {journal.hook} does not have")
     return journal
 
 

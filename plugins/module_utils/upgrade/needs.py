@@ -7,30 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.access import Need
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.access import Need, each
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Hook, Target
 
 
 def needs(namespace: str, operator: str, hook: Hook, target: Target) -> Iterator[Need]:
     """Everything that is asked of the API. namespace: of journal and lease; operator: of WMCO."""
     for name in (namespace, "kube-system"):
-        yield Need("get", "", "namespaces", name=name)
-    for verb in ("get", "list", "patch"):
-        yield Need(verb, "", "nodes")
-    for resource in ("pods", "persistentvolumeclaims", "persistentvolumes"):
-        yield Need("list", "", resource)
+        yield from each("get", "", "namespaces", name=name)
+    yield from each("get list patch", "", "nodes")
+    yield from each("list", "", "pods persistentvolumeclaims persistentvolumes")
     if hook != "wmco":
         # WMCO empties nodes itself.
-        yield Need("create", "", "pods/eviction")
-    for resource in ("deployments", "statefulsets"):
-        yield Need("get", "apps", resource)
-    yield Need("list", "apps", "daemonsets")
-    for verb in ("get", "list", "create", "patch", "delete"):
-        yield Need(verb, "", "configmaps", namespace)
-    for verb in ("get", "create", "patch", "delete"):
-        yield Need(verb, "coordination.k8s.io", "leases", namespace)
+        yield from each("create", "", "pods/eviction")
+    yield from each("get", "apps", "deployments statefulsets")
+    yield from each("list", "apps", "daemonsets")
+    yield from each("get list create patch delete", "", "configmaps", namespace)
+    yield from each("get create patch delete", "coordination.k8s.io", "leases", namespace)
     if hook == "wmco":
-        for resource in ("clusterserviceversions", "installplans"):
-            yield Need("list", "operators.coreos.com", resource, operator)
+        yield from each("list", "operators.coreos.com", "clusterserviceversions installplans", operator)
     if hook == "wmco" or target.openshift:
-        yield Need("get", "config.openshift.io", "clusterversions")
+        yield from each("get", "config.openshift.io", "clusterversions")

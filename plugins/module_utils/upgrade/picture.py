@@ -117,7 +117,7 @@ def compare(before: Picture, after: Picture) -> Iterator[Finding]:
 
 
 def lines(before: Picture, after: Picture) -> list[str]:
-    """For people: each node, then the volumes."""
+    """As text: each node, then the volumes."""
     lines = []
     for name, was in sorted(before.nodes.items()):
         now = after.nodes.get(name, NodeWas("gone", ""))

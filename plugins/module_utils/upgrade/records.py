@@ -14,18 +14,23 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Cli
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.store import ConfigMaps, Files
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.explain import describe
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import BadJournal, Journal, from_json, newest
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import (
+    Journal,
+    JournalError,
+    from_json,
+    newest,
+)
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.lease import PART
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.picture import unpack
 
 _JSON, _TEXT = "journal.json", "journal.txt"
-# Characters of the text for people that stand beside the journal.
+# Maximum length of the readable text beside the journal.
 _READABLE = 100_000
 NAMES = re.compile(r"[a-z0-9]([-a-z0-9.]{0,60}[a-z0-9])?\Z")
 
 
 class Pages:
-    """One upgrade's journal. folder: on this machine, None without one; what cannot be written there is told in warnings.
+    """One upgrade's journal. folder: on this machine, None without one; what cannot be written there is reported in warnings.
 
     written: whether it was written to.
     """
@@ -39,7 +44,7 @@ class Pages:
 
     @property
     def place(self) -> str:
-        """Where it is, for people."""
+        """Where it is stored, as text."""
         files = f" and {self._folder / self._file(_TEXT)}" if self._folder else ""
         return f"{self._maps.where(self._object)}{files}"
 
@@ -85,7 +90,7 @@ class Pages:
         """Upgrades under other names that were begun and are not finished. What cannot be read is left out: its own run says so."""
         found = []
         for _object, text in self._maps.all():
-            with contextlib.suppress(BadJournal):
+            with contextlib.suppress(JournalError):
                 found.append(from_json(text))
         return [one for one in found if one.name != self._name and one.state != "finished"]
 
@@ -102,7 +107,7 @@ class Pages:
         """It was written meanwhile. A later run that did that has it."""
         try:
             other = from_json(text)
-        except BadJournal:
+        except JournalError:
             return
         if (other.generation, other.sequence) > (journal.generation, journal.sequence) or (
             other.generation == journal.generation and other.sequence == journal.sequence and other != journal
@@ -120,6 +125,6 @@ class Pages:
             for which, text in data.items():
                 self._files.write(self._file(which), text)
         except OSError as error:
-            # The cluster has it; this copy is for people, and for the day on which the ConfigMap is gone.
+            # The cluster has it; this copy is for readers, and for a deleted ConfigMap.
             if not self.warnings:
                 self.warnings.append(f"the journal's copy cannot be written to {self._folder}: {error}")

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One call of a run that upgrades nodes: check its options, look, take the lease, and go on with the journal."""
+"""One call of a run that upgrades nodes: check its options, observe, take the lease, and continue the journal."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade import picture, wmco
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.apply import Watcher, Worker
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import (
-    Refused,
+    RefusedError,
     Request,
     begin,
     returned,
@@ -36,7 +36,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import 
     Done,
     Pause,
     Rules,
-    left_closed,
+    left_cordoned,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.drain import drain
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.drive import drive
@@ -77,7 +77,7 @@ class Upgrade:
         wanted = needs(params["namespace"], params["operator_namespace"], self.desired.hook, self.desired.target)
         require(self._client, wanted, "an upgrade", "kubewin-csi-upgrade and kubewin-csi-records")
         if why := unusable(self._client, params["namespace"], "the journal is"):
-            raise Refused(why)
+            raise RefusedError(why)
         self.desired = replace(self.desired, cluster=cluster_uid(self._client))
 
     def findings(self, observed: Observation) -> list[Finding]:
@@ -91,10 +91,10 @@ class Upgrade:
         return found
 
     def start(self, found: Journal | None, observed: Observation) -> Journal:
-        """The journal that this run goes on with; in the same run as it is."""
+        """The journal that this run continues; unchanged within the same run."""
         if self._params["generation"]:
             if found is None or found.generation != self._params["generation"]:
-                raise Refused(f"another run changed the journal of upgrade {self.desired.name}. Run again")
+                raise RefusedError(f"another run changed the journal of upgrade {self.desired.name}. Run again")
             return found
         if found is not None:
             return take_up(found, self.desired, observed, self._params["confirmed"])
@@ -106,7 +106,7 @@ class Upgrade:
         if found is None or found.state != "finished":
             return False
         same(found, self.desired)
-        if left_closed(found, self.watcher.nodes()):
+        if left_cordoned(found, self.watcher.nodes()):
             return False
         if found.ended and not self._params["generation"]:
             self.pages.warnings.append(
@@ -149,7 +149,7 @@ class Upgrade:
         self.lease.end()
 
     def go_on(self) -> tuple[dict[str, Any], Journal]:
-        """Take up or begin, and go on."""
+        """Begin or take over the upgrade, and advance it."""
         found = self.pages.read()
         if found is not None and self._is_over(found) and not self._params["generation"]:
             if self._params["ended"] and not found.ended:
@@ -176,7 +176,7 @@ class Upgrade:
                 findings = self.findings(observed)
                 blockers = [one.line() for one in findings if one.severity == "blocker"]
                 if blockers:
-                    raise Refused("\n".join(blockers))
+                    raise RefusedError("\n".join(blockers))
                 journal = self.pages.keep(self.start(found, observed))
             decision = drive(journal, self.pages, self.watcher, self.worker, self.rules, self.notify)
             delegated = isinstance(decision, Delegate)
@@ -213,7 +213,7 @@ class Upgrade:
         return {
             "outcome": outcome,
             "next": following or {"kind": "", "nodes": []},
-            # A batch is handed out for its tasks, the gate and the proof in one turn; one more for what joins meanwhile.
+            # One round returns a batch for its tasks, the gate and the verification; one more round for nodes that join meanwhile.
             "max_rounds": batches + 1 if left else 0,
             "generation": journal.generation,
             "journal": [asdict(entry) for entry in journal.nodes],
@@ -233,20 +233,20 @@ def _version(journal: Journal | None) -> str:
 def desired(params: dict[str, Any]) -> Request:
     """The options, checked as far as they can be without a cluster."""
     if NAMES.match(params["name"]) is None:
-        raise Refused(f"name is {params['name']!r}, expected at most 62 lower-case letters, digits, - and '.'.")
+        raise RefusedError(f"name is {params['name']!r}, expected at most 62 lower-case letters, digits, - and '.'.")
     for name in params["drivers"]:
         if name not in DRIVERS:
-            raise Refused(unknown(name))
+            raise RefusedError(unknown(name))
     for name, least in (("node_timeout", 1), ("patience", 0)):
         if params[name] < least:
-            raise Refused(f"{name} is {params[name]}, expected at least {least}.")
+            raise RefusedError(f"{name} is {params[name]}, expected at least {least}.")
     given = params["target"] or {}
     target = {key: str(given[key]) for key in ("kubelet", "openshift", "wmco") if given.get(key)}
     for what, release in target.items():
         try:
             parse(release)
         except ValueError as error:
-            raise Refused(f"target {what}: {error}.") from error
+            raise RefusedError(f"target {what}: {error}.") from error
     return Request(
         name=params["name"],
         hook=params["hook"],
@@ -264,7 +264,7 @@ def rules(params: dict[str, Any]) -> Rules:
     try:
         windows = tuple(read_hours(text, params["time_zone"]) for text in params["windows"])
     except ValueError as error:
-        raise Refused(str(error)) from error
+        raise RefusedError(str(error)) from error
     return Rules(
         budget=float(params["node_timeout"]),
         patience=float(params["patience"]),

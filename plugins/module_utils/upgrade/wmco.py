@@ -11,36 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import at_least, parse
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.wmco import ALLOW
-from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.wmco import ALLOW, Scenario, scenario
+from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding, blocker, warning
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import TAINT, NodeNow
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Target
-
-# A, D: csi-proxy is there before and after. B, E: only after. C: only before. none: neither, nothing changes for volumes.
-Scenario = Literal["A", "B", "C", "D", "E", "none"]
-
-# The first release of each line that brings csi-proxy; later lines always do.
-_WITH_CSI_PROXY = {7: (7, 2, 0), 8: (8, 1, 0)}
-
-
-def has_csi_proxy(version: str) -> bool:
-    """Whether a release of WMCO brings csi-proxy. ValueError for a text that is no release."""
-    found = parse(version).release
-    return found[0] > 8 or found >= _WITH_CSI_PROXY.get(found[0], (99, 0, 0))
-
-
-def scenario(now: str, then: str) -> Scenario:
-    """Which way an upgrade goes."""
-    early = parse(now).release[0] <= 7 and parse(then).release[0] <= 8
-    before, after = has_csi_proxy(now), has_csi_proxy(then)
-    if before and after:
-        return "A" if early else "D"
-    if after:
-        return "B" if early else "E"
-    return "C" if before else "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,62 +32,62 @@ def way(nodes: Sequence[NodeNow], target: Target) -> Way:
     """The way for these nodes, from the lowest release among those that are not there yet. ValueError without a release."""
     versions = [node.version for node in nodes if node.version] or [target.wmco]
     lowest = min(versions, key=lambda text: parse(text).release)
-    found = scenario(lowest, target.wmco)
+    found = scenario(parse(lowest), parse(target.wmco))
     return Way(found, lowest, found in ("A", "D"))
 
 
 def blockers(nodes: Sequence[NodeNow], target: Target, unproven_canary: bool) -> Iterator[Finding]:
     """Why these nodes cannot go there."""
     if not target.wmco:
-        yield Finding(
-            "CSI-U16", "blocker", "WMCO", "kubewin_upgrade_target has no release of WMCO",
+        yield blocker(
+            "CSI-U16", "WMCO", "kubewin_upgrade_target has no release of WMCO",
             "set the new release, such as kubewin_upgrade_target=wmco=9.0.0",
         )  # fmt: skip
         return
     strangers = [node.name for node in nodes if not node.version and not node.desired]
     if strangers:
-        yield Finding(
-            "CSI-U16", "blocker", f"Node {', '.join(strangers)}", "WMCO does not manage it (it has no annotation of its release)",
+        yield blocker(
+            "CSI-U16", f"Node {', '.join(strangers)}", "WMCO does not manage it (it has no annotation of its release)",
             "exclude it with kubewin_upgrade_nodes, or use another hook for it",
         )  # fmt: skip
         return
     try:
         found = way(nodes, target)
     except ValueError as error:
-        yield Finding("CSI-U16", "blocker", "WMCO", str(error), "correct kubewin_upgrade_target")
+        yield blocker("CSI-U16", "WMCO", str(error), "correct kubewin_upgrade_target")
         return
     now, then = parse(found.now).release, parse(target.wmco).release
     if then < now:
         message = f"a node has {found.now}, requested is {target.wmco}; WMCO cannot be downgraded"
-        yield Finding("CSI-U16", "blocker", "WMCO", message, "correct kubewin_upgrade_target")
+        yield blocker("CSI-U16", "WMCO", message, "correct kubewin_upgrade_target")
     elif then[0] > now[0] + 1 and now[0] < 10:
         message = (
             f"from {found.now} to {target.wmco} is more than one minor release; each is for one release of OpenShift"
         )
-        yield Finding("CSI-U16", "blocker", "WMCO", message, f"first upgrade to release {now[0] + 1} of WMCO")
+        yield blocker("CSI-U16", "WMCO", message, f"first upgrade to release {now[0] + 1} of WMCO")
     elif found.scenario == "C":
-        yield Finding(
-            "CSI-U12", "blocker", "WMCO",
+        yield blocker(
+            "CSI-U12", "WMCO",
             f"{found.now} includes csi-proxy and {target.wmco} does not: Windows pods would lose access to their volumes",
             "upgrade to 8.1.0 or a later release of WMCO 8 instead",
         )  # fmt: skip
     elif found.scenario in ("B", "E") and then[0] == now[0]:
-        yield Finding(
-            "CSI-U13", "blocker", "WMCO",
+        yield blocker(
+            "CSI-U13", "WMCO",
             f"from {found.now} to {target.wmco} only adds csi-proxy: volumes stay in-tree, and there is no driver to verify yet",
             "let it upgrade the nodes (approve its InstallPlan if needed), then run this for the next release",
         )  # fmt: skip
     elif found.scenario in ("B", "E") and not unproven_canary:
-        yield Finding(
-            "CSI-U13", "blocker", "WMCO",
+        yield blocker(
+            "CSI-U13", "WMCO",
             f"{found.now} has no csi-proxy, so nothing can be verified before {target.wmco} (scenario {found.scenario})",
             _before(found) + "; if that is impossible, kubewin_upgrade_unproven_canary=true upgrades one node without volumes first",
         )  # fmt: skip
     elif found.scenario in ("B", "E") and all(
         node.carries_volumes and not at_least(node.version, target.wmco) for node in nodes
     ):
-        yield Finding(
-            "CSI-U14", "blocker", "all Windows nodes",
+        yield blocker(
+            "CSI-U14", "all Windows nodes",
             "each has a workload with a volume, and the first one is upgraded before anything can be verified",
             "add a node, or move the workloads off one (kubectl drain)",
         )  # fmt: skip
@@ -131,15 +107,15 @@ def notes(nodes: Sequence[NodeNow], running: str, target: Target) -> Iterator[Fi
     """What is worth knowing before."""
     sticky = [node.name for node in nodes if node.allowed]
     if sticky:
-        yield Finding(
-            "CSI-U18", "warning", f"Node {', '.join(sticky)}", f"it already has the label {ALLOW}=true, so WMCO upgrades it without waiting",
+        yield warning(
+            "CSI-U18", f"Node {', '.join(sticky)}", f"it already has the label {ALLOW}=true, so WMCO upgrades it without waiting",
             f"kubectl label node {sticky[0]} {ALLOW}-  (this upgrade removes it when the node is done)",
         )  # fmt: skip
     if running and target.wmco and parse(running).release >= parse(target.wmco).release:
         left = [node.name for node in nodes if not at_least(node.version, target.wmco)]
         if left:
-            yield Finding(
-                "CSI-U20", "warning", "WMCO",
+            yield warning(
+                "CSI-U20", "WMCO",
                 f"{running} already runs; it upgrades nodes without attached volumes ({', '.join(left)} if they have "
                 "none) without waiting",
                 "none; they are observed and verified. Next time run this before you approve the InstallPlan",
@@ -148,8 +124,8 @@ def notes(nodes: Sequence[NodeNow], running: str, target: Target) -> Iterator[Fi
 
 def plugin_kept_off(daemon_set: str) -> Finding:
     """A node plugin that our taint would keep away."""
-    return Finding(
-        "CSI-U15", "blocker", f"DaemonSet {daemon_set}",
+    return blocker(
+        "CSI-U15", f"DaemonSet {daemon_set}",
         f"it does not tolerate {TAINT}:NoSchedule, which keeps workloads off a node until its volumes are verified",
         "add the toleration {key: " + TAINT + ", operator: Exists} to it",
     )  # fmt: skip

@@ -16,9 +16,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.grouped import grouped
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, Cut
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, StreamError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.kinds import Kind
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.lease import About, Lease
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts
@@ -31,7 +32,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.verify.plan import Req
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.verdict import Proof, Step, Verdict, compared, settle
 from ansible_collections.kubewin.csi.plugins.module_utils.waiting import pauses, so_far
 
-# The first look comes soon, since much is quick; then once a second.
+# The first check is early, since many steps are quick; then once a second.
 _FIRST_LOOK, _LOOK = 0.1, 1.0
 # One command's time; a longer one is taken for lost and sent again.
 _COMMAND = 30.0
@@ -41,8 +42,8 @@ class StoppedError(Exception):
     """The run ends: it was interrupted, or its time is over."""
 
 
-class Trouble(Exception):
-    """A step failed. remedy: what helps; events: what the cluster told meanwhile."""
+class StepError(Exception):
+    """A step failed. events: the cluster's warnings meanwhile."""
 
     def __init__(self, message: str, remedy: str = "", events: Sequence[str] = ()) -> None:
         super().__init__(message)
@@ -115,7 +116,7 @@ class Prover:
         try:
             if self._room.own:
                 self._client.apply(self._room.space(), dry_run=False)
-            # Without it another run takes this one for dead, and its things away.
+            # Without it another run counts this one as ended, and deletes its objects.
             self._lease.take()
             self._rehearse(targets[0])
             return self._all(targets)
@@ -129,9 +130,7 @@ class Prover:
         self._cleaner.all()
 
     def _all(self, targets: Sequence[Target]) -> list[Proof]:
-        by_node: dict[str, list[Target]] = {}
-        for target in targets:
-            by_node.setdefault(target.node, []).append(target)
+        by_node = grouped((target.node, target) for target in targets)
         pool = ThreadPoolExecutor(max_workers=self._limits.parallel)
         try:
             futures = [pool.submit(self._node, one) for one in by_node.values()]
@@ -146,7 +145,7 @@ class Prover:
 
     def _rehearse(self, target: Target) -> None:
         """Let the server check a claim and a pod without making them: quotas, pod security, policies."""
-        node = self._look(target.node)
+        node = self._observe(target.node)
         self._client.apply(self._room.claim(target), dry_run=True)
         self._client.apply(self._pod(target, 1, node), dry_run=True)
 
@@ -170,10 +169,10 @@ class Prover:
             self._move(journal, pod, text)
         except StoppedError as error:
             done = journal.proof("not_run", str(error))
-        except (ClusterError, Trouble) as error:
+        except (ClusterError, StepError) as error:
             self._notify(f"{target.driver} on {target.node}: failed: {error}")
-            remedy = error.remedy if isinstance(error, Trouble) else ""
-            events = error.events if isinstance(error, Trouble) else ()
+            remedy = error.remedy if isinstance(error, StepError) else ""
+            events = error.events if isinstance(error, StepError) else ()
             done = journal.proof("failed", str(error), remedy, events)
         else:
             done = journal.proof("proven")
@@ -189,7 +188,7 @@ class Prover:
             journal.note = target.stays
             return
         volume = self._client.get(kinds.PERSISTENT_VOLUME, journal.volume) or {}
-        nodes = {name: self._look(name) for name in target.elsewhere}
+        nodes = {name: self._observe(name) for name in target.elsewhere}
         possible = [
             name for name in target.elsewhere if reachable(nodes[name], volume) and not self._closed(nodes[name])
         ]
@@ -205,35 +204,35 @@ class Prover:
             self._detached(journal, volume)
         try:
             pod = self._start(journal, 3, node, "move")
-        except Trouble as error:
+        except StepError as error:
             journal.not_on = (node, str(error), error.remedy)
             return
         self._read(journal, pod, node, text)
 
     @contextmanager
     def _step(self, journal: _Journal, name: str, node: str, details: Sequence[str] = ()) -> Iterator[list[str]]:
-        began, said = time.monotonic(), list(details)
+        began, answer = time.monotonic(), list(details)
 
         def note(ok: bool, text: str) -> None:
             journal.steps.append(Step(name, node, round(time.monotonic() - began, 1), ok, text))
 
         try:
-            yield said
-        except (ClusterError, Trouble, StoppedError) as error:
+            yield answer
+        except (ClusterError, StepError, StoppedError) as error:
             note(False, str(error))
             raise
-        note(True, "; ".join(said))
+        note(True, "; ".join(answer))
 
     # Pods
 
-    def _look(self, name: str) -> ProofNode:
+    def _observe(self, name: str) -> ProofNode:
         node = self._client.get(kinds.NODE, name)
         if node is None:
-            raise Trouble(f"Node {name} does not exist")
+            raise StepError(f"Node {name} does not exist")
         return ProofNode.from_objects(node, self._client.get(kinds.CSI_NODE, name))
 
     def _closed(self, node: ProofNode) -> str:
-        # Registration may come and go with the plugin: a mount tells more of it than a look could.
+        # Registration may change with the plugin: a mount shows more than reading it.
         return closed(node, self._desired.image, self._desired.tolerations)
 
     def _pod(self, target: Target, number: int, node: ProofNode) -> dict[str, Any]:
@@ -244,9 +243,9 @@ class Prover:
         """Make a pod on a node and wait until it runs; answers its name."""
         target = journal.target
         with self._step(journal, step, name) as details:
-            node = self._look(name)
+            node = self._observe(name)
             if why := self._closed(node):
-                raise Trouble(f"Node {name}: {why}")
+                raise StepError(f"Node {name}: {why}")
             definition = self._pod(target, number, node)
             pod = definition["metadata"]["name"]
             self._notify(f"{target.driver} on {target.node}: {step}, pod {self._room.namespace}/{pod} on {name}")
@@ -264,16 +263,16 @@ class Prover:
 
     def _runs(self, live: Mapping[str, Any] | None, made: Mapping[str, Any], node: str) -> bool:
         if live is None or live["metadata"]["uid"] != made["metadata"]["uid"]:
-            raise Trouble(
+            raise StepError(
                 f"pod {made['metadata']['name']} on {node} was deleted by another client. Check whether the node was drained"
             )
         pod, status = PodFacts.from_object(live), live.get("status") or {}
         if pod.ended:
             why = status.get("message") or status.get("reason") or "its command ended"
-            raise Trouble(f"pod {made['metadata']['name']} on {node} is {pod.phase}: {why}")
+            raise StepError(f"pod {made['metadata']['name']} on {node} is {pod.phase}: {why}")
         return pod.works
 
-    def _trouble(self, live: Mapping[str, Any] | None, made: Mapping[str, Any], target: Target, node: str) -> Trouble:
+    def _trouble(self, live: Mapping[str, Any] | None, made: Mapping[str, Any], target: Target, node: str) -> StepError:
         namespace, pod = self._room.namespace, str(made["metadata"]["name"])
         claim = self._client.get(kinds.PERSISTENT_VOLUME_CLAIM, self._room.name(target), namespace)
         found = [
@@ -287,7 +286,7 @@ class Prover:
         warnings = explain.warnings(found)
         why = explain.waiting_for(live, warnings)
         events = [f"{reason}: {message}" for reason, message in warnings]
-        return Trouble(why, explain.remedy(why, node, f"-n {namespace} {pod}"), events)
+        return StepError(why, explain.remedy(why, node, f"-n {namespace} {pod}"), events)
 
     def _delete(self, pod: str, step: str, journal: _Journal) -> None:
         target, namespace = journal.target, self._room.namespace
@@ -300,7 +299,7 @@ class Prover:
             self._client.delete(kinds.POD, pod, namespace, uid, dry_run=False, policy="Background")
             self._until(
                 kinds.POD, pod, lambda now: now is None or now["metadata"]["uid"] != uid,
-                lambda now: Trouble(
+                lambda now: StepError(
                     f"pod {pod} on {node} does not end",
                     f"check that its volume is unmounted there: kubectl describe node {node}, and the node plugin's log",
                 ),
@@ -315,7 +314,7 @@ class Prover:
         with self._step(journal, "move: detach", target.node):
             self._until(
                 kinds.VOLUME_ATTACHMENT, name, lambda now: now is None,
-                lambda now: Trouble(
+                lambda now: StepError(
                     f"volume {journal.volume} is not detached from {target.node}",
                     f"kubectl describe volumeattachment {name}, and the log of the driver's attacher",
                 ),
@@ -328,9 +327,9 @@ class Prover:
         with self._step(journal, "write", journal.target.node) as details:
             done = self._execute(pod, objects.write(text), details)
             if done.code != 0:
-                said = (done.stderr or done.stdout).strip()
-                raise Trouble(
-                    f"writing {objects.FILE} ended with exit code {done.code}: {said or 'no output'}",
+                answer = (done.stderr or done.stdout).strip()
+                raise StepError(
+                    f"writing {objects.FILE} ended with exit code {done.code}: {answer or 'no output'}",
                     "the volume is mounted but cannot be written: check its free space, and permissions on a share",
                 )
             self._same(pod, text, details)
@@ -345,14 +344,14 @@ class Prover:
     def _same(self, pod: str, text: str, details: list[str]) -> None:
         done = self._execute(pod, objects.read(), details)
         if done.code != 0:
-            said = (done.stderr or done.stdout).strip()
-            raise Trouble(
-                f'reading {objects.FILE} ended with exit code {done.code}: {said or "no output"}; "{text}" had been '
+            answer = (done.stderr or done.stdout).strip()
+            raise StepError(
+                f'reading {objects.FILE} ended with exit code {done.code}: {answer or "no output"}; "{text}" had been '
                 "written",
                 "the volume lost its data: do not use the driver until you know the cause",
             )
         if wrong := compared(text, done.stdout):
-            raise Trouble(wrong, "the volume has other data: do not use the driver until you know the cause")
+            raise StepError(wrong, "the volume has other data: do not use the driver until you know the cause")
 
     def _execute(self, pod: str, command: Sequence[str], details: list[str]) -> Executed:
         """Run a command that may be run twice; a connection that is cut is no answer, and it is run again."""
@@ -365,10 +364,10 @@ class Prover:
                 done = self._client.execute(self._room.namespace, pod, objects.CONTAINER, command, left)
             except ClusterError as error:
                 busy = error.status == 429 or error.status >= 500
-                if not isinstance(error, Cut) and not busy:
+                if not isinstance(error, StreamError) and not busy:
                     raise
                 if time.monotonic() >= ends:
-                    raise Trouble(
+                    raise StepError(
                         f"no command could be run in pod {pod}: {error}",
                         "the API server cannot reach that node's kubelet (port 10250), or something between cuts "
                         "the connection; the volume itself may be fine",
@@ -396,9 +395,9 @@ class Prover:
 
     def _until(
         self, kind: Kind, name: str, done: Callable[[dict[str, Any] | None], bool],
-        trouble: Callable[[dict[str, Any] | None], Trouble], what: str,
+        trouble: Callable[[dict[str, Any] | None], StepError], what: str,
     ) -> None:  # fmt: skip
-        """Look until it is so; past the step's time, what is in the way is raised."""
+        """Poll until it is true; after the step's timeout, raise the cause."""
         namespace = self._room.namespace if kind.namespaced else None
         began, ends, pause = time.monotonic(), self._deadline(), _FIRST_LOOK
         again = pauses()
@@ -410,7 +409,7 @@ class Prover:
             now = time.monotonic()
             if now >= ends:
                 found = trouble(live)
-                raise Trouble(f"{found} (waited {now - began:.0f} s)", found.remedy, found.events)
+                raise StepError(f"{found} (waited {now - began:.0f} s)", found.remedy, found.events)
             self._check()
             if now >= due:
                 due = now + next(again)

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
@@ -59,7 +58,7 @@ class Cleaner:
                 self._volumes[volume] = claim
 
     def target(self, target: Target) -> None:
-        """Take away one target's claim and pods, as long as the run goes on."""
+        """Delete one target's claim and pods while the run continues."""
         name = self._room.name(target)
         selector = objects.of_run(self._room.run)
         try:
@@ -68,7 +67,7 @@ class Cleaner:
                     selector, time.monotonic() + PATIENCE, lambda found: found == name or found.startswith(f"{name}-")
                 )
         except ClusterError as error:
-            # Everything is tried once more when the run ends, and what is left then is told.
+            # The end of the run retries everything, and reports what is left then.
             self._notify(f"{target.driver} on {target.node}: {error}")
 
     def all(self) -> None:
@@ -83,10 +82,10 @@ class Cleaner:
         with self._reported():
             self._remove(selector, ends, lambda _name: True)
             for lease in self._client.list(kinds.LEASE, self._room.namespace, label_selector=selector).items:
-                self._delete(kinds.LEASE, lease)
+                self._client.discard(kinds.LEASE, lease)
             live = self._client.get(kinds.NAMESPACE, self._room.namespace) if self._room.own else None
             if live is not None:
-                self._delete(kinds.NAMESPACE, live)
+                self._client.discard(kinds.NAMESPACE, live)
 
     def rest(self, ends: float) -> None:
         """Wait for the namespace."""
@@ -100,7 +99,7 @@ class Cleaner:
 
     @contextmanager
     def _reported(self) -> Iterator[None]:
-        """An error while cleaning up hides nothing that was proven; it is told with what it leaves."""
+        """An error of the cleanup hides no proof; it is reported with what it leaves."""
         try:
             with self._reporting(f"deleting the objects of this run in namespace {self._room.namespace}"):
                 yield
@@ -132,7 +131,7 @@ class Cleaner:
                         self.note(str((item.get("spec") or {}).get("volumeName") or ""), item["metadata"]["name"])
                 for item in found:
                     if "deletionTimestamp" not in item["metadata"]:
-                        self._delete(kind, item)
+                        self._client.discard(kind, item)
                 if not found:
                     break
                 if time.monotonic() > ends:
@@ -175,17 +174,6 @@ class Cleaner:
             self._keep(kinds.PERSISTENT_VOLUME.kind, name, why, kept=True)
         return False
 
-    def _delete(self, kind: Kind, item: dict[str, Any]) -> None:
-        metadata = item["metadata"]
-        try:
-            self._client.delete(
-                kind, metadata["name"], metadata.get("namespace"), metadata["uid"], dry_run=False, policy="Background"
-            )
-        except ClusterError as error:
-            # It was made anew under its name, or changed at this moment: the next look sees what is there now.
-            if error.status != 409:
-                raise
-
     def _keep(self, kind: str, name: str, why: str, *, kept: bool = False) -> None:
         with self._lock:
             self._left[(kind, name)] = Left(kind, self._room.namespace, name, why, kept)
@@ -200,7 +188,7 @@ class Found:
 
 
 def earlier(client: Client, room: Room) -> tuple[Found, ...]:
-    """Runs that left something where this one may look: everywhere, or in the namespace it was given."""
+    """Runs with leftovers where this one may read: everywhere, or in its namespace."""
     where = None if room.own else room.namespace
     listed: Sequence[Kind] = (kinds.NAMESPACE,) if room.own else (kinds.POD, kinds.PERSISTENT_VOLUME_CLAIM)
     things = [
@@ -216,12 +204,12 @@ def earlier(client: Client, room: Room) -> tuple[Found, ...]:
         own = "namespace" not in metadata
         if run not in rooms or own:
             rooms[run] = Room(run, metadata["name"] if own else metadata["namespace"], own)
-    judged = leftovers.judge(things, leases, room.run, client.now())
-    return tuple(Found(rooms[one.run], one.lives) for one in judged)
+    evaluated = leftovers.evaluate(things, leases, room.run, client.now())
+    return tuple(Found(rooms[one.run], one.lives) for one in evaluated)
 
 
 def take_away(client: Client, found: Sequence[Found], notify: Callable[[str], None]) -> list[Cleaner]:
-    """Delete what dead runs left; returns the cleaners, which delete the rest when this run ends."""
+    """Delete the leftovers of ended runs; return the cleaners, which delete the rest when this run ends."""
     ends = time.monotonic() + PATIENCE
     at_work: list[Cleaner] = []
     for one in found:

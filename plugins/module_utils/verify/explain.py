@@ -52,7 +52,7 @@ _REMEDIES: tuple[tuple[tuple[str, ...], str], ...] = (
 
 
 def warnings(events: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, str], ...]:
-    """(reason, message) of the newest warning of each telling reason, those that say most first."""
+    """(reason, message) of the newest warning of each relevant reason, the most specific ones first."""
     newest: dict[str, Mapping[str, Any]] = {}
     for event in events:
         reason = str(event.get("reason"))

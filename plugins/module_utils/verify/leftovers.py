@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What earlier runs left, and whether they live. Pure."""
+"""Leftovers of earlier runs, and whether these are alive. Pure."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ STARTING = timedelta(seconds=60)
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """A run that left something. lives: why it is left alone, empty when it is dead."""
+    """A run with leftovers. lives: why it counts as alive, empty if it has ended."""
 
     run: str
     lives: str
 
 
-def judge(
+def evaluate(
     things: Iterable[Mapping[str, Any]], leases: Iterable[Mapping[str, Any]], mine: str, now: datetime
 ) -> tuple[Earlier, ...]:
     """Every other run that left something. now: by the API server's clock.
 
-    things: all labelled objects; leases: those of the runs. A lease that was not renewed in time is a dead run's, and one
-    without a lease is dead once it is older than starting takes.
+    things: all labelled objects; leases: those of the runs. A run has ended if its lease was not renewed in time, or if it
+    has no lease and is older than a start takes.
     """
     renewals = {_run(lease): lease for lease in leases}
     youngest: dict[str, datetime | None] = {}

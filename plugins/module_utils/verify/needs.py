@@ -5,29 +5,27 @@
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.access import Need
+from collections.abc import Iterator
 
-_STORAGE = "storage.k8s.io"
-_LEASES = ("coordination.k8s.io", "leases")
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.access import Need, each
+
+# What a run makes.
+_ALL = "get list create patch delete"
 
 
-def needs(namespace: str, *, own: bool, attaches: bool) -> tuple[Need, ...]:
-    """Everything that a run asks of the API beyond what it has looked at by then.
+def needs(namespace: str, *, own: bool, attaches: bool) -> Iterator[Need]:
+    """Every API access of a run beyond what it has read by then.
 
     own: the namespace is the run's, so it cannot be named yet and what is in it is needed everywhere.
     """
     where = None if own else namespace
-    wanted: list[tuple[str, str, str | None, tuple[str, ...]]] = [
-        ("", "pods", where, ("get", "list", "create", "patch", "delete")),
-        # A web socket is a GET to most API servers, and checked as a create too from 1.35 on.
-        ("", "pods/exec", where, ("get", "create")),
-        ("", "events", where, ("list",)),
-        ("", "persistentvolumeclaims", where, ("get", "list", "create", "patch", "delete")),
-        (*_LEASES, where, ("get", "list", "create", "patch", "delete")),
-        ("", "persistentvolumes", None, ("get",)),
-    ]
+    yield from each(_ALL, "", "pods persistentvolumeclaims", where)
+    # A web socket is a GET to most API servers, and checked as a create too from 1.35 on.
+    yield from each("get create", "", "pods/exec", where)
+    yield from each("list", "", "events", where)
+    yield from each(_ALL, "coordination.k8s.io", "leases", where)
+    yield from each("get", "", "persistentvolumes")
     if own:
-        wanted.append(("", "namespaces", None, ("get", "list", "create", "patch", "delete")))
+        yield from each(_ALL, "", "namespaces")
     if attaches:
-        wanted.append((_STORAGE, "volumeattachments", None, ("get",)))
-    return tuple(Need(verb, group, resource, at) for group, resource, at, verbs in wanted for verb in verbs)
+        yield from each("get", "storage.k8s.io", "volumeattachments")

@@ -44,7 +44,7 @@ class ProofNode:
         return f"{IMAGE}:{TAGS[self.facts.build]}" if self.facts.build in TAGS else ""
 
     def tolerations(self, more: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """What a pod there needs: the node's own taints that only say Windows, and what the user allows."""
+        """What a pod there needs: the node's own taints that mark Windows, and what the user allows."""
         own = [
             {"key": taint.key, "operator": "Equal", "value": taint.value, "effect": taint.effect}
             for taint in self.facts.taints

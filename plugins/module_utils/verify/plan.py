@@ -56,7 +56,7 @@ class Plan:
     refusals: tuple[str, ...]
 
     def steps(self) -> list[str]:
-        """For people: what will be done."""
+        """The plan as text."""
         return [
             f"{target.driver} on {target.node}: a claim of {target.size} ({target.storage_class}, "
             f"{target.access_mode}), written by one pod, read back by another"
@@ -110,7 +110,7 @@ def plan(
                     stays="there is no other node to read it on" if desired.move and not others else "",
                 )
             )
-    # Node by node: a node that has trouble is seen with its first driver.
+    # Node by node: a failing node shows with its first driver.
     order = {node.name: index for index, node in enumerate(looked_at)}
     targets.sort(key=lambda target: order[target.node])
     return Plan(tuple(targets), tuple(left_out), tuple(refusals))

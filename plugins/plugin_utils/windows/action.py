@@ -14,11 +14,11 @@ from typing import Any, ClassVar
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
+from ansible_collections.kubewin.csi.plugins.module_utils.documented import ArgumentSpec
 from ansible_collections.kubewin.csi.plugins.module_utils.waiting import pauses, reporting, spell
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.channel import open_channel
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Node
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.options import ArgumentSpec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.prove import failed_part
 
 # What a variable of the role holds that is not given.
@@ -38,7 +38,7 @@ class WindowsAction(ActionBase):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """A result; errors of node and connection come back as failed, never as unreachable.
 
-        Ansible goes on with later batches and plays when a host is unreachable, and a failed one stops the run.
+        Ansible continues with later batches and plays if a host is unreachable, and a failed one stops the run.
         """
         result: dict[str, Any] = {"changed": False}
         try:

@@ -1,10 +1,10 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Run a plan's steps. Every line but staging's is guarded by the node lock; one line commits; an early end is undone.
+"""Run a plan's steps. Every line but staging's is guarded by the node lock; one line commits; an early end is rolled back.
 
 A release is staged in a directory of this run without the lock, since a download may take long: a run that dies meanwhile keeps
-no other one waiting. The lock is taken for what others see, and what the plan was made for is looked at again then.
+no other one waiting. The lock is taken against other runs, and the plan's preconditions are read again then.
 
 The old release runs until the new one is staged and verified. Then ``sc config binPath=`` commits, and only after that
 the service is stopped and started. Command line and PID of the old one are recorded first, so that a run that finds the
@@ -46,6 +46,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.record import 
     LabelledSteps,
     forget_swap_steps,
     parameters_key,
+    remember_swap_steps,
     set_value,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.rollback import Rollback
@@ -107,7 +108,7 @@ class Applier:
         fetches = 0.0
         stages = to_do.has("fetch", "push")
         if stages and snapshot.lock is not None and not self.lock.held:
-            # A dead run's: its line ends before anything is staged.
+            # Of an ended run: its line ends before anything is staged.
             self.acquire(snapshot.lock, [])
         for step in to_do.steps:
             if step.kind == "remember_directory":
@@ -131,7 +132,7 @@ class Applier:
             with stage.packed(Path(source.location)) as archive:
                 self._stage(stage.push_steps(desired, self._run), archive, stage.fetch_seconds(source))
         name = next((step.target for step in to_do.steps if step.kind == "create_service"), "")
-        # On the same line, so that a first install costs no look more.
+        # On the same line, so that a first install costs no further request.
         self.acquire(None, [("no service", silenced(program("sc", "query", name)))] if name else [])
         if not name:
             self._see_that_nothing_changed(snapshot)
@@ -149,18 +150,18 @@ class Applier:
             self._check_staging(failure)
 
     def acquire(self, found: model.LockOwner | None, steps: LabelledSteps) -> None:
-        """Take the node lock and run the first steps on the same line. found: whose it is, when its run is dead."""
+        """Take the node lock and run the first steps on the same line. found: the lock of a run that has ended."""
         lease = self.limits.line
         taking = [] if self.lock.held else self.lock.acquire_steps(found, lease)
         if not self.lock.held and found is not None:
-            # A line of the dead run may still be at work: take the lock alone, let that line come to its next guard,
-            # and look again before anything is decided.
+            # A line of the ended run may still be running: take the lock alone, let that line reach its next guard,
+            # and read again before deciding anything.
             failure = self.node.chain(taking, timeout=self.limits.line)[1]
             if failure is None:
                 self.lock.held = True
                 self.report(f"took over the node lock of {found.controller} ({found.identity})")
                 self.node.clock.sleep(self.limits.takeover)
-            raise ChangedError("the node lock changed hands")
+            raise ChangedError("the node lock has another holder")
         if not taking and not steps:
             return
         if not taking:
@@ -300,7 +301,7 @@ class Applier:
                 raise NodeError(refusal.reason, refusal.message, remedy=refusal.remedy)
 
     def _see_that_nothing_changed(self, snapshot: Snapshot) -> None:
-        """Another run, or a person, may have changed the service while the new release was staged."""
+        """Another run, or an administrator, may have changed the service while the new release was staged."""
         now = self._observe()
         if _what_a_plan_is_made_for(now) != _what_a_plan_is_made_for(snapshot):
             raise ChangedError(_CHANGED)
@@ -308,7 +309,6 @@ class Applier:
     def _commit_steps(self, to_do: plan.Plan, snapshot: Snapshot, name: str) -> LabelledSteps:
         desired, service = self.desired, snapshot.service
         key = parameters_key(name)
-        release = rf"{desired.install_dir}\{desired.release_dir_name}"
         aside = rf"{desired.install_dir}\aside-{self._run}"
         start = ["start=", desired.start_mode]
         depend = ["depend=", "/".join(desired.dependencies)]
@@ -320,7 +320,7 @@ class Applier:
                 # The file, not its directory: a directory cannot be renamed while a scanner has anything in it open, and
                 # a file can where the scanner shares it. A move onto a file that no process runs replaces it.
                 staged = rf"{stage.stage_dir(desired, self._run)}\{IMAGE}"
-                steps.append(("release", tolerated(builtin("md", release))))
+                steps.append(("release", tolerated(builtin("md", desired.release_dir))))
                 move = silenced(builtin("move", staged, desired.executable, switches="/y"))
                 if to_do.has("set_aside"):  # without the new one in its place, the old one goes back
                     back = tolerated(builtin("move", rf"{aside}\{IMAGE}", desired.executable, switches="/y"))
@@ -328,23 +328,14 @@ class Applier:
                 steps.append(("promote", move))
             elif step.kind == "create_service":
                 arguments = ["binPath=", desired.command_line, *start, "DisplayName=", model.DISPLAY_NAME]
-                steps += [
-                    self.lock.guard("create"),
-                    (
-                        "create",
-                        silenced(program("sc", "create", name, *arguments, *(depend if desired.dependencies else ()))),
-                    ),
-                ]
+                arguments += depend if desired.dependencies else ()
+                steps += self.lock.guarded("create", silenced(program("sc", "create", name, *arguments)))
             elif step.kind == "commit" and service is not None:
-                steps.append(self.lock.guard("previous"))
-                steps.append(("previous", set_value(key, "Previous", service.command_line)))
-                steps.append(("previous pid", set_value(key, "PreviousPid", service.pid)))
+                steps += [self.lock.guard("previous"), *remember_swap_steps(service)]
                 if plan.managed_by(snapshot) == "foreign" and not service.record.adopted_from:
                     steps.append(("adopted from", set_value(key, "AdoptedFrom", service.command_line)))
-                steps += [
-                    self.lock.guard("commit"),
-                    ("commit", silenced(program("sc", "config", name, "binPath=", desired.command_line))),
-                ]
+                config = program("sc", "config", name, "binPath=", desired.command_line)
+                steps += self.lock.guarded("commit", silenced(config))
             elif step.kind == "configure":
                 steps.append(("configure", silenced(program("sc", "config", name, *start, *depend))))
             elif step.kind == "describe":
@@ -358,14 +349,12 @@ class Applier:
         return steps
 
     def _is_staged(self) -> bool:
-        """Whether the staged executable and the directory that it goes to are there. cmd.exe's move tells no code, only words."""
+        """Whether the staged executable and the directory that it goes to are there. cmd.exe's move returns no code, only words."""
         desired = self.desired
         staged = rf"{stage.stage_dir(desired, self._run)}\{IMAGE}"
-        release = rf"{desired.install_dir}\{desired.release_dir_name}"
-        listed = self.node.ask(
-            [("staged", builtin("dir", staged, switches="/b", quiet=True)), ("release", listing_of_itself(release))]
-        )
-        self._promotes = (bool(listed.text("staged").strip()), is_listed(release, listed.text("release")))
+        there = builtin("dir", staged, switches="/b", quiet=True)
+        listed = self.node.ask([("staged", there), ("release", listing_of_itself(desired.release_dir))])
+        self._promotes = (bool(listed.text("staged").strip()), is_listed(desired.release_dir, listed.text("release")))
         return all(self._promotes)
 
     def _forget_aside(self, service: Service) -> None:
@@ -385,9 +374,7 @@ class Applier:
             ("set aside", tolerated(builtin("move", desired.executable, rf"{aside}\{IMAGE}", switches="/y"))),
         ]
         if service is not None and service.pid and service.executable.lower() == desired.executable.lower():
-            key = parameters_key(service.name)
-            steps.append(("previous", set_value(key, "Previous", service.command_line)))
-            steps.append(("previous pid", set_value(key, "PreviousPid", service.pid)))
+            steps += remember_swap_steps(service)
         return steps
 
     def _check_commit(self, failure: Failure | None, name: str) -> None:
@@ -408,7 +395,7 @@ class Applier:
             if not release:
                 raise NodeError(
                     "directory_failed",
-                    rf"{self.desired.install_dir}\{self.desired.release_dir_name} cannot be created.",
+                    f"{self.desired.release_dir} cannot be created.",
                     remedy="Check free space and access rights of the directory.",
                     detail=failure.words,
                 )
@@ -420,29 +407,20 @@ class Applier:
                 remedy=f"Exclude {self.desired.install_dir} from real-time scans, or wait for the scan; then run the play again.",
                 detail=failure.words,
             )
-        meaning = meaning_of(failure.code)
-        error = NodeError(
-            meaning.reason,
-            f"The step {failure.label!r} for the service {name!r} failed: {meaning.text} ({failure.code}).",
-            remedy=meaning.remedy,
-            detail=failure.words,
-        )
+        what = f"The step {failure.label!r} for the service {name!r} failed"
+        error = meaning_of(failure.code).error(what, failure.code, failure.words)
         if failure.code in (1060, 1073):
             self._touched = False
             raise ChangedError(f"{failure.label}: {failure.code}") from error
         raise error
 
     def _await_deletion(self, failure: Failure | None, name: str) -> None:
-        """A service marked for deletion goes when its last handle is closed, mostly at once: wait for it, and look again."""
+        """A service marked for deletion goes when its last handle is closed, mostly at once: wait for it, and read again."""
         if failure is not None and failure.code == 1072:
             self._wait_deleted(name)
             self._touched = False
-            meaning = meaning_of(1072)
-            raise ChangedError(f"the service {name} was marked for deletion and no longer exists") from NodeError(
-                meaning.reason,
-                f"The service {name!r} cannot be created: {meaning.text} (1072) at every attempt.",
-                remedy=meaning.remedy,
-            )
+            error = meaning_of(1072).error(f"The service {name!r} cannot be created at any attempt", 1072)
+            raise ChangedError(f"the service {name} was marked for deletion and no longer exists") from error
 
     # -- absent --------------------------------------------------------------------------------------------------
 
@@ -453,9 +431,8 @@ class Applier:
             if to_do.has("stop"):
                 self._recheck(snapshot, service)
                 self.control.stop(service.name, image, plan.own_pids(snapshot))
-            failure = self.control.run(
-                [self.lock.guard("delete"), ("delete", silenced(program("sc", "delete", service.name)))]
-            )
+            delete = silenced(program("sc", "delete", service.name))
+            failure = self.control.run(self.lock.guarded("delete", delete))
             if failure is not None and failure.code not in (1060, 1072):
                 self._check_commit(failure, service.name)
             self._wait_deleted(service.name)
@@ -464,13 +441,12 @@ class Applier:
                 self._remove_files(step.target)
         if to_do.has("forget_directory"):
             forget = silenced(program("reg", "delete", model.OWN_KEY, "/f"))
-            self._check_commit(self.control.run([self.lock.guard("forget"), ("forget", forget)]), "csi-proxy")
+            self._check_commit(self.control.run(self.lock.guarded("forget", forget)), "csi-proxy")
 
     def _remove_files(self, path: str) -> None:
         """Remove our directory, and see it gone: ``rd`` leaves open files and reports that only in words."""
-        failure = self.control.run(
-            [self.lock.guard("remove"), ("remove", tolerated(builtin("rd", path, switches="/s /q")))]
-        )
+        remove = tolerated(builtin("rd", path, switches="/s /q"))
+        failure = self.control.run(self.lock.guarded("remove", remove))
         self._check_commit(failure, "csi-proxy")
         listed = self.node.ask([("there", listing_of_itself(path))]).text("there")
         if is_listed(path, listed):
@@ -484,18 +460,13 @@ class Applier:
         deadline = self.node.clock.monotonic() + self.limits.killed
         while self.node.ask([("status", program("sc", "query", name))]).code("status") != 1060:
             if self.node.clock.monotonic() > deadline:
-                meaning = meaning_of(1072)
-                raise NodeError(
-                    meaning.reason,
-                    f"The service {name!r} is deleted, but still exists: {meaning.text} (1072).",
-                    remedy=meaning.remedy,
-                )
+                raise meaning_of(1072).error(f"The service {name!r} is deleted, but still exists", 1072)
             self.node.clock.sleep(self.limits.poll)
 
     # -- the end -------------------------------------------------------------------------------------------------
 
     def _finish(self, to_do: plan.Plan, snapshot: Snapshot) -> None:
-        """Record what was proven, remove what is not kept, give back the lock: one line."""
+        """Record what was proven, remove what is not kept, release the lock: one line."""
         desired, service = self.desired, snapshot.service
         steps: LabelledSteps = []
         if to_do.has("record"):

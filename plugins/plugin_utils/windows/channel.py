@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, BinaryIO, Protocol
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import Completed, Unsupported
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import Completed, UnsupportedError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.ssh import SshChannel
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.winrs import PsrpChannel, WinrmChannel
 
@@ -31,12 +31,12 @@ CHANNELS: dict[str, Callable[..., Channel]] = {"winrm": WinrmChannel, "psrp": Ps
 def open_channel(connection: Any) -> Channel:
     """The channel for an Ansible connection plugin.
 
-    Raises Unsupported for a connection that runs no cmd.exe lines, and ChannelError when the node cannot be reached.
+    Raises UnsupportedError for a connection that runs no cmd.exe lines, and ChannelError when the node cannot be reached.
     """
     transport = str(getattr(connection, "transport", "")).rpartition(".")[2]
     if transport in CHANNELS:
         return CHANNELS[transport](connection)
-    raise Unsupported(
+    raise UnsupportedError(
         f"The connection {transport or type(connection).__name__!r} is not for Windows nodes.",
         "Set ansible_connection to winrm, psrp or ssh, and run csi_proxy on Windows nodes only.",
     )

@@ -10,7 +10,7 @@ not: values that hold one are refused, never escaped.
 
 Exit codes cannot be read from the line's own code (ssh cuts it to 8 bits, and a line has many steps), so each step prints
 its own: ``#<nonce>.<step>=<code>``. The mark before the first step prints a variable that only the inner cmd.exe knows: where
-the registry switches delayed expansion on for the outer one as well, it comes back empty, and no code can be believed.
+the registry switches delayed expansion on for the outer one as well, it is empty, and no exit code is reliable.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def list_pipes(prefix: str) -> Command:
 
 
 def open_pipe(name: str) -> Command:
-    """Open a named pipe for reading and read nothing: the server sees a client come and go."""
+    """Open a named pipe for reading and read nothing: the server gets a client that disconnects."""
     return Command(rf"cd . <\\.\pipe\{quoted(name)} 2>nul", builtin=True)
 
 
@@ -150,7 +150,7 @@ def tolerated(command: Command) -> Command:
 
 
 def with_undo(command: Command, undo: Command) -> Command:
-    """``command``; when it fails, ``undo`` runs and the step fails with 1 all the same."""
+    """``command``; if it fails, ``undo`` runs and the step still fails with 1."""
     return Command(f"({command.text} || ({undo.text} & set KUBEWIN_NEVER 2>nul))", builtin=True)
 
 
@@ -212,7 +212,7 @@ def from_powershell(command: str) -> str:
 
     Between single quotes PowerShell reads every character as it is, except single quotes, of which it knows five. An argument with
     a blank before its first double quote then gets a pair of double quotes around it and no change inside, by Windows
-    PowerShell always and by PowerShell 7.3 and later when it is told so (NativeCommandParameterBinder.cs, about_Preference_Variables).
+    PowerShell always and by PowerShell 7.3 and later if configured so (NativeCommandParameterBinder.cs, about_Preference_Variables).
     """
     literal = re.sub("(['\u2018-\u201b])", r"\1\1", command)
     return f"$PSNativeCommandArgumentPassing='Legacy'; & {WRAPPER} /c '{literal}'; exit $LASTEXITCODE"
@@ -273,7 +273,7 @@ def split_steps(stdout: bytes, nonce: str, count: int, *, chained: bool = False)
     for mark in marks.finditer(stdout):
         number = last + 1 if mark[1] == b"f" else int(mark[1])
         if chained and start is not None and number <= last:
-            continue  # how far the quiet steps came: no further than the marks already say
+            continue  # progress of the quiet steps: no further than the marks already show
         output = b"" if start is None else marks.sub(b"", stdout[start : mark.start()])
         if chained and start is not None:
             found |= {silent: StepResult(0, b"") for silent in range(last + 1, number)}

@@ -3,14 +3,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Stopping and starting the service as Windows and csi-proxy really do it.
 
-``sc stop`` and ``sc start`` only ask. STOPPED is not gone: csi-proxy reports it and goes on serving its pipes, with its
+``sc stop`` and ``sc start`` only ask. STOPPED is not the end: csi-proxy reports it and keeps serving its pipes, with its
 executable locked. RUNNING is not serving: it is reported before the pipes exist. So both are followed to the end.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy as catalog
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands, model, parse
@@ -23,7 +23,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands impor
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError, meaning_of
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.lock import NodeLock
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Failure, Node
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.observe import look_steps, observed_pipes
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.observe import observed_pipes, status_steps
 
 Report = Callable[[str], None]
 
@@ -52,13 +52,9 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """A short look at the service: state and PID (0 when there is no service), processes and pipes."""
+class ServiceState(parse.ServiceStatus):
+    """What one short read finds of the service: its status (0 when there is no service), processes and pipes."""
 
-    state: int
-    pid: int
-    win32_exit: int
-    service_exit: int
     processes: tuple[tuple[str, int], ...]
     pipes: tuple[str, ...]
 
@@ -76,17 +72,12 @@ class Control:
         self.limits = limits
         self.report = report
 
-    def look(self, name: str, image: str) -> Look:
-        answers = self.node.ask(look_steps(self.node, name, image), timeout=self.limits.line)
+    def read(self, name: str, image: str) -> ServiceState:
+        answers = self.node.ask(status_steps(self.node, name, image), timeout=self.limits.line)
         status = parse.service_status(answers.text("status"))
-        return Look(
-            state=status.state if status else 0,
-            pid=status.pid if status else 0,
-            win32_exit=status.win32_exit if status else 0,
-            service_exit=status.service_exit if status else 0,
-            processes=parse.processes(answers.text("processes")),
-            pipes=observed_pipes(answers),
-        )
+        processes, pipes = parse.processes(answers.text("processes")), observed_pipes(answers)
+        state, pid, win32_exit, service_exit = astuple(status) if status else (0, 0, 0, 0)
+        return ServiceState(state, pid, win32_exit, service_exit, processes, pipes)
 
     def run(self, steps: list[tuple[str, Command]], timeout: float | None = None) -> Failure | None:
         """A guarded chain; a guard that fails raises NodeError ``lock_lost``."""
@@ -105,7 +96,7 @@ class Control:
             )
 
     def stop_steps(self, name: str) -> list[tuple[str, Command]]:
-        return [self.lock.guard("stop"), ("stop", program("sc", "stop", name))]
+        return self.lock.guarded("stop", program("sc", "stop", name))
 
     def restart(
         self,
@@ -119,7 +110,7 @@ class Control:
         """Run ``before``, stop the service and start it again; return the failure of ``before`` or of the start.
 
         ``pid`` is the service's process when it is the only one, else 0. Then all of it is one line, which the node finishes
-        by itself when its controller is killed: the service does not stay stopped. WinRS goes on with a command whose
+        by itself when its controller is killed: the service does not stay stopped. WinRS continues a command whose
         client has left until its shell times out, and so does OpenSSH for a command without a terminal: the job object
         dies with the command itself (PowerShell/openssh-portable, w32-doexec.c; Win32-OpenSSH issue 1751).
         """
@@ -146,12 +137,10 @@ class Control:
         ended = self._is_process(image, pid)
         kill = f"({ended.text} && {program('taskkill', '/F', '/PID', str(pid)).text})"
         steps = [
-            self.lock.guard("stop"),
-            ("stop", program("sc", "stop", name)),
+            *self.stop_steps(name),
             ("stopped", commands.wait_for("STOPPED", stopped, limits.stop)),
             ("ended", commands.tolerated(commands.wait_for("ENDED", ended, limits.linger, gone=True))),
-            self.lock.guard("kill"),
-            ("kill", commands.tolerated(Command(kill))),
+            *self.lock.guarded("kill", commands.tolerated(Command(kill))),
             ("gone", commands.wait_for("GONE", ended, limits.killed, gone=True)),
             ("pipes", commands.wait_for("PIPES", list_pipes(catalog.PIPE_PREFIX), limits.pipes_gone, gone=True)),
             *self.start_steps(name, log_file),
@@ -165,22 +154,17 @@ class Control:
         return commands.piped(found, program("findstr", "/i", "/l", f"/c:{image}"))
 
     def check_stop(self, name: str, failure: Failure | None) -> None:
-        """Judge the answer to ``sc stop``: 1062 (not started) is as good as 0."""
+        """Evaluate the answer to ``sc stop``: 1062 (not started) is as good as 0."""
         if failure is None or failure.label != "stop" or failure.code == 1062:
             return
-        meaning = meaning_of(failure.code)
-        raise NodeError(
-            meaning.reason,
-            f"The service {name!r} cannot be stopped: {meaning.text} ({failure.code}).",
-            remedy=meaning.remedy,
-            detail=failure.words,
-        )
+        what = f"The service {name!r} cannot be stopped"
+        raise meaning_of(failure.code).error(what, failure.code, failure.words)
 
     def stop(self, name: str, image: str, known: set[int]) -> None:
         """Stop the service and see its process and pipes gone. ``known`` are PIDs that may be ended if they stay."""
-        look = self.look(name, image)
-        if look.state not in (0, model.STOPPED):
-            known = known | {look.pid}
+        current = self.read(name, image)
+        if current.state not in (0, model.STOPPED):
+            known = known | {current.pid}
             failure = self.run(self.stop_steps(name))
             if failure is not None and failure.code == 1061:  # busy starting or stopping: let it come to rest first
                 self._wait(
@@ -196,30 +180,32 @@ class Control:
 
     def wait_gone(self, name: str, image: str, known: set[int]) -> None:
         """Wait for STOPPED, then for the known processes (ending them after a while), then for the pipes."""
-        look = self._wait(
+        current = self._wait(
             name, image, lambda now: now.state in (0, model.STOPPED), self.limits.stop, "to report STOPPED"
         )
         known = known - {0}
-        if look.pids & known:
-            look = self._wait(name, image, lambda now: not now.pids & known, self.limits.linger, "to end", must=False)
-        for pid in sorted(look.pids & known):
+        if current.pids & known:
+            current = self._wait(
+                name, image, lambda now: not now.pids & known, self.limits.linger, "to end", must=False
+            )
+        for pid in sorted(current.pids & known):
             self.report(f"process {pid} still runs after STOPPED; ending it")
             self._kill(name, image, pid)
-        if look.pids & known:
-            look = self._wait(
+        if current.pids & known:
+            current = self._wait(
                 name, image, lambda now: not now.pids & known, self.limits.killed, "to end after taskkill"
             )
-        if look.pipes:
+        if current.pipes:
             self._wait_pipes_gone(name, image)
 
     def _wait_pipes_gone(self, name: str, image: str) -> None:
         try:
             self._wait(name, image, lambda now: not now.pipes, self.limits.pipes_gone, "to close its pipes")
         except NodeError as error:
-            look = self.look(name, image)
+            current = self.read(name, image)
             raise NodeError(
                 "pipes_taken",
-                f"The service {name!r} is stopped and its process ended, but {', '.join(look.pipes)} are still served: another csi-proxy runs.",
+                f"The service {name!r} is stopped and its process ended, but {', '.join(current.pipes)} are still served: another csi-proxy runs.",
                 remedy="Find the HostProcess pod or second service that runs csi-proxy, and remove it.",
             ) from error
 
@@ -242,10 +228,10 @@ class Control:
         steps: list[tuple[str, Command]] = []
         if log_file:
             steps.append(("roll", commands.tolerated(builtin("move", log_file, log_file + ".1", switches="/y"))))
-        return [*steps, self.lock.guard("start"), ("start", program("sc", "start", name))]
+        return [*steps, *self.lock.guarded("start", program("sc", "start", name))]
 
     def check_start(self, name: str, failure: Failure | None, log_file: str) -> None:
-        """Judge the answer to ``sc start``: 1056 (already running) is as good as 0, and 1053 is tried once more.
+        """Evaluate the answer to ``sc start``: 1056 (already running) is as good as 0, and 1053 is tried once more.
 
         The service control manager waits 30 s for a new process; a scanner may hold a large unsigned program for longer
         when it runs for the first time, and not again.
@@ -256,13 +242,8 @@ class Control:
             failure = self.run(self.start_steps(name, log_file))
         if failure is None or failure.label != "start" or failure.code == 1056:
             return
-        meaning = meaning_of(failure.code)
-        raise NodeError(
-            meaning.reason,
-            f"The service {name!r} did not start: {meaning.text} ({failure.code}).",
-            remedy=meaning.remedy,
-            result=self._log(log_file),
-        )
+        what = f"The service {name!r} did not start"
+        raise meaning_of(failure.code).error(what, failure.code, result=self._log(log_file))
 
     def wait_serving(self, name: str, image: str, required: tuple[str, ...], log_file: str) -> int:
         """Wait until the service runs, serves every required pipe and keeps its PID; return that PID."""
@@ -270,38 +251,42 @@ class Control:
         pipes_deadline: float | None = None
         dead = 0
         while True:
-            look = self.look(name, image)
-            missing = sorted(set(required) - set(look.pipes))
+            current = self.read(name, image)
+            missing = sorted(set(required) - set(current.pipes))
             now = self.node.clock.monotonic()
-            if look.state == model.RUNNING and look.pid in look.pids:
+            if current.state == model.RUNNING and current.pid in current.pids:
                 dead = 0
-                if not missing and (look.pipes or not required):
+                if not missing and (current.pipes or not required):
                     self.node.clock.sleep(self.limits.settle)
-                    again = self.look(name, image)
-                    if again.state == model.RUNNING and again.pid == look.pid and not set(required) - set(again.pipes):
-                        return look.pid
+                    again = self.read(name, image)
+                    if (
+                        again.state == model.RUNNING
+                        and again.pid == current.pid
+                        and not set(required) - set(again.pipes)
+                    ):
+                        return current.pid
                     if now > deadline:
                         raise self._died(name, again, log_file)
-                    self.report(f"service {name} restarted (PID {look.pid}, then {again.pid}); still waiting")
+                    self.report(f"service {name} restarted (PID {current.pid}, then {again.pid}); still waiting")
                     continue
                 pipes_deadline = pipes_deadline or now + self.limits.pipes
                 if now > pipes_deadline:
                     raise NodeError(
                         "no_pipes",
-                        f"The service {name!r} runs (PID {look.pid}) but after {self.limits.pipes:g} s does not serve {', '.join(missing)}.",
+                        f"The service {name!r} runs (PID {current.pid}) but after {self.limits.pipes:g} s does not serve {', '.join(missing)}.",
                         remedy="Check that the executable is a csi-proxy of the named release, and its log.",
                         result=self._log(log_file),
                     )
-            elif look.state in (0, model.STOPPED, model.RUNNING):
+            elif current.state in (0, model.STOPPED, model.RUNNING):
                 dead += 1
             if dead > 2 or now > deadline:
-                raise self._died(name, look, log_file)
+                raise self._died(name, current, log_file)
             self.node.clock.sleep(self.limits.poll)
 
-    def _died(self, name: str, look: Look, log_file: str) -> NodeError:
-        state = model.STATE_NAMES.get(look.state, "unknown")
-        others = [f"{image} PID {pid}" for image, pid in look.processes if pid != look.pid]
-        if look.pipes and others:
+    def _died(self, name: str, current: ServiceState, log_file: str) -> NodeError:
+        state = model.STATE_NAMES.get(current.state, "unknown")
+        others = [f"{image} PID {pid}" for image, pid in current.processes if pid != current.pid]
+        if current.pipes and others:
             return NodeError(
                 "pipes_taken",
                 f"The service {name!r} ended after its start because another csi-proxy serves the pipes: {', '.join(others)}.",
@@ -310,7 +295,7 @@ class Control:
             )
         return NodeError(
             "start_failed",
-            f"The service {name!r} was started, but is {state} (Win32 code {look.win32_exit}, its own code {look.service_exit}).",
+            f"The service {name!r} was started, but is {state} (Win32 code {current.win32_exit}, its own code {current.service_exit}).",
             remedy="Check the flags against the release, and the log.",
             result=self._log(log_file),
         )
@@ -329,18 +314,18 @@ class Control:
             return {"log_tail": []}  # the error that is being reported matters more than its illustration
 
     def _wait(
-        self, name: str, image: str, until: Callable[[Look], bool], limit: float, what: str, must: bool = True
-    ) -> Look:
+        self, name: str, image: str, until: Callable[[ServiceState], bool], limit: float, what: str, must: bool = True
+    ) -> ServiceState:
         deadline = self.node.clock.monotonic() + limit
         while True:
-            look = self.look(name, image)
-            if until(look) or (not must and self.node.clock.monotonic() > deadline):
-                return look
+            current = self.read(name, image)
+            if until(current) or (not must and self.node.clock.monotonic() > deadline):
+                return current
             if self.node.clock.monotonic() > deadline:
-                state = model.STATE_NAMES.get(look.state, "unknown")
+                state = model.STATE_NAMES.get(current.state, "unknown")
                 raise NodeError(
                     "timeout",
-                    f"Waited {limit:g} s for the service {name!r} {what}; it is {state} with processes {sorted(look.pids) or 'none'}.",
+                    f"Waited {limit:g} s for the service {name!r} {what}; it is {state} with processes {sorted(current.pids) or 'none'}.",
                     remedy="Check the node for hanging storage operations, which can block the process, then run the play again.",
                 )
             self.node.clock.sleep(self.limits.poll)

@@ -266,7 +266,7 @@ def _source(options: Mapping[str, Any]) -> model.Source | None:
 
 
 def for_info(options: Mapping[str, Any]) -> model.Desired:
-    """What csi_proxy_info looks at: nothing is wanted but the pipes, if any are named, and how the service starts."""
+    """The desired state for csi_proxy_info: only the pipes, if any are named, and the start mode of the service."""
     return model.Desired(
         "present",
         _service_name(options.get("service_name")),

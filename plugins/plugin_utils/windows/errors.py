@@ -13,8 +13,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.text import harmless
 class NodeError(Exception):
     """Something on or about the node stopped the work.
 
-    ``reason`` is a stable word for rules in playbooks, ``message`` is for people, ``detail`` is what the node itself
-    said (localised, shown but never judged), ``result`` is merged into the task's result.
+    ``reason`` is a stable word for rules in playbooks, ``message`` is text, ``detail`` is what the node itself
+    printed (localised, shown but never evaluated), ``result`` is merged into the task's result.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class ChannelError(NodeError):
     """The way to the node failed; what the last command did is not known."""
 
 
-class ConnectionLost(ChannelError):
+class ConnectionLostError(ChannelError):
     """The connection broke, or there never was one. detail: the connection's own words, where ``message`` says what they mean."""
 
     def __init__(self, message: str, remedy: str = "", *, detail: str = "") -> None:
@@ -48,16 +48,16 @@ class ConnectionLost(ChannelError):
             "Commands on the node may have finished. Run the play again; it continues from the state of the node."
         )
         if detail:
-            what_to_do += f" The connection said: {harmless(detail)}"
+            what_to_do += f" The connection reported: {harmless(detail)}"
         super().__init__("connection_lost", message, remedy=what_to_do)
 
 
-class CommandTimeout(ChannelError):
+class CommandTimeoutError(ChannelError):
     def __init__(self, message: str) -> None:
         super().__init__("command_timeout", message, remedy="Check the node's load, then run the play again.")
 
 
-class AccessDenied(ChannelError):
+class AccessDeniedError(ChannelError):
     """The node refused the account, or what it asked for. logon: whether the account could not even log on."""
 
     def __init__(self, message: str, *, logon: bool = False) -> None:
@@ -70,7 +70,7 @@ class AccessDenied(ChannelError):
         )
 
 
-class NoTicket(ChannelError):
+class TicketError(ChannelError):
     """Kerberos gave no ticket for the node, so nothing was asked of it."""
 
     def __init__(self, endpoint: str, text: str) -> None:
@@ -82,7 +82,7 @@ class NoTicket(ChannelError):
         )
 
 
-class QuotaExceeded(ChannelError):
+class QuotaExceededError(ChannelError):
     def __init__(self, message: str) -> None:
         super().__init__(
             "quota_exceeded",
@@ -92,14 +92,14 @@ class QuotaExceeded(ChannelError):
         )
 
 
-class Unsupported(ChannelError):
+class UnsupportedError(ChannelError):
     def __init__(self, message: str, remedy: str, reason: str = "unsupported_connection") -> None:
         super().__init__(reason, message, remedy=remedy)
 
 
-def misconfigured(connection: str, text: str) -> Unsupported:
+def misconfigured(connection: str, text: str) -> UnsupportedError:
     """The controller cannot even try: a Python package or program is missing, or an option is wrong."""
-    return Unsupported(
+    return UnsupportedError(
         f"The connection {connection} cannot be used from this controller: {text}",
         "Install what is missing there, or correct the connection options of the host.",
         reason="connection_configuration",
@@ -126,6 +126,12 @@ class Meaning:
     reason: str
     text: str
     remedy: str
+
+    def error(self, what: str, code: int | str, detail: str = "", result: dict[str, object] | None = None) -> NodeError:
+        """The error of a step that ended so. what: the step, as "The service 'x' cannot be stopped"."""
+        return NodeError(
+            self.reason, f"{what}: {self.text} ({code}).", remedy=self.remedy, detail=detail, result=result
+        )
 
 
 _RELEASE_OPEN_HANDLES = "Close services.msc, Task Manager and other tools that have the service open, or reboot the node; then run the play again."

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What support asks for of a Windows host, besides what a look at it finds: logs, service, registry, events. Reads only.
+"""Evidence for support from a Windows host, in addition to its facts: logs, service, registry, events. Reads only.
 
 A log is read from its end, at most so many bytes of it: csi-proxy's own limit for a log is 1.8 GB. curl.exe does that, the
 one in-box program that reads the end of a file (``-r -N`` on a file: URL, curl's lib/file.c), and takes the URL from

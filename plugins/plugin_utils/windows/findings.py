@@ -1,9 +1,11 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What volumes on a Windows node trip over although csi-proxy is well. Each finding has a remedy; none is acted on."""
+"""Problems for volumes on a Windows node although csi-proxy serves. Each finding has a remedy; the collection changes none of it."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy as catalog
 from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding
@@ -17,103 +19,78 @@ _SAN = {1: "online all", 2: "offline shared", 3: "offline all", 4: "offline inte
 
 def findings(desired: Desired, snapshot: Snapshot) -> tuple[Finding, ...]:
     """Every finding of a snapshot, in the order of their ids. Pure."""
-    return tuple(
-        sorted(
-            [
-                *_service(desired, snapshot),
-                *_next_start(desired, snapshot),
-                *_storage(desired, snapshot),
-                *_policy(desired, snapshot),
-            ],
-            key=lambda found: found.id,
-        )
-    )
+    rules = (_service, _next_start, _storage, _policy)
+    found = [one for rule in rules for one in rule(desired, snapshot)]
+    return tuple(sorted(found, key=lambda one: one.id))
 
 
-def _service(desired: Desired, snapshot: Snapshot) -> list[Finding]:
-    found = []
+def _service(desired: Desired, snapshot: Snapshot) -> Iterator[Finding]:
     release = plan.release_of(snapshot)
     if release and catalog.is_below(release, catalog.FLOOR):
-        found.append(
-            Finding(
-                "CSI-N01",
-                "blocker",
-                f"csi-proxy {release}",
-                f"csi-proxy {release} is below {catalog.FLOOR}, the first release without CVE-2023-3893.",
-                f"Install {catalog.RECOMMENDED} with the csi_proxy role.",
-            )
+        yield Finding(
+            "CSI-N01",
+            "blocker",
+            f"csi-proxy {release}",
+            f"csi-proxy {release} is below {catalog.FLOOR}, the first release without CVE-2023-3893.",
+            f"Install {catalog.RECOMMENDED} with the csi_proxy role.",
         )
     elif release and catalog.is_below(release, catalog.RECOMMENDED):
-        found.append(
-            Finding(
-                "CSI-N02",
-                "note",
-                f"csi-proxy {release}",
-                f"csi-proxy {release} runs PowerShell for each operation, which costs CPU on busy nodes.",
-                f"Plan the upgrade to {catalog.RECOMMENDED}.",
-            )
+        yield Finding(
+            "CSI-N02",
+            "note",
+            f"csi-proxy {release}",
+            f"csi-proxy {release} runs PowerShell for each operation, which costs CPU on busy nodes.",
+            f"Plan the upgrade to {catalog.RECOMMENDED}.",
         )
     for name, command_line in snapshot.other_services:
-        found.append(
-            Finding(
-                "CSI-N03",
-                "warning",
-                f"service {name}",
-                f"A further service runs csi-proxy ({command_line}); the one that starts second cannot open its pipes.",
-                f"Delete the one that you do not need: sc.exe delete {name}.",
-            )
+        yield Finding(
+            "CSI-N03",
+            "warning",
+            f"service {name}",
+            f"A further service runs csi-proxy ({command_line}); the one that starts second cannot open its pipes.",
+            f"Delete the one that you do not need: sc.exe delete {name}.",
         )
     if snapshot.service and plan.managed_by(snapshot) not in plan.ELSEWHERE:
         for process in plan.foreign_processes(snapshot):
-            found.append(
-                Finding(
-                    "CSI-N04",
-                    "warning",
-                    f"{process.image} PID {process.pid}",
-                    "A csi-proxy process runs outside the service; only one can serve the pipes.",
-                    f"If no HostProcess pod owns it, end it: taskkill /F /PID {process.pid}.",
-                )
+            yield Finding(
+                "CSI-N04",
+                "warning",
+                f"{process.image} PID {process.pid}",
+                "A csi-proxy process runs outside the service; only one can serve the pipes.",
+                f"If no HostProcess pod owns it, end it: taskkill /F /PID {process.pid}.",
             )
     ours = snapshot.own_install_dir.lower() == desired.install_dir.lower()
     for name in plan.leftovers(snapshot) if ours else ():
-        found.append(
-            Finding(
-                "CSI-N05",
-                "note",
-                rf"{snapshot.own_install_dir}\{name}",
-                "An interrupted run left this directory.",
-                rf"The next change removes it, or run: rd /s /q {snapshot.own_install_dir}\{name}",
-            )
+        yield Finding(
+            "CSI-N05",
+            "note",
+            rf"{snapshot.own_install_dir}\{name}",
+            "An interrupted run left this directory.",
+            rf"The next change removes it, or run: rd /s /q {snapshot.own_install_dir}\{name}",
         )
-    return found
 
 
-def _next_start(desired: Desired, snapshot: Snapshot) -> list[Finding]:
+def _next_start(desired: Desired, snapshot: Snapshot) -> Iterator[Finding]:
     """What keeps a csi-proxy that runs now from serving after the next reboot, or leaves open whether it will."""
-    found = []
     service = snapshot.service
     if not snapshot.services_read:
-        found.append(
-            Finding(
-                "CSI-N08",
-                "note",
-                model.SERVICES_KEY,
-                "A key below it cannot be read, so only running services were searched for a second csi-proxy.",
-                rf"Find the key (reg query {model.SERVICES_KEY} /s ends there) and grant Administrators read access.",
-            )
+        yield Finding(
+            "CSI-N08",
+            "note",
+            model.SERVICES_KEY,
+            "A key below it cannot be read, so only running services were searched for a second csi-proxy.",
+            rf"Find the key (reg query {model.SERVICES_KEY} /s ends there) and grant Administrators read access.",
         )
     if snapshot.host.boot_time is None:
-        found.append(
-            Finding(
-                "CSI-N17",
-                "warning",
-                "time of the last boot",
-                "Neither the System event log nor wmic.exe has it, so a plugin pod from before the boot is not detected.",
-                "Enlarge the log (wevtutil sl System /ms:67108864), which then keeps the next boot.",
-            )
+        yield Finding(
+            "CSI-N17",
+            "warning",
+            "time of the last boot",
+            "Neither the System event log nor wmic.exe has it, so a plugin pod from before the boot is not detected.",
+            "Enlarge the log (wevtutil sl System /ms:67108864), which then keeps the next boot.",
         )
     if service is None or service.state in (0, model.STOPPED):
-        return found
+        return
     about = f"service {service.name}"
     repair = "Run enable_csi.yml for this node."
     if plan.managed_by(snapshot) in plan.ELSEWHERE or plan.managed_by(snapshot) == "foreign":
@@ -121,30 +98,25 @@ def _next_start(desired: Desired, snapshot: Snapshot) -> list[Finding]:
     code = snapshot.executable_code
     if code in _GONE:
         message = f"csi-proxy runs, but its executable {service.executable} is missing: it will not start again."
-        found.append(Finding("CSI-N06", "blocker", about, message, repair))
+        yield Finding("CSI-N06", "blocker", about, message, repair)
     elif snapshot.executable_sha256 is None:
         why = "only the node can resolve its path" if code is None else f"certutil answered 0x{code:x}"
         message = f"csi-proxy runs, but its executable {service.executable} was not read ({why}): whether it will start again is unknown."
-        found.append(Finding("CSI-N09", "warning", about, message, f"Check the file on the node. {repair}"))
+        yield Finding("CSI-N09", "warning", about, message, f"Check the file on the node. {repair}")
     changed = _changed_since_proven(service, snapshot)
     if changed:
-        found.append(Finding("CSI-N07", "blocker", about, changed, repair))
+        yield Finding("CSI-N07", "blocker", about, changed, repair)
     if plan.managed_by(snapshot) not in plan.ELSEWHERE and service.start != _AUTOMATIC:
         depends = ", ".join(snapshot.dependents) if service.start == _DEMAND else ""
         asked = service.start == _DEMAND and desired.start_mode == "demand"
-        found.append(
-            Finding(
-                "CSI-N18",
-                "warning" if depends or asked else "blocker",
-                about,
-                f"csi-proxy runs, but its start mode is {service.start_mode}{', as csi_proxy_start_mode requires' if asked else ''}: "
-                + (f"it starts only with {depends}." if depends else "no reboot starts it."),
-                f"After each reboot: sc.exe start {service.name}"
-                if asked
-                else f"sc.exe config {service.name} start= auto",
-            )
+        yield Finding(
+            "CSI-N18",
+            "warning" if depends or asked else "blocker",
+            about,
+            f"csi-proxy runs, but its start mode is {service.start_mode}{', as csi_proxy_start_mode requires' if asked else ''}: "
+            + (f"it starts only with {depends}." if depends else "no reboot starts it."),
+            f"After each reboot: sc.exe start {service.name}" if asked else f"sc.exe config {service.name} start= auto",
         )
-    return found
 
 
 def _changed_since_proven(service: Service, snapshot: Snapshot) -> str:
@@ -165,122 +137,98 @@ def _changed_since_proven(service: Service, snapshot: Snapshot) -> str:
     return ""
 
 
-def _storage(desired: Desired, snapshot: Snapshot) -> list[Finding]:
+def _storage(desired: Desired, snapshot: Snapshot) -> Iterator[Finding]:
     trouble = snapshot.trouble
-    found = []
     if trouble.san_policy not in (None, 1):
-        found.append(
-            Finding(
-                "CSI-N10",
-                "warning",
-                "SAN policy",
-                f"New disks are offline (SanPolicy {trouble.san_policy}, "
-                f"{_SAN.get(trouble.san_policy or 0, 'unknown')}); a driver that does not bring them online cannot "
-                "format or mount them.",
-                "diskpart: san policy=OnlineAll (or Set-StorageSetting -NewDiskPolicy OnlineAll).",
-            )
+        yield Finding(
+            "CSI-N10",
+            "warning",
+            "SAN policy",
+            f"New disks are offline (SanPolicy {trouble.san_policy}, "
+            f"{_SAN.get(trouble.san_policy or 0, 'unknown')}); a driver that does not bring them online cannot "
+            "format or mount them.",
+            "diskpart: san policy=OnlineAll (or Set-StorageSetting -NewDiskPolicy OnlineAll).",
         )
     if trouble.defragsvc_start == _DISABLED:
-        found.append(
-            Finding(
-                "CSI-N11",
-                "warning",
-                "service defragsvc",
-                "Optimize drives is disabled; expanding a volume fails without it.",
-                "sc.exe config defragsvc start= demand",
-            )
+        yield Finding(
+            "CSI-N11",
+            "warning",
+            "service defragsvc",
+            "Optimize drives is disabled; expanding a volume fails without it.",
+            "sc.exe config defragsvc start= demand",
         )
     if trouble.afunix_start is None or trouble.afunix_start == _DISABLED:
         state = "disabled" if trouble.afunix_start == _DISABLED else "missing"
-        found.append(
-            Finding(
-                "CSI-N12",
-                "blocker",
-                "driver afunix",
-                f"The driver for Unix domain sockets is {state}; node plugins and the kubelet communicate through such sockets.",
-                "sc.exe config afunix start= system, then reboot (Windows Server 2019 or later).",
-            )
+        yield Finding(
+            "CSI-N12",
+            "blocker",
+            "driver afunix",
+            f"The driver for Unix domain sockets is {state}; node plugins and the kubelet communicate through such sockets.",
+            "sc.exe config afunix start= system, then reboot (Windows Server 2019 or later).",
         )
     if trouble.compartment_namespace != 1:
-        found.append(
-            Finding(
-                "CSI-N13",
-                "note",
-                r"HKLM\SYSTEM\CurrentControlSet\Services\hns\State EnableCompartmentNamespace",
-                "Names of SMB servers may not resolve for shares that are mapped from a container's compartment.",
-                r"Only where SMB or Azure File is used: reg add HKLM\SYSTEM\CurrentControlSet\Services\hns\State"
-                " /v EnableCompartmentNamespace /t REG_DWORD /d 1 /f, then reboot.",
-            )
+        yield Finding(
+            "CSI-N13",
+            "note",
+            r"HKLM\SYSTEM\CurrentControlSet\Services\hns\State EnableCompartmentNamespace",
+            "Names of SMB servers may not resolve for shares that are mapped from a container's compartment.",
+            r"Only where SMB or Azure File is used: reg add HKLM\SYSTEM\CurrentControlSet\Services\hns\State"
+            " /v EnableCompartmentNamespace /t REG_DWORD /d 1 /f, then reboot.",
         )
     if desired.needs_wmic and not trouble.wmic_present:
-        found.append(
-            Finding(
-                "CSI-N14",
-                "blocker",
-                "wmic.exe",
-                "The driver calls wmic, which this Windows lacks.",
-                "DISM /Online /Add-Capability /CapabilityName:WMIC~~~~, or a later release of the driver.",
-            )
+        yield Finding(
+            "CSI-N14",
+            "blocker",
+            "wmic.exe",
+            "The driver calls wmic, which this Windows lacks.",
+            "DISM /Online /Add-Capability /CapabilityName:WMIC~~~~, or a later release of the driver.",
         )
     for mount in trouble.stale_mounts:
-        found.append(
-            Finding(
-                "CSI-N15",
-                "warning",
-                mount,
-                "This global mount has no target, as after a reboot; the kubelet does not mount the volume while it exists.",
-                f"If no pod on this node uses the volume: rmdir {mount}",
-            )
+        yield Finding(
+            "CSI-N15",
+            "warning",
+            mount,
+            "This global mount has no target, as after a reboot; the kubelet does not mount the volume while it exists.",
+            f"If no pod on this node uses the volume: rmdir {mount}",
         )
     if trouble.reboot_pending:
-        found.append(
-            Finding(
-                "CSI-N16",
-                "note",
-                "pending reboot",
-                f"Windows waits for a reboot ({', '.join(trouble.reboot_pending)}).",
-                "Drain and reboot the node when convenient; csi-proxy does not need it.",
-            )
+        yield Finding(
+            "CSI-N16",
+            "note",
+            "pending reboot",
+            f"Windows waits for a reboot ({', '.join(trouble.reboot_pending)}).",
+            "Drain and reboot the node when convenient; csi-proxy does not need it.",
         )
-    return found
 
 
-def _policy(desired: Desired, snapshot: Snapshot) -> list[Finding]:
+def _policy(desired: Desired, snapshot: Snapshot) -> Iterator[Finding]:
     trouble = snapshot.trouble
-    found = []
     excluded = {path.lower().rstrip("\\") for path in trouble.defender_exclusions}
     if (
         trouble.defender_start not in (None, _DISABLED)
         and not trouble.defender_realtime_off
         and desired.install_dir.lower() not in excluded
     ):
-        found.append(
-            Finding(
-                "CSI-N20",
-                "note",
-                "Microsoft Defender",
-                f"Real-time protection is on and no policy excludes {desired.install_dir}; it may delay or remove a new csi-proxy.exe.",
-                f"If it does, allow the file's SHA-256, or exclude {desired.install_dir} by policy.",
-            )
+        yield Finding(
+            "CSI-N20",
+            "note",
+            "Microsoft Defender",
+            f"Real-time protection is on and no policy excludes {desired.install_dir}; it may delay or remove a new csi-proxy.exe.",
+            f"If it does, allow the file's SHA-256, or exclude {desired.install_dir} by policy.",
         )
     if trouble.applocker_exe_mode == 1 and trouble.applocker_start not in (None, _DISABLED):
-        found.append(
-            Finding(
-                "CSI-N21",
-                "warning",
-                "AppLocker",
-                "Rules for executables are enforced; a csi-proxy.exe that no rule allows does not start (1260).",
-                "Allow the file's hash, publisher or path for SYSTEM.",
-            )
+        yield Finding(
+            "CSI-N21",
+            "warning",
+            "AppLocker",
+            "Rules for executables are enforced; a csi-proxy.exe that no rule allows does not start (1260).",
+            "Allow the file's hash, publisher or path for SYSTEM.",
         )
     if trouble.wdac_policies:
-        found.append(
-            Finding(
-                "CSI-N22",
-                "note",
-                "Windows Defender Application Control",
-                f"Code integrity policies are present ({', '.join(trouble.wdac_policies[:5])}); an unsigned csi-proxy.exe may not start (577).",
-                "Sign the executable when it is built, or allow its hash in the policy.",
-            )
+        yield Finding(
+            "CSI-N22",
+            "note",
+            "Windows Defender Application Control",
+            f"Code integrity policies are present ({', '.join(trouble.wdac_policies[:5])}); an unsigned csi-proxy.exe may not start (577).",
+            "Sign the executable when it is built, or allow its hash in the policy.",
         )
-    return found

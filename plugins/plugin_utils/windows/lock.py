@@ -4,7 +4,7 @@
 """The node lock: one run at a time changes a node.
 
 The lock is a directory with the holder's name in it, put into place by a rename, which only one run can win. The holder
-has a lease that every one of its lines renews. A holder that is known to be dead, or whose lease is over, is pushed
+has a lease that every one of its lines renews. A holder that is known to have ended, or whose lease has expired, is pushed
 aside by renaming its lock away; a line of it that still runs on the node then stops at its next guarded step.
 """
 
@@ -48,7 +48,7 @@ def _machine(name: str) -> str:
         try:
             parts.append(os.readlink(source) if source.endswith("pid") else Path(source).read_text(encoding="ascii"))
         except OSError:
-            # Not Linux: then no other run's process id is ever looked up, and leases alone decide.
+            # Not Linux: process ids of other runs are never checked, and leases alone decide.
             parts.append(uuid.uuid4().hex)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
 
@@ -67,7 +67,7 @@ def alive(owner: LockOwner) -> bool | None:
 
 
 class NodeLock:
-    """The lock as one run sees it. Makes steps for lines; sends nothing itself."""
+    """The lock from the view of one run. Makes steps for lines; sends nothing itself."""
 
     def __init__(self, me: LockOwner, clock: Clock, is_alive: Alive = alive) -> None:
         self.me = me
@@ -77,7 +77,7 @@ class NodeLock:
         self._attempts = 0
 
     def is_stale(self, owner: LockOwner) -> bool:
-        """Whether a holder may be pushed aside: it is dead, or its lease is over."""
+        """Whether a lock is stale: its holder has ended, or its lease has expired."""
         return self._is_alive(owner) is False or owner.until + LEASE_MARGIN < self._clock.now()
 
     def acquire_steps(self, current: LockOwner | None, lease: float) -> list[tuple[str, Command]]:
@@ -101,7 +101,7 @@ class NodeLock:
         return steps
 
     def renew_steps(self, lease: float) -> list[tuple[str, Command]]:
-        return [self.guard("renew"), ("renew", commands.write_line(self._words(lease), rf"{model.LOCK_DIR}\owner"))]
+        return self.guarded("renew", commands.write_line(self._words(lease), rf"{model.LOCK_DIR}\owner"))
 
     def rename_steps(self, lease: float) -> list[tuple[str, Command]]:
         """Hold the lock under a new name from here on: a line of this very run that may still be at work on the node,
@@ -117,8 +117,12 @@ class NodeLock:
         guard = commands.silenced(program("findstr", "/l", f"/c:{self.me.identity}", owner))
         return f"guard {before}", replace(guard, leads=True)
 
+    def guarded(self, label: str, command: Command) -> list[tuple[str, Command]]:
+        """A step that runs only while this run holds the lock."""
+        return [self.guard(label), (label, command)]
+
     def release_steps(self) -> list[tuple[str, Command]]:
-        return [self.guard("unlock"), ("unlock", builtin("rd", model.LOCK_DIR, switches="/s /q"))]
+        return self.guarded("unlock", builtin("rd", model.LOCK_DIR, switches="/s /q"))
 
     def leftover_steps(self, leftovers: tuple[str, ...]) -> list[tuple[str, Command]]:
         """Remove what cut-off attempts left. Names come from the node: only those of our own making are touched."""
@@ -134,7 +138,7 @@ class NodeLock:
             "locked",
             f"Another run changes this node: lock {owner.identity} of {owner.controller or 'an unknown controller'} (PID {owner.pid}), "
             f"{age} s old; waited {waited:.0f} s for it.",
-            remedy=rf"Wait for that run to end. If you know that it is dead: rd /s /q {model.LOCK_DIR} on the node.",
+            remedy=rf"Wait for that run to end. If that run has ended: rd /s /q {model.LOCK_DIR} on the node.",
             result={
                 "lock": {
                     "identity": owner.identity,

@@ -102,8 +102,12 @@ class Desired:
         return f"{self.version}-{self.sha256[:12]}"
 
     @property
+    def release_dir(self) -> str:
+        return rf"{self.install_dir}\{self.release_dir_name}"
+
+    @property
     def executable(self) -> str:
-        return rf"{self.install_dir}\{self.release_dir_name}\csi-proxy.exe"
+        return rf"{self.release_dir}\csi-proxy.exe"
 
     @property
     def command_line(self) -> str:
@@ -180,7 +184,7 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class LockOwner:
-    """Who holds the node lock. ``identity`` is unique per run; ``machine`` tells whether ``pid`` can be looked up here."""
+    """Who holds the node lock. ``identity`` is unique per run; ``machine`` shows whether ``pid`` can be checked here."""
 
     identity: str
     since: float
@@ -213,7 +217,7 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One look at a node."""
+    """One observation of a node."""
 
     observed_at: float
     host: Host
@@ -241,7 +245,7 @@ class Snapshot:
     executable_in_use: bool = False
     """a process runs from the service's executable although the service is stopped"""
     lock_leftovers: tuple[str, ...] = ()
-    """directories of lock attempts that were cut off"""
+    """directories of interrupted lock attempts"""
     log_dir_exists: bool = True
     trouble: Trouble = field(default_factory=Trouble)
     executable_code: int | None = 0

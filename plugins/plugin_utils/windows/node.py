@@ -69,7 +69,7 @@ class Failure:
 
     @property
     def words(self) -> str:
-        """What the node said, for people."""
+        """The node's output."""
         return " ".join(self.output.split())[-600:]
 
 
@@ -79,7 +79,7 @@ class Node:
         self.clock: Clock = clock or SystemClock()
         self._nonces = nonces or random_nonces()
         self.lists_pipes = True
-        """False where a look found that named pipes cannot be listed; they are opened there"""
+        """False if an observation found that named pipes cannot be listed; they are opened there"""
 
     def ask(self, steps: Steps, *, timeout: float = 120.0) -> Answers:
         """Run every step, whatever the others do; ``timeout`` is that of a line.
@@ -115,8 +115,8 @@ class Node:
                 if result.code is None:
                     raise self._interrupted(completed, nonce)
                 if result.code:
-                    said = commands.join_text([result.output, b"\n", completed.stderr])
-                    failure = Failure(label, result.code, said)
+                    answer = commands.join_text([result.output, b"\n", completed.stderr])
+                    failure = Failure(label, result.code, answer)
                     break
             results += found
             if failure is not None:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Look at a node: one round trip for a node that is as wanted, one more when the service is not where it was expected."""
+"""Observes a node: one round trip for a node in the desired state, one more if the service is elsewhere."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands impor
     program,
     silenced,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import AccessDenied, NodeError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import AccessDeniedError, NodeError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Answers, Node
 
 IMAGE = "csi-proxy.exe"
@@ -72,7 +72,7 @@ def _service_steps(name: str) -> list[tuple[str, Command]]:
 
 
 def listing_of_itself(path: str) -> Command:
-    """List ``path`` among its siblings: ``dir`` of an empty directory is an error, and so tells nothing."""
+    """List ``path`` among its siblings: ``dir`` of an empty directory is an error, and so shows nothing."""
     return builtin("dir", path + "*", switches="/b /ad", quiet=True)
 
 
@@ -89,7 +89,7 @@ def observed_pipes(answers: Answers) -> tuple[str, ...]:
     return tuple(opened) or parse.pipes(answers.text("pipes"), catalog.PIPE_PREFIX)
 
 
-def look_steps(node: Node, name: str, image: str = IMAGE) -> list[tuple[str, Command]]:
+def status_steps(node: Node, name: str, image: str = IMAGE) -> list[tuple[str, Command]]:
     """The few questions that are asked again and again while a service starts or stops."""
     return [
         ("status", program("sc", "queryex", name)),
@@ -98,12 +98,12 @@ def look_steps(node: Node, name: str, image: str = IMAGE) -> list[tuple[str, Com
     ]
 
 
-def first_steps(desired: model.Desired, look_at_mounts: bool = False) -> list[tuple[str, Command]]:
+def first_steps(desired: model.Desired, with_mounts: bool = False) -> list[tuple[str, Command]]:
     """The whole observation of a node on which the service has its usual name and runs the wanted release."""
     name = desired.service_name or catalog.SERVICE_NAMES[0]
     steps = _service_steps(name)
     steps += [
-        # The search comes last: whether its last line is there tells whether it came to its end.
+        # The search is last: its last line shows that it finished.
         (
             "scan",
             _group(*_other_names(desired), program("reg", "query", _SERVICES, "/s", "/f", _SCAN, "/d", quiet=True)),
@@ -150,13 +150,13 @@ def first_steps(desired: model.Desired, look_at_mounts: bool = False) -> list[tu
                 _query(_SRP_EXE, "EnforcementMode"),
             ),
         ),
-        # A key without values prints nothing: only the code tells that it is there.
+        # A key without values prints nothing: only the exit code shows that it exists.
         ("reboot_servicing", silenced(_query(_CBS_REBOOT))),
         ("reboot_update", silenced(_query(_WU_REBOOT))),
         ("wdac", builtin("dir", _CODE_INTEGRITY + r"\CiPolicies\Active\*.cip", switches="/b", quiet=True)),
         ("wdac_single", builtin("dir", _CODE_INTEGRITY + r"\SiPolicy.p7b", switches="/b", quiet=True)),
     ]
-    if look_at_mounts:
+    if with_mounts:
         steps += [("mounts", list_links(desired.kubelet_path + _CSI_DIRECTORY)), ("volumes", program("mountvol"))]
     if desired.needs_wmic:
         steps.append(("wmic", builtin("dir", SYSTEM32 + r"\wbem\WMIC.exe", switches="/b", quiet=True)))
@@ -169,15 +169,15 @@ def _other_names(desired: model.Desired) -> list[Command]:
     return [_query(rf"{_SERVICES}\{name}", "ImagePath") for name in catalog.SERVICE_NAMES[1:]]
 
 
-def observe(node: Node, desired: model.Desired, *, look_at_mounts: bool = False) -> model.Snapshot:
+def observe(node: Node, desired: model.Desired, *, with_mounts: bool = False) -> model.Snapshot:
     """A snapshot of the node. Reads only; costs one command line, two when the service is elsewhere than wanted.
 
     Where the first way to learn something is closed there is one more line for the second: pipes that cannot be listed
     are opened, a boot that the event log forgot is asked of WMI, and of services whose keys could not all be read
-    those that run are found by their processes. ``look_at_mounts`` follows the kubelet's global mounts by their links.
-    Raises ChannelError and NodeError of the lines themselves; a denied service control manager is AccessDenied.
+    those that run are found by their processes. ``with_mounts`` follows the kubelet's global mounts by their links.
+    Raises ChannelError and NodeError of the lines themselves; a denied service control manager is AccessDeniedError.
     """
-    answers = node.ask(first_steps(desired, look_at_mounts))
+    answers = node.ask(first_steps(desired, with_mounts))
     node.lists_pipes = bool(parse.pipes(answers.text("pipes"), _ALWAYS_SERVED))
     name = desired.service_name or catalog.SERVICE_NAMES[0]
     scan = parse.registry(answers.text("scan"))
@@ -238,7 +238,7 @@ def observe(node: Node, desired: model.Desired, *, look_at_mounts: bool = False)
 
 
 def _second_steps(node: Node, answers: Answers, name: str, read_whole: bool) -> list[tuple[str, Command]]:
-    """What is asked in a second way because the first one told nothing; nothing on most nodes."""
+    """Second queries for facts that the first one did not return; none on most nodes."""
     steps = [] if node.lists_pipes else pipe_steps(node)
     if not read_whole:
         running = program("tasklist", "/svc", "/fi", f"IMAGENAME eq {IMAGE}", "/fo", "csv", "/nh")
@@ -298,7 +298,7 @@ def _detail_steps(name: str, executable: str) -> list[tuple[str, Command]]:
 
 
 def _on_disk(executable: str) -> str | None:
-    """A service's executable as a path that may stand on a line; None when only the node could tell which it is."""
+    """A service's executable as a path that may be on a command line; None if only the node can resolve it."""
     path = re.sub(r"%([^%]+)%", lambda name: _PLACES.get(name[1].lower(), name[0]), executable)
     path = re.sub(r"(?i)^\\systemroot(?=\\)", lambda _: _PLACES["systemroot"], path.removeprefix("\\??\\"))
     if re.match(r"(?i)system32\\", path):
@@ -318,7 +318,7 @@ def _service(name: str, answers: Answers) -> model.Service | None:
     values = tree.get(parse.registry_key(rf"{_SERVICES}\{name}"))
     status = parse.service_status(answers.text("status"))
     if answers.code("status") == 5:
-        raise AccessDenied(f"The node denied reading the service {name!r} (sc.exe answered 5).")
+        raise AccessDeniedError(f"The node denied reading the service {name!r} (sc.exe answered 5).")
     if not values and status is None:
         return None
     values = values or {}

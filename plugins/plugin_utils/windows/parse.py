@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Reading what Windows tools print, without a single localised word: numbers, constants, registry values and names.
 
-Labels are translated (``NOMBRE_SERVICIO``, ``ID_процесса``), so nothing here looks at one: values are found by their
+Labels are translated (``NOMBRE_SERVICIO``, ``ID_процесса``), so nothing here reads one: values are found by their
 position or their shape.
 """
 
@@ -168,7 +168,7 @@ def access_entries(text: str) -> tuple[str, ...]:
 
 
 def links(text: str) -> tuple[tuple[str, str], ...]:
-    """(path, target) of each link that ``commands.list_links`` printed. The word for its kind is not looked at."""
+    """(path, target) of each link that ``commands.list_links`` printed. The word for its kind is ignored."""
     found = []
     directory = ""
     for line in text.splitlines():

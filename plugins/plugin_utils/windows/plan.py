@@ -422,8 +422,8 @@ def _present(desired: Desired, snapshot: Snapshot) -> list[Step]:
         or items & {"recorded_release", "recorded_sha256", "unproven_swap_from"}
     ):
         steps.append(Step("record", f"record release and SHA-256 under the Parameters key of {name}", name))
-    # What is left over goes along with a change, and is no change by itself: a transfer that was cut off can hold its
-    # file for hours (WinRS keeps its input open), and the run that cannot remove it yet is converged all the same.
+    # Leftovers are removed with a change, and are no change by themselves: an interrupted transfer can hold its
+    # file for hours (WinRS keeps its input open), and the run that cannot remove it yet has still converged.
     if steps:
         steps += _prune(desired, snapshot)
     return steps
@@ -442,7 +442,7 @@ def _stopping_or_mute(desired: Desired, snapshot: Snapshot) -> bool:
 
 
 def _has_leftovers(snapshot: Snapshot) -> bool:
-    """A stopped service whose process still lives: csi-proxy reports STOPPED and goes on serving its pipes."""
+    """A stopped service whose process still lives: csi-proxy reports STOPPED and keeps serving its pipes."""
     service = snapshot.service
     return service is not None and service.state == model.STOPPED and bool(snapshot.processes)
 

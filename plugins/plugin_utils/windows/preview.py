@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy as catalog
+from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import Desired, Snapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.plan import Step, release_of
@@ -31,7 +32,7 @@ def preview(desired: Desired, snapshot: Snapshot, steps: tuple[Step, ...]) -> di
             "command_line": desired.command_line,
             "start_mode": desired.start_mode,
             "dependencies": list(desired.dependencies),
-            "recovery": recovery_view(recovery),
+            "recovery": recovery and plain(recovery),
             "description": model.DESCRIPTION,
         },
         "executable": {"path": desired.executable, "sha256": desired.sha256, "release": desired.version},
@@ -50,19 +51,10 @@ def _view(snapshot: Snapshot) -> dict[str, Any]:
             "command_line": service.command_line,
             "start_mode": service.start_mode,
             "dependencies": list(service.dependencies),
-            "recovery": recovery_view(service.recovery),
+            "recovery": service.recovery and plain(service.recovery),
             "description": service.description,
         },
         "executable": service
         and {"path": service.executable, "sha256": snapshot.executable_sha256, "release": release_of(snapshot)},
         "install_dir": snapshot.own_install_dir or None,
-    }
-
-
-def recovery_view(recovery: model.Recovery | None) -> dict[str, Any] | None:
-    if recovery is None:
-        return None
-    return {
-        "reset_seconds": recovery.reset_seconds,
-        "actions": [{"type": action.type, "delay_ms": action.delay_ms} for action in recovery.actions],
     }

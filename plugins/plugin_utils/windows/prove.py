@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Success is what was seen: the loop of observe, plan, apply and observe again, and the result that users get."""
+"""Success is what was observed: the loop of observe, plan, apply and observe again, and the result that users get."""
 
 from __future__ import annotations
 
@@ -53,27 +53,27 @@ def converge(
     limits = limits or Limits()
     lock = NodeLock(me or this_run(node.clock), node.clock, is_alive)
 
-    def look() -> Snapshot:
+    def read() -> Snapshot:
         return observe.observe(node, desired)
 
-    first = snapshot = look()
+    first = snapshot = read()
     to_do = first_plan = _planned(desired, snapshot, lock)
     steps = list(first_plan.steps)
     diff = preview.preview(desired, snapshot, first_plan.steps)
     if not steps:
         return Outcome(False, snapshot, (), diff)
     if check:
-        _wait_for_lock(node, lock, limits, snapshot, look)  # a plan that cannot be carried out is refused now
+        _wait_for_lock(node, lock, limits, snapshot, read)  # a plan that cannot be carried out is refused now
         return Outcome(True, snapshot, tuple(steps), diff)
     cause: BaseException | None = None
     applier: Applier | None = None
     try:
         for tried in range(_ROUNDS):
-            snapshot = _wait_for_lock(node, lock, limits, snapshot, look)
+            snapshot = _wait_for_lock(node, lock, limits, snapshot, read)
             to_do = _planned(desired, snapshot, lock)
             steps += [step for step in to_do.steps if step not in steps]
             if to_do.steps:
-                applier = Applier(node, desired, lock, limits, report, look)
+                applier = Applier(node, desired, lock, limits, report, read)
                 try:
                     applier.apply(to_do, snapshot)
                     cause = None
@@ -81,14 +81,14 @@ def converge(
                     report(f"reading again: {surprise}")
                     cause = surprise.__cause__
                     node.clock.sleep(limits.poll * 2**tried)
-                snapshot = look()
+                snapshot = read()
                 lock.held = lock.held and snapshot.lock is not None and snapshot.lock.identity == lock.me.identity
                 to_do = _planned(desired, snapshot, lock)
             if not lock.held and all(step.kind in _HOUSEKEEPING for step in to_do.steps):
                 return Outcome(True, snapshot, tuple(steps), diff)
     except NodeError as error:
         if not isinstance(error, ChannelError):
-            error.result.setdefault("csi_proxy", _state_after(desired, look, first))
+            error.result.setdefault("csi_proxy", _state_after(desired, read, first))
         error.result.setdefault("plan", plan_view(tuple(steps)))
         raise
     finally:
@@ -117,19 +117,19 @@ def _planned(desired: Desired, snapshot: Snapshot, lock: NodeLock) -> plan.Plan:
 
 
 def _wait_for_lock(
-    node: Node, lock: NodeLock, limits: Limits, snapshot: Snapshot, look: Callable[[], Snapshot]
+    node: Node, lock: NodeLock, limits: Limits, snapshot: Snapshot, read: Callable[[], Snapshot]
 ) -> Snapshot:
     """Wait while another live run holds the lock. NodeError ``locked`` names it."""
     begun = node.clock.monotonic()
     if snapshot.lock is not None and snapshot.lock.identity == model.UNREADABLE:
         node.clock.sleep(limits.poll)  # its holder may just be renewing its lease
-        snapshot = look()
+        snapshot = read()
     while snapshot.lock is not None and snapshot.lock.identity != lock.me.identity and not lock.is_stale(snapshot.lock):
         waited = node.clock.monotonic() - begun
         if waited > limits.lock:
             raise lock.held_error(snapshot.lock, waited)
         node.clock.sleep(min(5.0, limits.lock / 10))
-        snapshot = look()
+        snapshot = read()
     return snapshot
 
 
@@ -140,9 +140,9 @@ def _release(applier: Applier) -> None:
         applier.lock.held = False  # its lease, or the death of this process, frees it
 
 
-def _state_after(desired: Desired, look: Callable[[], Snapshot], before: Snapshot) -> dict[str, Any]:
+def _state_after(desired: Desired, read: Callable[[], Snapshot], before: Snapshot) -> dict[str, Any]:
     try:
-        return state(desired, look())
+        return state(desired, read())
     except NodeError:
         return state(desired, before)
 
@@ -155,18 +155,9 @@ def state(desired: Desired, snapshot: Snapshot) -> dict[str, Any]:
         group = catalog.group_of(pipe)
         if group:
             groups.setdefault(group[0], []).append(group[1])
-    host = snapshot.host
     return {
         "observed_at": timestamp(snapshot.observed_at),
-        "host": {
-            "name": host.name,
-            "dns_name": host.dns_name,
-            "addresses": list(host.addresses),
-            "os_build": host.os_build,
-            "installation_type": host.installation_type,
-            "boot_time": host.boot_time,
-            "boot_id": host.boot_id,
-        },
+        "host": plain(snapshot.host),
         "managed_by": plan.managed_by(snapshot),
         "service": service
         and {
@@ -180,7 +171,7 @@ def state(desired: Desired, snapshot: Snapshot) -> dict[str, Any]:
             "dependencies": list(service.dependencies),
             "account": service.account,
             "delete_pending": service.delete_pending,
-            "recovery": preview.recovery_view(service.recovery),
+            "recovery": service.recovery and plain(service.recovery),
         },
         "executable": service
         and {"path": service.executable, "sha256": snapshot.executable_sha256, "release": plan.release_of(snapshot)},
@@ -189,16 +180,13 @@ def state(desired: Desired, snapshot: Snapshot) -> dict[str, Any]:
         "api_groups": groups,
         "serving": plan.is_serving(desired.required_pipes, snapshot),
         "missing_pipes": list(plan.missing_pipes(desired.required_pipes, snapshot)),
-        "drift": [
-            {"item": item.item, "found": _plain(item.found), "expected": _plain(item.expected)}
-            for item in plan.drift(desired, snapshot)
-        ],
+        "drift": [plain(item) for item in plan.drift(desired, snapshot)],
         "findings": [plain(found) for found in findings(desired, snapshot)],
     }
 
 
 def failed_part(result: Mapping[str, Any]) -> dict[str, Any]:
-    """What a failed task returns of a state and a plan: what later tasks judge, and findings that ask for something."""
+    """What a failed task returns of a state and a plan: what later tasks need, and findings with a remedy."""
     part = dict(result)
     if part.get("csi_proxy"):
         observed = dict(part["csi_proxy"])
@@ -218,7 +206,3 @@ def plan_view(steps: tuple[plan.Step, ...]) -> list[dict[str, str]]:
 def timestamp(seconds: float) -> str:
     """UTC, ISO 8601 with whole seconds."""
     return datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _plain(value: object) -> object:
-    return preview.recovery_view(value) if isinstance(value, model.Recovery) else value

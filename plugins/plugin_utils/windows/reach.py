@@ -24,7 +24,7 @@ class Unreached:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How a connection was tried. ``endpoint``: URL or ``host:port``, for people. ``scheme`` is empty for ssh.
+    """How a connection was tried. ``endpoint``: URL or ``host:port``, as text. ``scheme`` is empty for ssh.
 
     ``variables``: the names under which the connection takes ``scheme``, ``ca``, ``ignore`` and ``proxy``.
     """
@@ -70,9 +70,9 @@ def _of_tls_and_proxies(text: str, way: Way) -> Unreached | None:
     where, names = way.endpoint, way.variables
     if re.search(r"ProxyError|[Cc]annot connect to proxy|Unable to connect to proxy|Tunnel connection failed", text):
         answer = re.search(r"Tunnel connection failed: (\d{3}[^'\")]*)", text)
-        said = f" (it answered {answer[1].strip()})" if answer else ""
+        detail = f" (it answered {answer[1].strip()})" if answer else ""
         return Unreached(
-            f"The HTTP proxy on the way to {where} does not connect{said}.",
+            f"The HTTP proxy on the way to {where} does not connect{detail}.",
             f"Correct {names['proxy']}, or add the host to no_proxy.",
         )
     if "CERTIFICATE_VERIFY_FAILED" in text or re.search(r"doesn't match either of|doesn't match '", text):

@@ -20,6 +20,15 @@ def set_value(key: str, name: str, value: str | int) -> Command:
     return silenced(program("reg", "add", key, "/v", name, "/t", kind, "/d", data, "/f"))
 
 
+def remember_swap_steps(service: model.Service) -> LabelledSteps:
+    """Record the command line and process that a swap replaces."""
+    key = parameters_key(service.name)
+    return [
+        ("previous", set_value(key, "Previous", service.command_line)),
+        ("previous pid", set_value(key, "PreviousPid", service.pid)),
+    ]
+
+
 def forget_swap_steps(key: str) -> LabelledSteps:
     return [
         (f"forget {value}", tolerated(program("reg", "delete", key, "/v", value, "/f")))

@@ -4,7 +4,7 @@
 """Going back to what ran before, from wherever a run that ended early left the node.
 
 The command line is set back first, so that any restart by the service manager starts the old executable. The way back
-is recorded as the way forth was: a rollback that is itself cut off is finished by the next run.
+is recorded like the change itself: the next run finishes an interrupted rollback.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.record import 
     LabelledSteps,
     forget_swap_steps,
     parameters_key,
-    set_value,
+    remember_swap_steps,
 )
 
 
 class Rollback:
     """Undo one swap.
 
-    ``committed`` tells whether it set (or tried to set) another command line; ``before`` is the snapshot that its plan
+    ``committed``: whether it set (or tried to set) another command line; ``before`` is the snapshot that its plan
     was made for.
     """
 
@@ -40,7 +40,7 @@ class Rollback:
         self._observe = observe
 
     def run(self, error: BaseException) -> None:
-        """Restore; tell the outcome in ``error`` when it is a NodeError that will be reported."""
+        """Restore; add the outcome to ``error`` if it is a NodeError that will be reported."""
         self._control.report(f"rolling the swap back: {error}")
         old = self._before.service
         text = self._remove_new() if old is None else self._return_to(old)
@@ -55,14 +55,9 @@ class Rollback:
             return ""
         self._control.stop(now.name, IMAGE, {now.pid})
         delete = silenced(program("sc", "delete", now.name))
-        failure = self._control.run([self._control.lock.guard("delete"), ("delete", delete)])
+        failure = self._control.run(self._control.lock.guarded("delete", delete))
         if failure is not None and failure.code != 1060:
-            meaning = meaning_of(failure.code)
-            raise NodeError(
-                meaning.reason,
-                f"The new service {now.name!r} cannot be deleted: {meaning.text} ({failure.code}).",
-                remedy=meaning.remedy,
-            )
+            raise meaning_of(failure.code).error(f"The new service {now.name!r} cannot be deleted", failure.code)
         return f"The new service {now.name!r} was removed."
 
     def _return_to(self, old: Service) -> str:
@@ -75,10 +70,10 @@ class Rollback:
         steps: LabelledSteps = []
         if now.command_line != target:
             steps = [
-                ("previous", set_value(key, "Previous", now.command_line)),
-                ("previous pid", set_value(key, "PreviousPid", now.pid)),
-                self._control.lock.guard("roll back"),
-                ("roll back", silenced(program("sc", "config", now.name, "binPath=", target))),
+                *remember_swap_steps(now),
+                *self._control.lock.guarded(
+                    "roll back", silenced(program("sc", "config", now.name, "binPath=", target))
+                ),
             ]
         was_running = old.state == model.RUNNING or not self._committed
         still_the_old = now.state == model.RUNNING and old.pid != 0 and now.pid == old.pid and self._committed
@@ -91,12 +86,8 @@ class Rollback:
         elif steps:
             failure = self._control.run(steps)
         if failure is not None and failure.label != "start":
-            meaning = meaning_of(failure.code)
-            raise NodeError(
-                meaning.reason,
-                f"The service {now.name!r} cannot be restored to {target}: {meaning.text} ({failure.code}).",
-                remedy=meaning.remedy,
-            )
+            what = f"The service {now.name!r} cannot be restored to {target}"
+            raise meaning_of(failure.code).error(what, failure.code)
         if restart:
             self._control.check_start(now.name, failure, "")
             served = self._before.pipes if old.state == model.RUNNING else ()

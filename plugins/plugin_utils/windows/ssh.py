@@ -14,10 +14,10 @@ from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible.plugins.loader import shell_loader
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands, reach
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import (
-    AccessDenied,
+    AccessDeniedError,
     Completed,
-    ConnectionLost,
-    Unsupported,
+    ConnectionLostError,
+    UnsupportedError,
     misconfigured,
 )
 
@@ -33,7 +33,7 @@ class SshChannel:
         self._powershell = self._is_powershell()
 
     def run(self, line: str, *, stdin: BinaryIO | None = None, timeout: float = 60.0) -> Completed:
-        # The timeout is the connection plugin's: ssh ends a dead connection by itself (ServerAlive*), and everything
+        # The timeout is the connection plugin's: ssh ends a broken connection by itself (ServerAlive*), and everything
         # that may take long on the node is bounded there.
         command = commands.SSH_PREFIX + commands.wrapped(line)
         if self._powershell:
@@ -52,17 +52,19 @@ class SshChannel:
         self._connection.set_option("ssh_extra_args", f"{given} {_ALIVE}".strip())
 
     def _is_powershell(self) -> bool:
-        """Tell cmd.exe, PowerShell and a Unix shell apart by what each makes of the same words."""
+        """Whether the shell is PowerShell, not cmd.exe; a Unix shell is refused. Each prints the same text differently."""
         completed = self._exec("echo $PSVersionTable %OS%", None)
-        said = commands.join_text([completed.stdout]).strip()
-        if said.endswith("$PSVersionTable Windows_NT"):
+        output = commands.join_text([completed.stdout]).strip()
+        if output.endswith("$PSVersionTable Windows_NT"):
             return False
-        # PowerShell 6 and later say which platform they run on, and only Windows has those before.
-        tells = ("%OS%" in said and "Hashtable" in said) or "PSVersion" in said.replace("$PSVersionTable", "")
-        if tells and not re.search(r"^Platform\s+Unix", said, re.MULTILINE):
+        # PowerShell 6 and later print their platform; earlier ones run on Windows only.
+        is_powershell = ("%OS%" in output and "Hashtable" in output) or "PSVersion" in output.replace(
+            "$PSVersionTable", ""
+        )
+        if is_powershell and not re.search(r"^Platform\s+Unix", output, re.MULTILINE):
             return True
-        raise Unsupported(
-            f"The host behind this SSH connection does not answer as a Windows node with cmd.exe or PowerShell (echo printed {said!r}).",
+        raise UnsupportedError(
+            f"The host behind this SSH connection does not answer as a Windows node with cmd.exe or PowerShell (echo printed {output!r}).",
             "Run this on Windows nodes only; correct the hosts of the play or the group.",
             reason="not_windows",
         )
@@ -86,14 +88,14 @@ class SshChannel:
         except AnsibleConnectionFailure as error:
             text = str(error)
             if "Permission denied" in text or "Authentication" in text or "Invalid/incorrect password" in text:
-                raise AccessDenied(f"The node refused the logon over ssh: {text}", logon=True) from error
+                raise AccessDeniedError(f"The node refused the logon over ssh: {text}", logon=True) from error
             option = self._connection.get_option
             why = reach.explain(text, reach.ssh_way(option("host"), option("port")))
             if why is not None:
-                raise ConnectionLost(why.found, why.remedy, detail=text) from error
-            raise ConnectionLost(f"The ssh connection to the node failed: {text}") from error
+                raise ConnectionLostError(why.found, why.remedy, detail=text) from error
+            raise ConnectionLostError(f"The ssh connection to the node failed: {text}") from error
         except AnsibleError as error:
             raise misconfigured("ssh", str(error)) from error
         except OSError as error:
-            raise ConnectionLost(f"The ssh connection to the node failed: {error}") from error
+            raise ConnectionLostError(f"The ssh connection to the node failed: {error}") from error
         return Completed(int(code) & 0xFFFFFFFF, stdout, stderr)

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Getting the executable onto the node: pulled by the node or pushed through the channel, verified before it counts.
 
-Both go into a staging directory that only this run uses, so a transfer that was cut off, or that still runs for a
-run that is dead, never touches what another one stages. A verified staging directory becomes the release by a rename.
+Both go into a staging directory that only this run uses, so an interrupted transfer, or one that still runs for a
+run that has ended, never touches what another one stages. A verified staging directory becomes the release by a rename.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def push_steps(desired: model.Desired, identity: str) -> list[tuple[str, Command
 
 def packed(path: Path) -> BinaryIO:
     """The executable as a gzip archive, ready to be read from the start. NodeError ``source_missing`` when it is no file."""
-    spool = tempfile.TemporaryFile()  # noqa: SIM115 - it is handed out open, and closed by the caller
+    spool = tempfile.TemporaryFile()  # noqa: SIM115 - it is returned open, and closed by the caller
     try:
         with tarfile.open(fileobj=spool, mode="w:gz", compresslevel=1, format=tarfile.USTAR_FORMAT) as archive:
             entry = tarfile.TarInfo(_EXECUTABLE)
@@ -168,12 +168,8 @@ def stage_error(node: Node, desired: model.Desired, failure: Failure) -> NodeErr
                 Meaning("write_failed", "the file could not be written", "Check what locks it."),
             )
         where = shown(source.location) if source else ""
-        return NodeError(
-            meaning.reason,
-            f"The node could not download {where}: {meaning.text} (curl {failure.code}).",
-            remedy=meaning.remedy,
-            detail=without_secrets(failure.words, source),
-        )
+        said = without_secrets(failure.words, source)
+        return meaning.error(f"The node could not download {where}", f"curl {failure.code}", said)
     if failure.label == "unpack":
         meaning = _full_or(
             node,
@@ -183,12 +179,8 @@ def stage_error(node: Node, desired: model.Desired, failure: Failure) -> NodeErr
                 "unpack_failed", "what arrived is damaged, or the file could not be written", "Run the play again."
             ),
         )
-        return NodeError(
-            meaning.reason,
-            f"The node could not unpack the executable into {desired.install_dir}: {meaning.text} (tar {failure.code}).",
-            remedy=meaning.remedy,
-            detail=failure.words,
-        )
+        what = f"The node could not unpack the executable into {desired.install_dir}"
+        return meaning.error(what, f"tar {failure.code}", failure.words)
     if failure.label == "hash":
         meaning = meaning_of(failure.code)
         if meaning.reason == "file_missing":
@@ -197,11 +189,7 @@ def stage_error(node: Node, desired: model.Desired, failure: Failure) -> NodeErr
                 "it was removed right after it was written, as by an antivirus",
                 "Allow the file's SHA-256 or the install directory in the antivirus, then run the play again.",
             )
-        return NodeError(
-            meaning.reason,
-            f"The staged executable cannot be read back: {meaning.text} (certutil 0x{failure.code:x}).",
-            remedy=meaning.remedy,
-        )
+        return meaning.error("The staged executable cannot be read back", f"certutil 0x{failure.code:x}")
     return NodeError(
         "directory_failed",
         f"The staging directory in {desired.install_dir} cannot be created.",
@@ -231,7 +219,7 @@ def _ignores_ca_file(node: Node) -> bool:
 
 
 def _full_or(node: Node, desired: model.Desired, full: Meaning, other: Meaning) -> Meaning:
-    """tar and curl report a full disk as they report other write errors: the free space tells."""
+    """tar and curl report a full disk as they report other write errors: the free space shows it."""
     drive = desired.install_dir[:2]
     text = node.ask([("free", program("fsutil", "volume", "diskfree", drive, quiet=True))]).text("free")
     free = free_bytes(text)

@@ -21,14 +21,14 @@ from typing import Any, BinaryIO
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands, reach
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import (
-    AccessDenied,
+    AccessDeniedError,
     ChannelError,
-    CommandTimeout,
+    CommandTimeoutError,
     Completed,
-    ConnectionLost,
-    NoTicket,
-    QuotaExceeded,
-    Unsupported,
+    ConnectionLostError,
+    QuotaExceededError,
+    TicketError,
+    UnsupportedError,
     misconfigured,
 )
 
@@ -98,7 +98,7 @@ class _WinrsChannel(ABC):
 
     @abstractmethod
     def _signal(self, command: str) -> None:
-        """End the command, or give back its slot when it has ended."""
+        """End the command, or release its slot if it has ended."""
 
     @abstractmethod
     def _new_session(self) -> None:
@@ -128,7 +128,7 @@ class _WinrsChannel(ABC):
                 if code is not None:
                     return Completed(code & 0xFFFFFFFF, b"".join(stdout), b"".join(stderr))
                 if time.monotonic() > deadline:
-                    raise CommandTimeout(f"A command on the node did not end within {timeout:g} s and was ended.")
+                    raise CommandTimeoutError(f"A command on the node did not end within {timeout:g} s and was ended.")
         except BaseException:
             # A task timeout or Ctrl-C may have cut a request in the middle; with message encryption the session that
             # it belonged to is useless then. The next message, first of all the signal below, logs on again.
@@ -145,7 +145,7 @@ class _WinrsChannel(ABC):
         try:
             return self._begin(arguments, console)
         except Exception as error:
-            # WinRS never gives back a shell's finished operations, and drops idle shells. In both cases the command
+            # WinRS never releases a shell's finished operations, and drops idle shells. In both cases the command
             # did not start, so a new shell and one more try are safe.
             if not _fault_codes(error) & {_FAULT_MANY_OPERATIONS, _FAULT_NO_SHELL}:
                 raise
@@ -161,13 +161,13 @@ class _WinrsChannel(ABC):
                     self._send(command, chunk, not following)
                 except Exception as error:
                     if _is_silence(error):
-                        # A loaded server answers late what it has taken all the same; the hash decides in the end.
+                        # A loaded server answers late for data that it accepted; the hash decides in the end.
                         self._sleep(_BUSY_SECONDS)
                         break
                     codes = _fault_codes(error)
                     if _FAULT_BUSY not in codes or attempt == _SEND_ATTEMPTS:
                         if codes & {232, 109, 6}:  # ERROR_NO_DATA, ERROR_BROKEN_PIPE, ERROR_INVALID_HANDLE
-                            return  # the receiver ended early; its code and words tell why
+                            return  # the receiver ended early; its code and output have the reason
                         raise
                     self._sleep(_BUSY_SECONDS)
                     continue
@@ -185,28 +185,28 @@ class _WinrsChannel(ABC):
         if codes & {_FAULT_MANY_OPERATIONS, _FAULT_MANY_SHELLS} or any(
             str(code) in text for code in (_FAULT_MANY_OPERATIONS, _FAULT_MANY_SHELLS)
         ):
-            return QuotaExceeded(f"WinRM refuses another operation of this account: {text}")
+            return QuotaExceededError(f"WinRM refuses another operation of this account: {text}")
         name = type(error).__name__
         if (
             name in ("InvalidCredentialsError", "BasicAuthDisabledError", "AuthenticationError")
             or "credentials were rejected" in text
         ):
-            return AccessDenied(f"WinRM refused the logon: {text}", logon=True)
+            return AccessDeniedError(f"WinRM refused the logon: {text}", logon=True)
         if _FAULT_DENIED in codes:
-            return AccessDenied(f"WinRM let the account log on, but denied the command: {text}")
+            return AccessDeniedError(f"WinRM let the account log on, but denied the command: {text}")
         if line:
-            return ConnectionLost(f"The WinRM connection failed while a command ran ({name}): {text}")
+            return ConnectionLostError(f"The WinRM connection failed while a command ran ({name}): {text}")
         cannot_try = isinstance(error, (AnsibleError, ImportError, ValueError)) and not isinstance(
             error, AnsibleConnectionFailure
         )
         if _NO_TICKET.search(text):
-            return NoTicket(self._way().endpoint, text)
+            return TicketError(self._way().endpoint, text)
         why = reach.explain(text, self._way())
         if why is not None and not (isinstance(error, ImportError)):
-            return ConnectionLost(why.found, why.remedy, detail=text)
+            return ConnectionLostError(why.found, why.remedy, detail=text)
         if cannot_try:
             return misconfigured(self._connection.transport.rpartition(".")[2], text)
-        return ConnectionLost(f"The node cannot be reached over WinRM: {text}")
+        return ConnectionLostError(f"The node cannot be reached over WinRM: {text}")
 
 
 class WinrmChannel(_WinrsChannel):
@@ -267,7 +267,7 @@ class PsrpChannel(_WinrsChannel):
         # What pypsrp logs as errors is raised as well; without a handler Python would print it.
         logging.getLogger("pypsrp").addHandler(logging.NullHandler())
         if not hasattr(self._connection, "_build_kwargs"):
-            raise Unsupported(
+            raise UnsupportedError(
                 "The psrp plugin of this ansible-core builds its connection in a way that this collection does not know.",
                 "Set ansible_connection to winrm for this host (same port, same credentials), or use a supported ansible-core.",
                 reason="connection_configuration",
@@ -341,5 +341,5 @@ def _fault_codes(error: Exception) -> set[int]:
 
 
 def _is_silence(error: Exception) -> bool:
-    """Whether the server only said that nothing happened within the operation's time."""
+    """Whether the server only reported that nothing happened within the operation's timeout."""
     return type(error).__name__ == "WinRMOperationTimeoutError" or _FAULT_SILENCE in _fault_codes(error)

@@ -25,7 +25,7 @@ _MODULE_WRAPPER = "module_wrapper.ps1"
 
 
 class NotUnderstood(Exception):
-    """Something was sent that this reader does not know; the text says what."""
+    """An unknown request; the text names it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ class PowerShells:
                 await self._command(message, reader, writer)
             await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError):
-            pass  # the controller has gone: nobody is left to be told
+            pass  # the controller has disconnected
         finally:
             writer.close()
 

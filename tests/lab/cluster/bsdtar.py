@@ -4,8 +4,8 @@
 """The tar of Windows over a volume's directory: `tar -cf - -C folder [--exclude pattern] name ...`, streamed.
 
 As libarchive's bsdtar does it on Windows: libarchive/archive_read_disk_windows.c and tar/write.c. Junctions are walked into,
-symbolic links are not. A file that cannot be opened ends the name that it was found under, and the other names go on. Names on the
-command line come through the ANSI code page. Holes of sparse files are told, not sent. What another process holds locked here
+symbolic links are not. A file that cannot be opened ends the name that it was found under, and the other names continue. Names on the
+command line come through the ANSI code page. Holes of sparse files are described, not sent. What another process holds locked here
 (flock) is locked as by a Windows program that shares nothing.
 """
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The in-tree era: which Windows kubelet mounts which in-tree volume itself, and how its node tells of that. No I/O here.
+"""The in-tree era: which Windows kubelet mounts which in-tree volume itself, and how its node reports that. No I/O here.
 
 Gates of Windows kubelets by release: openshift/windows-machine-config-operator pkg/nodeconfig/nodeconfig.go of release-4.12 to
 release-4.14 (the last in-tree one is 1.26), later ones kubernetes/kubernetes pkg/features/kube_features.go.

@@ -23,7 +23,7 @@ class Hosts:
 
     def __init__(self, place: Paths) -> None:
         self._place = place
-        self._seen = (0, 0)
+        self._observed = (0, 0)
         self._hosts: dict[str, Host] = {}
 
     def find(self, node: str) -> Host | None:
@@ -31,10 +31,10 @@ class Hosts:
             found = self._place.state.stat()
         except FileNotFoundError:
             return None
-        if self._seen != (found.st_mtime_ns, found.st_ino):
+        if self._observed != (found.st_mtime_ns, found.st_ino):
             state = LabState.from_json(self._place.state.read_text(encoding="utf-8"))
             self._hosts = {host.node: host for host in state.hosts}
-            self._seen = (found.st_mtime_ns, found.st_ino)
+            self._observed = (found.st_mtime_ns, found.st_ino)
         return self._hosts.get(node)
 
     async def pipes(self, host: Host) -> frozenset[str]:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A container of nanoserver as exec sees it: cmd.exe with echo, type, dir and exit, and tar, over the files of its volumes.
+"""A container of nanoserver for exec:  cmd.exe with echo, type, dir and exit, and tar, over the files of its volumes.
 
 Texts and codes are those of an English Windows. What is not here fails as loudly as a mistyped name does. The container's
 own file system is not modelled: only its volumes hold files.

@@ -170,6 +170,6 @@ def upgraded(name: str, kubelet: str) -> list[tuple[str, Object]]:
 
 
 def upgrade(api: Api, name: str, kubelet: str = KUBELET_VERSION) -> None:
-    """A kubelet of this release starts on the node. Only upwards: nobody can take a node back from the attach controller."""
+    """A kubelet of this release starts on the node. Only upwards: the attach controller never releases a node again."""
     for path, patch in upgraded(name, kubelet):
         api.patch(path, patch)

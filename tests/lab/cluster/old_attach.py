@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Stand-in for the attach controller on nodes of the in-tree era, which today's one would treat as migrated.
 
-An in-tree volume is attached by the cloud provider, without a VolumeAttachment: only the node's status tells of it. A CSI
+An in-tree volume is attached by the cloud provider, without a VolumeAttachment: only the node's status shows it. A CSI
 volume on such a node is attached as ever, through a VolumeAttachment; the real controller makes none there, so this one
 does. What it writes is what kubernetes/kubernetes pkg/controller/volume/attachdetach of 1.26 writes.
 """

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What of OpenShift an upgrade looks at: its version, its platform, and the Windows Machine Config Operator as OLM has it.
+"""What an upgrade reads of OpenShift:  its version, its platform, and the Windows Machine Config Operator as OLM has it.
 
-Objects only, cut to what somebody reads; the operator itself is `wmco.py`. Shapes: openshift/api config/v1 and
+Objects only, reduced to what is read; the operator itself is `wmco.py`. Shapes: openshift/api config/v1 and
 operator-framework/api operators/v1alpha1 and v2.
 """
 
@@ -71,7 +71,7 @@ def csi_enabled(release: str, platform: str) -> bool:
 def guards(release: str, platform: str, labels: Mapping[str, str]) -> str:
     """What keeps the operator from upgrading a node to this release: "attached" volumes, pods with "claims", or nothing.
 
-    upgradeBlocked in its controllers/controllers.go: release 9 looks at the node's volumesAttached, 8 asks the kubelet.
+    upgradeBlocked in its controllers/controllers.go: release 9 reads the node's volumesAttached, 8 asks the kubelet.
     """
     lifted = "true" in (labels.get(ALLOW), labels.get(WITH_CSI))
     if platform not in ("VSphere", "Azure") or not csi_enabled(release, platform) or lifted:
@@ -105,7 +105,7 @@ def install(api: Api, release: str, platform: str = "VSphere", version: str = "4
 
 
 def offer(api: Api, release: str, *, approved: bool = False) -> str:
-    """OLM has found a newer release; with manual approval its plan waits for somebody. Answers the plan's name."""
+    """OLM has found a newer release; with manual approval its plan waits for an administrator. Answers the plan's name."""
     name = f"install-{release.replace('.', '-')}"
     spec = {"approval": "Manual", "approved": approved, "clusterServiceVersionNames": [f"{OPERATOR}.v{release}"]}
     status = {"phase": "Installing" if approved else "RequiresApproval"}

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A CSI node plugin's pod as a kubelet sees it: what it needs, and the statuses and log lines it gets. No I/O here."""
+"""A CSI node plugin's pod from the view of a kubelet:  what it needs, and the statuses and log lines it gets. No I/O here."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Plugin:
     csi_address: str
     host_network: bool
     once: bool = False
-    says: str = ""
+    logs: str = ""
 
 
 def read(pod: Object) -> Plugin | None:
@@ -81,7 +81,7 @@ def read(pod: Object) -> Plugin | None:
         csi_address=environment.get("ADDRESS", "/csi/csi.sock"),
         host_network=bool(spec.get("hostNetwork")),
         once=spec.get("restartPolicy") == "Never",
-        says=(pod["metadata"].get("annotations") or {}).get(SAYS, ""),
+        logs=(pod["metadata"].get("annotations") or {}).get(SAYS, ""),
     )
 
 
@@ -231,7 +231,7 @@ def pull_message(image: str) -> str:
 
 
 def driver_log(plugin: Plugin, missing: frozenset[str]) -> list[str]:
-    """What the driver says at start: the vSphere driver's words where they matter."""
+    """The driver's log at start: the vSphere driver's lines where they matter."""
     now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")
 
     def entry(level: str, text: str) -> str:
@@ -249,11 +249,11 @@ def driver_log(plugin: Plugin, missing: frozenset[str]) -> list[str]:
         lines.append(entry("fatal", "failed to create safe mounter: could not initialise the csi-proxy clients"))
     else:
         lines.append(entry("info", f"Serving requests at {plugin.csi_address}"))
-    return [*lines, *([plugin.says] if plugin.says else [])]
+    return [*lines, *([plugin.logs] if plugin.logs else [])]
 
 
 def registrar_log(plugin: Plugin, registered: bool) -> list[str]:
-    """What the node-driver-registrar says while it waits, and once it has registered the driver."""
+    """The node-driver-registrar's log while it waits, and once it has registered the driver."""
     now = datetime.datetime.now(datetime.timezone.utc).strftime("%m%d %H:%M:%S.%f")
     lines = [
         f"I{now}    5168 main.go:150] Version: v2.12.0",
@@ -268,4 +268,4 @@ def registrar_log(plugin: Plugin, registered: bool) -> list[str]:
         ]
     else:
         lines.append(f"W{now}    5168 connection.go:234] Still connecting to {plugin.csi_address}")
-    return [*lines, *([plugin.says] if plugin.says else [])]
+    return [*lines, *([plugin.logs] if plugin.logs else [])]

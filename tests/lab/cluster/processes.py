@@ -33,8 +33,9 @@ class Component:
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
-# Collecting garbage takes half of the API server's time at Go's own setting; at this one a lab needs some 200 MB more.
-GARBAGE = {"GOGC": "400"}
+# Collecting garbage takes half of the API server's time at Go's own setting; at this one a lab needs some 200 MB more. Tests use
+# several labs on few cores: a process that spreads its work over all of them pays for waking its threads.
+FRUGAL = {"GOGC": "400", "GOMAXPROCS": "1"}
 
 
 def etcd(binary: Path, place: Paths, ports: Mapping[str, int]) -> Component:
@@ -52,7 +53,7 @@ def etcd(binary: Path, place: Paths, ports: Mapping[str, int]) -> Component:
         "--quota-backend-bytes=8589934592",
         "--log-level=warn",
     )
-    return Component("etcd", command, f"{client}/health", ("etcd", "etcd-peer"), GARBAGE)
+    return Component("etcd", command, f"{client}/health", ("etcd", "etcd-peer"), FRUGAL)
 
 
 def apiserver(binary: Path, place: Paths, ports: Mapping[str, int]) -> Component:
@@ -83,7 +84,7 @@ def apiserver(binary: Path, place: Paths, ports: Mapping[str, int]) -> Component
         "--audit-log-maxsize=2000",
         "--profiling=false",
     )
-    return Component("apiserver", command, f"https://127.0.0.1:{ports['api']}/readyz", ("api",), GARBAGE)
+    return Component("apiserver", command, f"https://127.0.0.1:{ports['api']}/readyz", ("api",), FRUGAL)
 
 
 def controller_manager(binary: Path, place: Paths, ports: Mapping[str, int]) -> Component:
@@ -108,7 +109,7 @@ def controller_manager(binary: Path, place: Paths, ports: Mapping[str, int]) -> 
         "--profiling=false",
     )
     health = f"https://127.0.0.1:{ports['controller-manager']}/healthz"
-    return Component("controller-manager", command, health, ("controller-manager",))
+    return Component("controller-manager", command, health, ("controller-manager",), FRUGAL)
 
 
 def scheduler(binary: Path, place: Paths, ports: Mapping[str, int]) -> Component:
@@ -124,7 +125,7 @@ def scheduler(binary: Path, place: Paths, ports: Mapping[str, int]) -> Component
         f"--tls-private-key-file={place.pki / 'components.key'}",
         "--authentication-skip-lookup=true",
     )
-    return Component("scheduler", command, f"https://127.0.0.1:{ports['scheduler']}/readyz", ("scheduler",))
+    return Component("scheduler", command, f"https://127.0.0.1:{ports['scheduler']}/readyz", ("scheduler",), FRUGAL)
 
 
 def kwok(binary: Path, place: Paths, ports: Mapping[str, int]) -> Component:
@@ -141,7 +142,7 @@ def kwok(binary: Path, place: Paths, ports: Mapping[str, int]) -> Component:
         f"--tls-cert-file={place.pki / 'kubelet.crt'}",
         f"--tls-private-key-file={place.pki / 'kubelet.key'}",
     )
-    return Component("kwok", command, f"https://{address}/healthz", ("kwok",))
+    return Component("kwok", command, f"https://{address}/healthz", ("kwok",), FRUGAL)
 
 
 def kubelet(place: Paths, ports: Mapping[str, int]) -> Component:

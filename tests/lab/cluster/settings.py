@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the kubelet stand-in is told from outside: `.lab/<name>/kubelet.json`, read again whenever it changes."""
+"""Settings of the kubelet stand-in:  `.lab/<name>/kubelet.json`, read again whenever it changes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Driver:
 
 @dataclass(frozen=True, slots=True)
 class Wmco:
-    """The pace of the Windows Machine Config Operator: how often it looks, and how long each step on a node takes."""
+    """The pace of the Windows Machine Config Operator: how often it polls, and how long each step on a node takes."""
 
     poll: float = 0.3
     step: float = 0.3
@@ -57,7 +57,7 @@ class Settings:
     nodes whose volumes come back with an older content each time they were unmounted there. An exec found by a pattern of
     `exec_cuts` (searched for in its words) runs, and loses its connection before it says so, once a pod and command.
     vSphere's syncer takes `syncer_delay` to notice that a volume was deleted, and only renews its Lease while it is
-    `syncer_stuck`. With `syncer_misses` it hears of no deletion (as when a volume goes and comes between two events) before its
+    `syncer_stuck`. With `syncer_misses` it misses every deletion (as if a volume were deleted and created between two events) before its
     next full sync, which runs every `full_sync` seconds. Pods that write do so every `write_interval`. `wmco`: there is such an
     operator (`openshift.py` makes its objects), and csi-proxy on nodes without a host is what its release on them brings.
     """
@@ -123,7 +123,7 @@ class Source:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._seen = (0, 0)
+        self._observed = (0, 0)
         self._current = Settings()
 
     def get(self) -> Settings:
@@ -131,7 +131,7 @@ class Source:
             found = self._path.stat()
         except FileNotFoundError:
             return Settings()
-        if self._seen != (found.st_mtime_ns, found.st_ino):
+        if self._observed != (found.st_mtime_ns, found.st_ino):
             self._current = Settings.from_json(self._path.read_text(encoding="utf-8"))
-            self._seen = (found.st_mtime_ns, found.st_ino)
+            self._observed = (found.st_mtime_ns, found.st_ino)
         return self._current

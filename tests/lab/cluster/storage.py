@@ -44,7 +44,7 @@ def _annotations(thing: Object) -> dict[str, str]:
 class Tasks:
     """Work under way by key, one piece at a time; what was asked for meanwhile is done once more afterwards.
 
-    What the API refuses is said and given up: the object changed or went away, and its next event starts anew.
+    What the API refuses is logged and dropped: the object changed or was deleted, and its next event starts again.
     """
 
     def __init__(self) -> None:

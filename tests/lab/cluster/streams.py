@@ -97,7 +97,7 @@ class OnHost:
 
 
 class Scripted:
-    """A command with a known end; with `echo` its standard input comes back as its output."""
+    """A command with a known end; with `echo` its output is its standard input."""
 
     def __init__(self, rc: int, stdout: bytes = b"", stderr: bytes = b"", echo: bool = False) -> None:
         self._rc, self._stdout, self._stderr, self._echo = rc, stdout, stderr, echo
@@ -144,7 +144,7 @@ class Streamed:
         yield STATUS_CHANNEL, str(self._archive.code).encode()
 
     def stop(self) -> None:
-        """Nobody listens: the next frame that is sent says so."""
+        """Without a listener, the next frame reports it."""
 
 
 def builtin(words: list[str]) -> Scripted:

@@ -4,9 +4,9 @@
 """Stand-in for vSphere's syncer and the register of vCenter (CNS): which disks are registered as volumes.
 
 As in kubernetes-sigs/vsphere-csi-driver, pkg/syncer/metadatasyncer.go and pkg/apis/migration: an in-tree volume is
-registered when it is attached first, and told by a CnsVSphereVolumeMigration; when its PersistentVolume is deleted, the
-disk is taken out of the register, whoever else uses it by then, and the object goes. A native volume is registered when
-its PersistentVolume appears. What is not registered cannot be attached. A deletion that it did not hear of is found by its
+registered when it is attached first, and recorded by a CnsVSphereVolumeMigration; when its PersistentVolume is deleted, the
+disk is unregistered, whatever else uses it by then, and the object is deleted. A native volume is registered when
+its PersistentVolume appears. What is not registered cannot be attached. A missed deletion is found by its
 full sync, which spares a disk that another volume uses by then. The one that works holds a Lease (cmd/syncer/main.go).
 """
 
@@ -62,7 +62,7 @@ class Syncer:
     async def follow_volumes(self) -> None:
         async for kind, volume in self._cluster.follow(VOLUMES):
             if kind == "RESET":
-                # What went while nobody looked is found missing: a full sync.
+                # A full sync finds volumes that were deleted meanwhile.
                 there = {item["metadata"]["uid"] for item in volume["items"]}
                 for uid in set(self._volumes) - there:
                     self._gone(self._volumes.pop(uid))
@@ -80,7 +80,7 @@ class Syncer:
                 self._enter(in_tree.disk(in_tree.VSPHERE, source["volumeHandle"]))
 
     async def lead(self) -> None:
-        """Say that it lives, as the leader of its replicas does.
+        """Renew its lease, as the leader of its replicas does.
 
         A real one has 15 seconds to do so, which a busy machine may not have.
         """

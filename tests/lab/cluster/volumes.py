@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What kubelets do about volumes: pods run once theirs are mounted, and nodes say which ones they hold.
+"""What kubelets do about volumes: pods run once theirs are mounted, and nodes report which ones they hold.
 
 A mount works when the volume is attached (where the driver attaches), the driver is in the node's CSINode, its plugin
 pod is Ready there, and every pipe that this plugin mounts answers on the node's host: a mount goes through the pipes even
@@ -28,7 +28,7 @@ from lab.cluster.watch import Cluster, Refused, notify
 from lab.cluster.workload import Trouble, Workload
 
 POLL = 0.1
-# How long a pod's volumes may take to be attached before its events say so; real kubelets wait 2 minutes.
+# How long a pod's volumes may take to be attached before its events report it; real kubelets wait 2 minutes.
 ATTACH_PATIENCE = 5.0
 
 
@@ -59,7 +59,7 @@ class Mounted:
 
 
 class InUse:
-    """`volumesInUse` of the nodes. Entries that somebody else put there stay."""
+    """`volumesInUse` of the nodes. Entries of others stay."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -106,7 +106,7 @@ class Pod:
         self._started = (pod.get("status") or {}).get("startTime") or plugin.stamp()
         self._was_running = (pod.get("status") or {}).get("phase") == "Running"
         self._record = Recorder(node.cluster, found.involved, "kubelet", found.node)
-        self._said = ""
+        self._logged = ""
         self._ending = False
         self._mounted: tuple[Mounted, ...] = ()
         self.task = asyncio.create_task(self._guarded())
@@ -223,7 +223,7 @@ class Pod:
         return bool(found["spec"].get("attachRequired", True))
 
     async def _attached(self, volume: str, driver: str, handle: str, old: str) -> None:
-        """old: the PersistentVolume, where the real attach controller does not tell what goes wrong."""
+        """old: the PersistentVolume, where the real attach controller does not report the error."""
         path = (
             f"/apis/storage.k8s.io/v1/volumeattachments/{workload.attachment_name(driver, handle, self.workload.node)}"
         )
@@ -266,9 +266,9 @@ class Pod:
     async def _show(self, status: Object) -> None:
         # A waiting pod's status is written once, not at every try.
         text = f"{status['phase']} {status['containerStatuses'][0]['state']}"
-        if text == self._said:
+        if text == self._logged:
             return
-        self._said = text
+        self._logged = text
         body = {"metadata": {"uid": self.workload.uid}, "status": status}
         await self._node.cluster.call("PATCH", f"{self._path}/status", body, STRATEGIC)
 
@@ -282,7 +282,7 @@ class Pod:
         return asyncio.create_task(self._end())
 
     async def _end(self) -> None:
-        """Containers stop, volumes are unmounted, the pod goes, and then the node says that it holds them no more."""
+        """Containers stop, volumes are unmounted, the pod is deleted, and then the node reports that it holds them no more."""
         self.task.cancel()
         self.files.clear()
         if self.workload.node in self._settings().rolled_back:

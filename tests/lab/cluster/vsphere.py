@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The vSphere CSI driver's own installation, as `node_rollout` expects to find it: objects only, no driver runs.
 
-Shapes follow kubernetes-sigs/vsphere-csi-driver v3.4.0, manifests/vanilla/vsphere-csi-driver.yaml, cut to what somebody
+Shapes follow kubernetes-sigs/vsphere-csi-driver v3.4.0, manifests/vanilla/vsphere-csi-driver.yaml, reduced to what something
 reads. Tests remove or change single objects through the API.
 """
 

@@ -1,10 +1,10 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The dir of cmd over a volume's directory. Only the options that somebody uses; the texts are those of an English Windows.
+"""The dir of cmd over a volume's directory. Only the options in use;  the texts are those of an English Windows.
 
 Lines: https://devblogs.microsoft.com/oldnewthing/20041227-00/?p=36883 (with a link that it walks into). A folder whose path does
-not fit into 260 characters is told on the error stream and left out.
+not fit into 260 characters is reported on the error stream and omitted.
 
 What Linux has no word for: a symbolic link to an absolute Windows path is a junction here, any other one a symbolic link.
 """

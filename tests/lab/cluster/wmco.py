@@ -6,7 +6,7 @@
 After openshift/windows-machine-config-operator, release-4.13 and release-4.14: controllers/controllers.go
 (ensureInstanceIsUpToDate, upgradeBlocked, markNodeAsUpgrading), pkg/nodeconfig/nodeconfig.go (Deconfigure, Configure) and
 pkg/metadata. A node whose version annotation is not the operator's is upgraded at once, one at a time, unless the guard
-finds volumes on it; nobody is asked, and the node is uncordoned in the end whoever had cordoned it.
+finds volumes on it; without an approval, and the node is uncordoned in the end whatever had cordoned it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Kubelets(Protocol):
 
 
 class Wmco:
-    """The operator; it does nothing while the settings say that there is none."""
+    """The operator; it does nothing while the settings disable it."""
 
     def __init__(self, kubelets: Kubelets, place: Paths) -> None:
         self._kubelets, self._place = kubelets, place
@@ -86,7 +86,7 @@ class Wmco:
                 continue
             release = plan["spec"]["clusterServiceVersionNames"][0].partition(".v")[2]
             if self._upgrade is not None and not self._upgrade.done():
-                # The operator says that it is not safe to replace, and OLM waits.
+                # The operator reports that it is not safe to replace, and OLM waits.
                 continue
             for old in (await self._cluster.call("GET", openshift.VERSIONS))["items"]:
                 await self._cluster.call("DELETE", f"{openshift.VERSIONS}/{old['metadata']['name']}")

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Pods with volumes, as a kubelet sees them: what has to be mounted, and the statuses they get. No I/O here."""
+"""Pods with volumes, from the view of a kubelet:  what has to be mounted, and the statuses they get. No I/O here."""
 
 from __future__ import annotations
 

@@ -164,7 +164,7 @@ class Command:
             streams[kind].append(data)
 
     def _write(self, data: bytes) -> None:
-        # The command may end without reading all its input: what it said is still to be read.
+        # The command may end without reading all its input: its output must still be read.
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self._sock.sendall(data)
 
@@ -218,7 +218,7 @@ class Agent:
             return command.wait()
 
     def control(self, verb: str, **args: Any) -> dict[str, Any]:
-        """Call a control verb and return its reply without looking further; AgentError when it is refused."""
+        """Call a control verb and return its reply unchecked; AgentError when it is refused."""
         sock = self._connect(60.0)
         with sock, sock.makefile("rb") as reader:
             sock.sendall(_control_message(self.host, verb, args))
@@ -248,7 +248,7 @@ class AsyncCommand:
             self._writer.write(frame(TERMINATE))
 
     def hang_up(self) -> None:
-        """Nobody reads the output any more; the command goes on."""
+        """The client stopped reading; the command continues."""
         if not self._writer.is_closing():
             self._writer.write(frame(STDIN_END) + frame(HANG_UP))
 

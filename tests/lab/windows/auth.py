@@ -38,7 +38,7 @@ class Challenge:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The request may go on; ``headers`` belong into its answer."""
+    """The request may continue; ``headers`` belong into its answer."""
 
     user: str
     headers: tuple[tuple[str, str], ...] = ()
@@ -56,7 +56,7 @@ def publish_users(users: Mapping[str, str], path: Path) -> None:
 
 
 class ConnectionAuth:
-    """State of one TCP connection. ``basic`` says whether Basic is offered here."""
+    """State of one TCP connection. ``basic``: whether Basic is offered here."""
 
     def __init__(self, users: Mapping[str, str], *, basic: bool) -> None:
         self._users = users
@@ -65,7 +65,7 @@ class ConnectionAuth:
         self._user = ""
 
     def check(self, authorization: str, certificate: str = "", *, locked_out: bool = False) -> Accepted | Challenge:
-        """Judge a request by its Authorization header. ``locked_out`` refuses everybody, as a locked account does.
+        """Evaluate a request by its Authorization header. ``locked_out`` refuses everybody, as a locked account does.
 
         ``certificate``: whom the client's certificate names; Windows maps it to an account, and here it is the account's name.
         """

@@ -14,9 +14,9 @@ from typing import BinaryIO, Literal
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import (
-    CommandTimeout,
+    CommandTimeoutError,
     Completed,
-    ConnectionLost,
+    ConnectionLostError,
 )
 
 from lab.windows.agent import EXIT, STDERR, STDOUT, Agent, AgentError, Request
@@ -28,7 +28,7 @@ CutKind = Literal["request_lost", "reply_lost", "hung_up", "input_lost", "killed
 class Cut:
     """One cut: at the ``at``-th command of the channel (from 0).
 
-    ``request_lost``: the command never reaches the host. ``reply_lost``: it runs on, nobody hears of it, as under WinRS.
+    ``request_lost``: the command never reaches the host. ``reply_lost``: it continues without a reply, as under WinRS.
     ``hung_up``: the same under ssh, whose pipes break: here after ``after_steps`` simple commands of the line.
     ``input_lost``: half of its standard input arrives, then the connection is gone. ``killed``: its interpreter dies
     after ``after_steps`` simple commands of the line; the channel lives on and reports the exit code.
@@ -54,13 +54,13 @@ class AgentChannel:
         self._lost = False
 
     def run(self, line: str, *, stdin: BinaryIO | None = None, timeout: float = 60.0) -> Completed:
-        """Run a line; ConnectionLost at a cut, CommandTimeout after ``timeout`` seconds."""
+        """Run a line; ConnectionLostError at a cut, CommandTimeoutError after ``timeout`` seconds."""
         number = len(self.lines)
         self.lines.append(line)
         cut = self.cut if self.cut is not None and self.cut.at == number else None
         if self._lost or (cut is not None and cut.kind == "request_lost"):
             self._lose(cut)
-            raise ConnectionLost(f"lab cut: command {number} was not sent: {line}")
+            raise ConnectionLostError(f"lab cut: command {number} was not sent: {line}")
         stop_after = cut.after_steps if cut is not None and cut.kind == "killed" else None
         data = b"" if stdin is None else stdin.read()
         if cut is not None and cut.kind == "input_lost":
@@ -75,10 +75,10 @@ class AgentChannel:
                     command.end_input()
                 if cut is not None and cut.kind in ("reply_lost", "hung_up", "input_lost"):
                     self._lose(cut)
-                    # What was lost is the reply: the host has the command, and whoever waits for its end can see it run.
+                    # What was lost is the reply: the host has the command, and it runs.
                     while self.agent.control("steps", line=request.line)["ran"] < 0 and time.monotonic() < deadline:
                         time.sleep(0.001)
-                    raise ConnectionLost(f"lab cut: the reply to command {number} was lost: {line}")
+                    raise ConnectionLostError(f"lab cut: the reply to command {number} was lost: {line}")
                 streams: dict[int, list[bytes]] = {STDOUT: [], STDERR: []}
                 while True:
                     kind, chunk = command.read()
@@ -89,9 +89,9 @@ class AgentChannel:
                         command.terminate()
                         raise TimeoutError
         except TimeoutError:
-            raise CommandTimeout(f"command {number} did not end within {timeout:g} s: {line}") from None
+            raise CommandTimeoutError(f"command {number} did not end within {timeout:g} s: {line}") from None
         except AgentError as error:
-            raise ConnectionLost(str(error)) from error
+            raise ConnectionLostError(str(error)) from error
         stdout = b"".join(streams[STDOUT])
         return Completed(int.from_bytes(chunk, "big"), stdout, b"".join(streams[STDERR]))
 

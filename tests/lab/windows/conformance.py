@@ -50,7 +50,7 @@ class Case:
         return cls(**(raw | lists))
 
     def differences(self, rc: int, stdout: str, stderr: str) -> list[str]:
-        """What of an answer is not as the case says."""
+        """Differences between an answer and its case."""
         found = []
         if rc != self.rc:
             found.append(f"exit code {rc}, expected {self.rc}")

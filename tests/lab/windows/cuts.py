@@ -28,7 +28,7 @@ class Sent:
 
 
 def conversation(agent: Agent) -> list[Sent]:
-    """What a host has been told since its journal was last cleared, in order."""
+    """The requests to a host since its journal was last cleared, in order."""
     journal = agent.control("journal")["journal"]
     return [Sent(entry["line"], len(entry["steps"])) for entry in journal]
 

@@ -30,7 +30,7 @@ class Rule:
     expression ``match``; the first ``skip`` of them pass, the next ``times`` (None: all) are hit.
 
     The command line of Send, Receive and Signal is that of their command; Create and Delete have an empty one.
-    With ``for_good`` the host is cut off from then on: nobody gets an answer until the rules are cleared.
+    With ``for_good`` the host is disconnected from then on: no request gets an answer until the rules are cleared.
     """
 
     effect: str

@@ -221,7 +221,7 @@ def _tls(cert: str, key: str, client_ca: str = "") -> ssl.SSLContext | None:
 
 
 def write_ready(path: Path, state: Mapping[str, Any]) -> None:
-    """Write a file in one step, so that a reader never sees half of it."""
+    """Write a file in one step, so that a reader never gets half of it."""
     with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=path.name, delete=False, encoding="utf-8") as file:
         json.dump(state, file)
     os.replace(file.name, path)

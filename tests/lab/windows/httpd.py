@@ -116,10 +116,10 @@ class HttpServer:
             await writer.drain()
             writer.close()
         except (DropConnection, asyncio.CancelledError):
-            # Cancelled when the server stops: nobody waits for this task's result.
+            # Cancelled when the server stops: nothing waits for this task's result.
             pass
         except (ConnectionError, asyncio.IncompleteReadError, ssl.SSLError):
-            # The client went away; what it had started goes on.
+            # The client disconnected; what it had started continues.
             pass
         finally:
             self._writers.discard(writer)
@@ -134,9 +134,9 @@ class HttpServer:
         except DropConnection:
             raise
         except Exception:
-            # A defect of the lab must be seen as one, not as a connection that breaks.
+            # A defect of the lab must be reported as one, not as a broken connection.
             traceback.print_exc()
-            return HttpResponse(500, b"the lab's server failed, its log says why\n", content_type="text/plain")
+            return HttpResponse(500, b"the lab's server failed, see its log\n", content_type="text/plain")
 
     async def _write(self, writer: asyncio.StreamWriter, request: HttpRequest, response: HttpResponse) -> bool:
         """Send the answer; False when the connection must not be used again."""
@@ -166,7 +166,7 @@ class HttpServer:
 
 
 class _InvalidVerb(Exception):
-    """The client does not speak HTTP: HTTP.sys answers at once with 400 ("Invalid Verb"), and so a client of TLS hears of it."""
+    """The client does not speak HTTP: HTTP.sys answers at once with 400 ("Invalid Verb"), which a client of TLS gets."""
 
 
 def _common_name(certificate: Mapping[str, Any]) -> str:

@@ -33,7 +33,7 @@ _OPERATORS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Printed:
     """PowerShell answered by itself."""
 
     stdout: str
@@ -52,12 +52,12 @@ class _ParserError(Exception):
     """The text is no statement that is understood here."""
 
 
-def outcome(command: str) -> Said | Starts:
+def outcome(command: str) -> Printed | Starts:
     """What the command of an ssh client makes PowerShell do."""
     try:
         return _run(_statements(" ".join(c_arguments(sshd_line(command))[2:])))
     except _ParserError as error:
-        return Said("", f"{error}\r\n    + FullyQualifiedErrorId\r\n", 1)
+        return Printed("", f"{error}\r\n    + FullyQualifiedErrorId\r\n", 1)
 
 
 def sshd_line(command: str) -> str:
@@ -130,7 +130,7 @@ def _literal(script: str, at: int) -> tuple[str, int]:
     raise _ParserError("The string is missing the terminator: '.")
 
 
-def _run(statements: list[list[tuple[str, bool]]]) -> Said | Starts:
+def _run(statements: list[list[tuple[str, bool]]]) -> Printed | Starts:
     started: Starts | None = None
     for number, statement in enumerate(statements):
         words = [word for word, _literal in statement]
@@ -138,15 +138,15 @@ def _run(statements: list[list[tuple[str, bool]]]) -> Said | Starts:
             case [name, "=", _value] if name.startswith("$") and statement[2][1]:
                 continue
             case ["echo" | "Write-Output", *rest] if len(statements) == 1:
-                return Said("".join(_VARIABLES.get(word, f"{word}\r\n") for word in rest))
+                return Printed("".join(_VARIABLES.get(word, f"{word}\r\n") for word in rest))
             case ["&", program, "/c", *_rest] if program.lower().endswith("\\cmd.exe"):
                 started = Starts(" ".join(_written(*word) for word in statement[3:]))
             case ["exit", "$LASTEXITCODE"] if started and number == len(statements) - 1:
                 return started
             case _:
-                return Said("", f"the lab's PowerShell stand-in runs nothing: {' '.join(words)}\r\n", 1)
-    # Without an exit the code is 1 for whatever failed; the lab only serves who asks for it.
-    return Said("", "the lab's PowerShell wants `exit $LASTEXITCODE` after a program\r\n", 1)
+                return Printed("", f"the lab's PowerShell stand-in runs nothing: {' '.join(words)}\r\n", 1)
+    # Without an exit the code is 1 for whatever failed; the lab serves only callers that request it.
+    return Printed("", "the lab's PowerShell wants `exit $LASTEXITCODE` after a program\r\n", 1)
 
 
 def _written(argument: str, literal: bool) -> str:

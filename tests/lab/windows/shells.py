@@ -20,7 +20,7 @@ from lab.windows.agent import EXIT, STDOUT, AgentError, AsyncAgent, AsyncCommand
 # Windows gathers what a program writes within a moment into one answer.
 GATHER_SECONDS = 0.05
 
-# How long a host without cmd.exe in between may take to say that there is no such program.
+# How long a host without cmd.exe in between may take to report a missing program.
 START_SECONDS = 0.2
 
 

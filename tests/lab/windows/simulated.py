@@ -51,8 +51,8 @@ class SimulatedServer:
                 return
             time.sleep(0.01)
         self.stop()
-        said = self.log.read_text(encoding="utf-8", errors="replace")[-2000:]
-        raise LabError(f"{self.program} did not listen within {timeout:g} s; {self.log}:\n{said or '(nothing)'}")
+        output = self.log.read_text(encoding="utf-8", errors="replace")[-2000:]
+        raise LabError(f"{self.program} did not listen within {timeout:g} s; {self.log}:\n{output or '(nothing)'}")
 
     def stop(self) -> None:
         if self._process is None:

@@ -52,9 +52,9 @@ _DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?
 
 
 class Fault(Exception):
-    """A WS-Management fault: the number clients act on, the SOAP subcode, and the sentence for people.
+    """A WS-Management fault: the number clients act on, the SOAP subcode, and the text.
 
-    ``reason`` is SOAP's own sentence where it differs; ``provider`` marks what the shell's plugin said.
+    ``reason`` is SOAP's own sentence where it differs; ``provider`` marks text of the shell's plugin.
     """
 
     def __init__(

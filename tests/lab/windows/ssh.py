@@ -110,7 +110,7 @@ class SshEndpoint:
         line = f'"{command}"'
         if self._shell == "powershell":
             done = powershell.outcome(command)
-            if isinstance(done, powershell.Said):
+            if isinstance(done, powershell.Printed):
                 process.stdout.write(done.stdout.encode(f"cp{self._codepage}", "replace"))
                 process.stderr.write(done.stderr.encode(f"cp{self._codepage}", "replace"))
                 process.exit(done.code)

@@ -111,7 +111,7 @@ class Wine:
 
 
 def find_wine() -> Wine:
-    """Look for all that is needed; WineMissing names what is not there and how to get it."""
+    """Check all requirements; WineMissing names what is missing and how to install it."""
     place = next((Path(p) for p in _PLACES if Path(p, "wine64").exists() and Path(p, "wineserver64").exists()), None)
     if place is None:
         raise WineMissing(
@@ -152,7 +152,7 @@ def _environment(prefix: Path) -> dict[str, str]:
 def base_prefix(wine: Wine, cache: Path, report: Callable[[str], None] = lambda text: None) -> Path:
     """The prepared prefix, made on first use (some seconds, 700 MB). ``cache`` is the lab's cache folder.
 
-    LabError when Wine or the compiler fails, with what they said.
+    LabError when Wine or the compiler fails, with its output.
     """
     digest = hashlib.sha256(f"{wine.version}\0{COMPILER}\0".encode() + _SHIM.read_bytes()).hexdigest()[:12]
     result = cache / "wine" / digest / "prefix"
@@ -198,8 +198,8 @@ def _run(command: Sequence[str | Path], environment: dict[str, str]) -> None:
         [str(part) for part in command], env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False
     )
     if done.returncode != 0:
-        said = (done.stdout + done.stderr).decode(errors="replace").strip()
-        raise LabError(f"{' '.join(str(part) for part in command)} failed ({done.returncode}): {said}")
+        output = (done.stdout + done.stderr).decode(errors="replace").strip()
+        raise LabError(f"{' '.join(str(part) for part in command)} failed ({done.returncode}): {output}")
 
 
 @contextmanager
@@ -320,8 +320,8 @@ class WineHost:
             )
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
-            said = self.log.read_text(encoding="utf-8", errors="replace")
-            listening = _LISTEN.search(said)
+            output = self.log.read_text(encoding="utf-8", errors="replace")
+            listening = _LISTEN.search(output)
             if listening is not None:
                 self.agent_address = listening.group(1)
                 return
@@ -329,7 +329,7 @@ class WineHost:
                 break
             time.sleep(0.01)
         self.stop()
-        raise LabError(f"host {self.name} did not boot within {timeout:g} s; {self.log} says:\n{_said(self.log)}")
+        raise LabError(f"host {self.name} did not boot within {timeout:g} s; {self.log} says:\n{_tail(self.log)}")
 
     def stop(self, timeout: float = 60.0) -> None:
         """Switch the host off: every process in it ends at once."""
@@ -422,7 +422,7 @@ def _append(file: Path, text: str) -> None:
         handle.write(text)
 
 
-def _said(file: Path, size: int = 2000) -> str:
+def _tail(file: Path, size: int = 2000) -> str:
     """A log's beginning, where a crash names its cause, and its end."""
     text = file.read_text(encoding="utf-8", errors="replace")
     if len(text) <= 2 * size:

@@ -24,7 +24,7 @@ _INTERFACE = "{6ab3e6f2-0c9f-4d7e-9d53-3f6f2c1f4a01}"
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What a host says of itself. ``build`` as ``10.0.<build>.<update>``; ``boot_id`` grows with every boot."""
+    """The identity of a host. ``build`` as ``10.0.<build>.<update>``; ``boot_id`` grows with every boot."""
 
     name: str
     address: str
@@ -48,7 +48,7 @@ def machine_values(identity: Identity) -> dict[str, dict[str, Value]]:
             "InstallationType": identity.installation_type,
             "EditionID": "ServerStandard",
             "DisplayVersion": "21H2",
-            # Windows itself keeps an outdated name here; nobody may read it.
+            # Windows itself keeps an outdated name here, which must not be read.
             "ProductName": "Windows Server 2022 Standard",
         },
         rf"{_CONTROL}\ProductOptions": {"ProductType": "ServerNT"},

@@ -56,7 +56,7 @@ class EndpointConfig:
 
 @dataclass(slots=True)
 class Settings:
-    """What may change while the endpoint runs: added latency of every request, and ``down``: nobody answers."""
+    """What may change while the endpoint runs: added latency of every request, and ``down``: no request is answered."""
 
     latency_ms: int = 0
     down: bool = False

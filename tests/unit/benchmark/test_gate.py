@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The benchmark of the gate lets the last pod start once both gates say that they wait, so that no machine is too busy for it."""
+"""The benchmark of the gate lets the last pod start once both gates report that they wait, so that no machine is too busy for it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from benchmark.gate import _WAITING
 from unit.plugins.plugin_utils.test_rollout import node, rollout
 
 
-def test_both_gates_say_that_they_wait_in_words_that_the_benchmark_knows() -> None:
-    seen = rollout("waiting", node("win-1", "green"), node("win-2", "waiting", "no pod"))
-    known = {one["node"]: one["fingerprint"] for one in seen["nodes"]}
+def test_both_gates_report_waiting_in_text_that_the_benchmark_knows() -> None:
+    observed = rollout("waiting", node("win-1", "green"), node("win-2", "waiting", "no pod"))
+    known = {one["node"]: one["fingerprint"] for one in observed["nodes"]}
     for before, waited in (({}, 1), (known, 80)):
-        first, *nodes = progress(seen, before, waited, 600)
+        first, *nodes = progress(observed, before, waited, 600)
         assert _WAITING.search(first), first
         assert not any(_WAITING.search(line) for line in nodes)
     # ansible/plugins/callback/default.py, v2_runner_retry

@@ -56,13 +56,13 @@ def test_script_with_data_and_raw_script_are_read_back() -> None:
 def test_put_file_decodes_its_chunks_and_answers_their_sha1() -> None:
     host = Host()
     host.nodes[key("C:\\t")] = Node()
-    said = answer(host, ScriptCall("winrm_put_file.ps1", {"Path": "C:\\t\\f"}, b"QUJD\r\nREVG\r\n"))
+    reply = answer(host, ScriptCall("winrm_put_file.ps1", {"Path": "C:\\t\\f"}, b"QUJD\r\nREVG\r\n"))
     assert host.nodes[key("c:/T/F")].content == b"ABCDEF"
-    assert json.loads(said) == {"sha1": hashlib.sha1(b"ABCDEF").hexdigest()}
+    assert json.loads(reply) == {"sha1": hashlib.sha1(b"ABCDEF").hexdigest()}
 
 
 @pytest.mark.parametrize(
-    ("line", "data", "said"),
+    ("line", "data", "expected"),
     [
         ("sc.exe query csi-proxy", b"", "does not start PowerShell"),
         (encoded("bootstrap"), b"garbage", "standard input does not begin with two JSON objects"),
@@ -70,13 +70,13 @@ def test_put_file_decodes_its_chunks_and_answers_their_sha1() -> None:
         (encoded("bootstrap"), stdin("module_wrapper.ps1", {"Script": "x.ps1"}), "not a module"),
     ],
 )
-def test_what_cannot_be_read_is_refused(line: str, data: bytes, said: str) -> None:
-    with pytest.raises(NotUnderstood, match=said):
+def test_what_cannot_be_read_is_refused(line: str, data: bytes, expected: str) -> None:
+    with pytest.raises(NotUnderstood, match=expected):
         decode(line, data)
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "expected"),
     [
         (module("win_reboot"), "win_reboot is not modelled"),
         (module("win_stat", path="C:\\a", follow=True), "with follow"),
@@ -85,8 +85,8 @@ def test_what_cannot_be_read_is_refused(line: str, data: bytes, said: str) -> No
         (RawCall("Restart-Computer"), "Restart-Computer"),
     ],
 )
-def test_what_is_not_modelled_is_refused(call: Any, said: str) -> None:
-    with pytest.raises(NotUnderstood, match=said):
+def test_what_is_not_modelled_is_refused(call: Any, expected: str) -> None:
+    with pytest.raises(NotUnderstood, match=expected):
         answer(Host(), call)
 
 
@@ -103,7 +103,7 @@ def test_service_changes_once_and_then_serves_its_pipes() -> None:
     assert json.loads(answer(host, missing))["failed"] is True
 
 
-def test_report_says_by_how_much_a_budget_is_missed() -> None:
+def test_report_shows_by_how_much_a_budget_is_missed() -> None:
     rows = [
         Row("requests", 9, 63, at_most=6, why="two more than planned"),
         Row("wall time", 2, 10, "s", 1, at_least=8),

@@ -83,9 +83,7 @@ def test_what_an_interrupted_run_left_is_made_anew(cache: Path, requirements: Pa
     assert not (target / "bin").exists()
 
 
-def test_a_lane_that_was_unused_for_long_goes_when_a_new_one_is_made(
-    cache: Path, requirements: Path, made: list[Path]
-) -> None:
+def test_an_unused_lane_is_removed_when_a_new_one_is_built(cache: Path, requirements: Path, made: list[Path]) -> None:
     old, recent = (cache / "venv" / f"lint-{name}" for name in ("old", "recent"))
     for folder, days in ((old, venvs.UNUSED_DAYS + 1), (recent, 1)):
         folder.mkdir(parents=True)
@@ -108,7 +106,7 @@ def test_an_installation_that_fails_names_the_lane_and_shows_why(cache: Path, re
     assert not (venvs.folder("lint", HERE) / venvs.MARKER).exists()
 
 
-def test_a_lane_without_its_python_says_which_would_do() -> None:
+def test_a_lane_without_its_python_names_the_versions_that_work() -> None:
     with pytest.raises(LaneError, match=r"core-2\.21: no Python 3\.12 or 3\.13 or 3\.14 .* \(found: 3\.11\)"):
         venvs.choose("core-2.21", {"3.11": Python("/usr/bin/python3.11", (3, 11, 2))})
 
@@ -186,11 +184,11 @@ def test_missing_lanes_are_named_for_the_tests(tmp_path: Path, monkeypatch: pyte
 def test_packages_are_only_named_where_they_cannot_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 1000)
 
-    said: list[str] = []
+    messages: list[str] = []
 
-    trouble = machine.install(["wine64", "shellcheck"], said.append)
+    trouble = machine.install(["wine64", "shellcheck"], messages.append)
 
-    assert said == []
+    assert messages == []
 
     assert trouble == "packages are missing; run: sudo apt-get install -y --no-install-recommends wine64 shellcheck"
 

@@ -36,7 +36,7 @@ def test_kerberos_is_added_to_the_connections_of_every_controller() -> None:
     ]
 
 
-def test_the_page_says_why_each_package_is_there() -> None:
+def test_the_page_gives_a_reason_for_each_package() -> None:
     table = (
         PAGE.read_text(encoding="utf-8").partition("What is in the image")[2].partition("meta/execution-environment")[0]
     )

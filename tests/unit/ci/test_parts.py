@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A part of the checks that fails says what failed and why."""
+"""A failing part of the checks reports what failed and why."""
 
 from __future__ import annotations
 

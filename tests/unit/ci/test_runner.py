@@ -35,15 +35,15 @@ def until(true: Callable[[], bool]) -> None:
 
 
 def test_a_failing_command_fails_its_part_and_shows_the_end_of_its_log(logs: Path) -> None:
-    said: list[str] = []
+    messages: list[str] = []
 
     def work(step: Step) -> None:
         step.run(["sh", "-c", "echo what went wrong; exit 3"])
 
-    outcomes = Runner(said.append).run([Part("broken", work), Part("sound", passes)])
+    outcomes = Runner(messages.append).run([Part("broken", work), Part("sound", passes)])
 
     assert [outcome.counts.failed for outcome in outcomes] == [1, 0]
-    text = "\n".join(said)
+    text = "\n".join(messages)
     assert "what went wrong" in text
     assert "sh ended with 3" in text
     assert str(logs / "broken.log") in text
@@ -70,47 +70,47 @@ def test_a_part_is_not_started_when_what_it_needs_failed() -> None:
 
 
 def test_an_unexpected_error_is_a_failure_with_its_name() -> None:
-    said: list[str] = []
+    messages: list[str] = []
 
     def work(step: Step) -> None:
         raise ValueError("unforeseen")
 
-    (outcome,) = Runner(said.append).run([Part("odd", work)])
+    (outcome,) = Runner(messages.append).run([Part("odd", work)])
 
     assert outcome.counts == Counts(failed=1)
-    assert any("ValueError: unforeseen" in line for line in said)
+    assert any("ValueError: unforeseen" in line for line in messages)
 
 
 def test_parts_run_beside_one_another_and_one_at_a_time_beside_the_one_that_comes_first() -> None:
     running: list[str] = []
-    seen: dict[str, set[str]] = {}
+    observed: dict[str, set[str]] = {}
     met = threading.Barrier(2, timeout=DEADLINE_SECONDS)
 
     def work(step: Step) -> None:
         running.append(step.name)
         met.wait()
-        seen[step.name] = set(running)
+        observed[step.name] = set(running)
         met.wait()
         running.remove(step.name)
         met.wait()
 
     def beside(step: Step) -> None:
         until(lambda: "lab" in running)
-        seen[step.name] = set(running)
+        observed[step.name] = set(running)
 
     def lab(step: Step) -> None:
         running.append(step.name)
-        until(lambda: {"c", "d"} <= set(seen))
+        until(lambda: {"c", "d"} <= set(observed))
         running.remove(step.name)
 
     parts = [Part("c", beside), Part("d", beside), Part("lab", lab, first=True)]
     outcomes = Runner(lambda text: None, jobs=2).run(parts)
     assert summary(outcomes, 0).startswith("3 passed, 0 failed")
-    assert seen == {"c": {"lab"}, "d": {"lab"}}
+    assert observed == {"c": {"lab"}, "d": {"lab"}}
 
     outcomes = Runner(lambda text: None, jobs=2).run([Part("a", work), Part("b", work)])
     assert summary(outcomes, 0).startswith("2 passed, 0 failed")
-    assert seen["a"] == seen["b"] == {"a", "b"}
+    assert observed["a"] == observed["b"] == {"a", "b"}
 
 
 def test_what_runs_beside_the_first_part_leaves_the_cpu_to_it(logs: Path) -> None:
@@ -139,20 +139,20 @@ def test_counts_of_all_parts_are_added_up() -> None:
 
 def test_what_takes_long_is_named_while_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "HEARTBEAT_SECONDS", 0.02)
-    said: list[str] = []
+    messages: list[str] = []
 
     def work(step: Step) -> None:
         step.notify("linking etcd")
-        until(lambda: any("running: slow" in line and line.endswith("linking etcd") for line in said))
+        until(lambda: any("running: slow" in line and line.endswith("linking etcd") for line in messages))
 
-    outcomes = Runner(said.append).run([Part("slow", work)])
+    outcomes = Runner(messages.append).run([Part("slow", work)])
 
     assert summary(outcomes, 0).startswith("1 passed")
 
 
 def test_a_termination_signal_ends_the_commands_like_a_key_press() -> None:
     program = "trap 'echo put away; exit 5' INT; echo ready; while :; do sleep 0.05; done"
-    said: list[str] = []
+    messages: list[str] = []
 
     def work(step: Step) -> None:
         step.run(["sh", "-c", program])
@@ -166,14 +166,14 @@ def test_a_termination_signal_ends_the_commands_like_a_key_press() -> None:
 
     # What is started inherits an ignored SIGINT, which is what a shell's background jobs have.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    made = Runner(said.append, jobs=1)
+    made = Runner(messages.append, jobs=1)
     stopping = threading.Thread(target=stop)
     stopping.start()
     (outcome,) = made.run([Part("endless", work)])
     stopping.join(DEADLINE_SECONDS)
 
     assert outcome.counts.failed == 1
-    assert any("put away" in map(str.strip, text.splitlines()) for text in said)
+    assert any("put away" in map(str.strip, text.splitlines()) for text in messages)
     assert not runner.STARTED
 
 

@@ -112,7 +112,7 @@ def test_infra_aap_configuration_applies_the_same_variables_in_the_same_order() 
     defined = {name for path in (PROJECT / "controller").iterdir() for name in yaml.safe_load(path.read_text("utf-8"))}
     assert {name for name in defined if name.startswith("controller_")} == set(DISPATCHED)
     assert [loop for _module, loop, _options in tasks()] == list(DISPATCHED)
-    # Its role gives the module what the item says; the module's default would remove secrets that were entered in AWX.
+    # Its role passes the item to the module; the module's default would remove secrets that were entered in AWX.
     assert [item["update_secrets"] for item in variables()["controller_credentials"]] == [False, False]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Judgement, Lack, NodeVerdict
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Evaluation, Lack, NodeVerdict
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import NodeEntry
 from ansible_collections.kubewin.csi.plugins.modules import node_rollout
 
@@ -37,8 +37,10 @@ def test_every_query_is_of_an_action_of_this_collection() -> None:
 
 def test_nodes_that_passed_the_gate_are_counted() -> None:
     verdicts = {"win-1": "green", "win-2": "red", "win-3": "unproven", "win-4": "waiting"}
-    judgement = Judgement(tuple(made(name, verdict) for name, verdict in verdicts.items()), (("win-9", "no host"),), ())
-    assert counted("node_rollout", {"rollout": node_rollout.report(judgement, None)}) == ["win-1", "win-3"]
+    evaluation = Evaluation(
+        tuple(made(name, verdict) for name, verdict in verdicts.items()), (("win-9", "no host"),), ()
+    )
+    assert counted("node_rollout", {"rollout": node_rollout.report(evaluation, None)}) == ["win-1", "win-3"]
     assert counted("node_rollout", {"failed": True, "msg": "the API server cannot be asked"}) == []
 
 

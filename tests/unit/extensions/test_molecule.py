@@ -23,7 +23,7 @@ def loaded(file: Path) -> Any:
 
 
 def guide() -> dict[str, str]:
-    """What the guide says about a user's own hosts, by scenario."""
+    """The guide's table of a user's own hosts, by scenario."""
     return dict(re.findall(r"^   \* - ``(\w+)``\n     - .*\n     - (.*)$", GUIDE, re.MULTILINE))
 
 

@@ -71,7 +71,7 @@ def test_a_read_that_fails_is_repeated_and_the_first_one_ends_the_source(monkeyp
             if args["drivers"] == "floppy":
                 raise ValueError("floppy")
 
-        def look(self) -> Any:
+        def needs(self) -> Any:
             found = next(self.reads)
             if isinstance(found, BaseException):
                 raise found
@@ -94,7 +94,7 @@ def test_a_read_that_fails_is_repeated_and_the_first_one_ends_the_source(monkeyp
     ]
 
 
-def test_the_rulebook_asks_for_what_the_source_sends() -> None:
+def test_the_rulebook_matches_the_events_of_the_source() -> None:
     (ruleset,) = yaml.safe_load((EDA / "rulebooks" / "windows_nodes.yml").read_text(encoding="utf-8"))
     documented = set(yaml.safe_load(SOURCE["DOCUMENTATION"])["options"])
     (source,) = ruleset["sources"]
@@ -110,7 +110,7 @@ def test_the_rulebook_asks_for_what_the_source_sends() -> None:
         assert rule["throttle"]["group_by_attributes"] == ["event.windows_node.name"]
 
 
-def test_galaxy_is_told_of_every_kind_of_plugin_for_ansible_rulebook() -> None:
+def test_galaxy_lists_every_kind_of_plugin_for_ansible_rulebook() -> None:
     listed = yaml.safe_load((ROOT / "meta" / "extensions.yml").read_text(encoding="utf-8"))["extensions"]
     there = sorted(f"eda/plugins/{folder.name}" for folder in (EDA / "plugins").iterdir() if folder.is_dir())
     assert [one["args"]["ext_dir"] for one in listed] == there

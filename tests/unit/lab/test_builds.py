@@ -31,7 +31,7 @@ def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recipe:
     return made
 
 
-def said(stream: io.StringIO) -> int:
+def built(stream: io.StringIO) -> int:
     return stream.getvalue().count("tiny: built in")
 
 
@@ -62,14 +62,14 @@ def test_built_once_by_two_at_a_time(recipe: Recipe) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sum(said(stream) for stream in streams) == 1
+    assert sum(built(stream) for stream in streams) == 1
     third = io.StringIO()
     found = builds.build("tiny", Reporter(third))
     assert third.getvalue() == ""
     assert os.access(found["tiny"], os.X_OK)
 
 
-def test_failed_build_leaves_nothing_and_says_why(recipe: Recipe) -> None:
+def test_failed_build_leaves_nothing_and_reports_why(recipe: Recipe) -> None:
     (recipe.module / "main.go").write_text("package main\n\nfunc main() { nothing() }\n")
     with pytest.raises(LabError, match="undefined: nothing"):
         builds.build("tiny", Reporter(io.StringIO()))

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the command line decides and says; that labs really run is for the tests on one."""
+"""Decisions and output of the command line; other tests run a lab."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_auto_takes_wine_where_it_works(started: Started) -> None:
     assert [(spec.windows, spec.nodes) for spec in started] == [("wine", 3)]
 
 
-def test_auto_without_wine_is_simulated_and_says_so_first(
+def test_auto_without_wine_is_simulated_and_reported_first(
     started: Started, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(launch, "prepare_wine", without_wine)
@@ -69,7 +69,7 @@ def test_auto_without_wine_is_simulated_and_says_so_first(
     assert first == "Windows hosts are SIMULATED, not run by Wine: Wine was not found: apt install wine64"
 
 
-def test_wine_that_was_asked_for_is_not_replaced(
+def test_requested_wine_is_not_replaced_by_simulation(
     started: Started, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(launch, "prepare_wine", without_wine)

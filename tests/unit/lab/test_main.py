@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Outside of its environment the lab says how to start it, instead of a traceback."""
+"""Outside of its environment the lab prints how to start it, instead of a traceback."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which pods the kubelet stand-in answers for, and what it says of them."""
+"""Which pods the kubelet stand-in runs, and their status."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ def rendered() -> list[dict[str, Any]]:
 
 
 def test_no_stage_of_a_node_matches_its_own_result() -> None:
-    """A stage that matches again beats for ever: each looks at the Ready condition that it turns."""
+    """A stage that matches again beats for ever: each reads the Ready condition that it changes."""
     wants = {
         stage["metadata"]["name"]: stage["spec"]["selector"]["matchExpressions"][0]["jq"]["operator"]
         for stage in rendered()
@@ -34,7 +34,7 @@ def test_pod_stages_but_deletion_pass_over_plugin_pods() -> None:
             assert "csi-proxy-" in keys, name
 
 
-def test_pods_with_claims_are_the_stand_ins_until_they_are_gone() -> None:
+def test_pods_with_claims_belong_to_the_stand_in_until_they_are_deleted() -> None:
     for stage in rendered():
         if stage["spec"]["resourceRef"]["kind"] == "Pod":
             left = [item["jq"] for item in stage["spec"]["selector"]["matchExpressions"]]

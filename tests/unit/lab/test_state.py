@@ -61,7 +61,7 @@ def test_state_is_private(root: Path) -> None:
     assert made.paths.state.stat().st_mode & 0o777 == 0o600
 
 
-def test_missing_lab_says_what_to_do() -> None:
+def test_a_missing_lab_reports_the_remedy() -> None:
     with pytest.raises(LabError, match="python -m lab up --name one"):
         state.load("one")
 
@@ -77,7 +77,7 @@ def test_unknown_host_lists_the_known(root: Path) -> None:
         lab(root).host("win-9")
 
 
-def test_alive_is_asked_of_the_lock(root: Path) -> None:
+def test_alive_reads_the_lock(root: Path) -> None:
     assert not state.alive("one")
     (root / "one").mkdir()
     with (root / "one" / "lock").open("w") as lock:

@@ -333,7 +333,7 @@ def variables(given: Mapping[str, Any]) -> None:
 
 @cache
 def of_connections() -> frozenset[str]:
-    """Variables that say how a host is reached. What the connection winrm does not know it passes to pywinrm."""
+    """Connection variables of a host. The connection winrm passes unknown ones to pywinrm."""
     found = set(constants.COMMON_CONNECTION_VARS) | {"ansible_shell_type"}
     for connection in ("winrm", "psrp", "ssh"):
         doc = get_docstring(connection_loader.find_plugin(connection), fragment_loader)[0]
@@ -342,7 +342,7 @@ def of_connections() -> frozenset[str]:
 
 
 def values(given: Mapping[str, Any]) -> None:
-    """What the playbooks, the roles of drivers and the role csi_proxy say of these values."""
+    """The errors of the playbooks, the roles of drivers and the role csi_proxy for these values."""
     reported = {name: value for name, value in given.items() if TEMPLATED not in str(value)}
     assert wrong(reported) == []
     for driver in DRIVERS:

@@ -43,7 +43,7 @@ def test_the_list_names_what_exists() -> None:
 
 
 @pytest.mark.parametrize("name", DOCUMENTED)
-def test_what_users_are_not_to_call_says_so_first(name: str) -> None:
+def test_internal_plugins_are_documented_as_internal(name: str) -> None:
     described = re.search(
         r'^short_description: "?(.+?)"?$', (PLUGINS / f"{name}.py").read_text(encoding="utf-8"), re.MULTILINE
     )
@@ -60,7 +60,7 @@ def test_the_readme_names_everything_public() -> None:
 
 
 @pytest.mark.parametrize("role", sorted(path.name for path in (ROOT / "roles").iterdir()))
-def test_a_role_that_users_are_not_to_run_says_so_first(role: str) -> None:
+def test_internal_roles_are_documented_as_internal(role: str) -> None:
     specs = yaml.safe_load((ROOT / "roles" / role / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))
     # The role kubewin shows the inputs of the playbooks.
     beginning = {"csi_driver": "Internal: ", "kubewin": "Inputs of the playbook "}.get(role, "")

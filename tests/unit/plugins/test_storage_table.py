@@ -1,5 +1,5 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The users' table of recommended storage says what the catalog plans."""
+"""The users' table of recommended storage matches the catalog."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Sentences that once sent people the wrong way say what is, and what to do first."""
+"""Messages that were once misleading name the cause and the first remedy."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ import yaml
 from ansible.errors import AnsibleConnectionFailure
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import Request
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.plan import Plan, plan
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.evaluate import Options, evaluate
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Unread
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import Options, judge
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Report
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import plan as windows_plan
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.channel import open_channel
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import AccessDenied
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import AccessDeniedError
 from situations.cluster import healthy
 from unit.plugins.module_utils.drivers.worlds import VSPHERE, controller, snapshot
 from unit.plugins.plugin_utils.windows.connections import Refusing
@@ -37,17 +37,17 @@ def found(made: Plan, finding: str) -> Any:
 
 def unread(*resources: str) -> Report:
     rules = tuple(Unread(one, "forbidden", f"apps {one}: list") for one in resources)
-    return judge(replace(healthy().snapshot(), unread=rules), Options())
+    return evaluate(replace(healthy().snapshot(), unread=rules), Options())
 
 
 def test_a_refused_logon_has_user_and_password_checked_first() -> None:
     remedy = "Check ansible_user and ansible_password first."
     error = AnsibleConnectionFailure("the specified credentials were rejected by the server")
-    with pytest.raises(AccessDenied) as caught:
+    with pytest.raises(AccessDeniedError) as caught:
         open_channel(Refusing(error))
     refused = caught.value
     assert remedy in str(refused)
-    assert remedy not in str(AccessDenied("The node denied reading the service 'csi-proxy'."))
+    assert remedy not in str(AccessDeniedError("The node denied reading the service 'csi-proxy'."))
 
 
 def test_a_missing_source_is_called_as_the_inventory_calls_it() -> None:
@@ -75,10 +75,10 @@ def test_a_controller_at_0_replicas_is_scaled_up() -> None:
     assert finding.remedy == "kubectl -n vmware-system-csi scale deployment vsphere-csi-controller --replicas=1"
 
 
-@pytest.mark.parametrize(("release", "said"), [("1.3.0", False), ("1.2.1", True), (None, True)])
-def test_wmic_is_spoken_of_only_where_csi_proxy_may_use_it(release: str | None, said: bool) -> None:
+@pytest.mark.parametrize(("release", "expected"), [("1.3.0", False), ("1.2.1", True), (None, True)])
+def test_wmic_is_mentioned_only_where_csi_proxy_may_use_it(release: str | None, expected: bool) -> None:
     made = plan(VSPHERE, Request(csi_proxy_version=release), snapshot(controllers=(controller(),)))
-    assert (found(made, "CSI-D52") is not None) is said
+    assert (found(made, "CSI-D52") is not None) is expected
     platform = Request(csi_proxy_version="1.3.0", csi_proxy_managed=False)
     assert found(plan(VSPHERE, platform, snapshot(controllers=(controller(),))), "CSI-D52") is not None
 

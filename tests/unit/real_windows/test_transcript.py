@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a transcript of real Windows says, against the case table and the shapes. tests/lab_tests runs the play that makes one."""
+"""A transcript of real Windows, against the case table and the shapes. tests/lab_tests runs the play that makes one."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_answers_as_the_sources_have_them_are_no_difference() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "message"),
     [
         (asked(MISSING.replace("[SC]", "SC")), f"{STATUS.text}: 'SC EnumQuery"),
         (asked(MISSING, 36), f"{STATUS.text}: exit code 36, expected 0 or 1060"),
@@ -57,9 +57,9 @@ def test_answers_as_the_sources_have_them_are_no_difference() -> None:
         (record(render_all([STATUS], "n"), "#n.0=0\r\n"), f"{STATUS.text}: exit code None"),
     ],
 )
-def test_a_difference_names_the_step_and_what_was_expected(answer: dict[str, Any], said: str) -> None:
+def test_a_difference_names_the_step_and_what_was_expected(answer: dict[str, Any], message: str) -> None:
     (line,) = transcript.differences([answer])
-    assert line.startswith(said)
+    assert line.startswith(message)
 
 
 def test_of_a_chain_the_steps_count_that_ran() -> None:

@@ -25,16 +25,18 @@ ROLES = Path(__file__).parents[3] / "roles"
 HEADER = "---\n# Written by unit.roles.specs from plugins/module_utils/drivers/declared.py and the catalog; change it there.\n"
 PAGE = ROLES.parent / "docs" / "docsite" / "rst" / "variables.rst"
 SURVEYS = ROLES.parent / "extensions" / "awx" / "controller" / "surveys.yml"
+WIDTH = 130
 TABLE = re.compile(r"^\.\. list-table::\n(?:   .*\n|\n)+", re.MULTILINE)
 PLAYBOOKS = sorted({playbook for rule in INPUTS.values() for playbook in rule.playbooks})
 ENTRIES = {
     "main": (
         "Deploy {0} and wait until it works on every node",
-        ["Plans and applies the node plugin, and waits until it works on every node."],
+        "Plans and applies the node plugin, and waits until it works on every node. Runs where the cluster can be reached, usually on "
+        "localhost.",
     ),
-    "plan": ("Show the plan of {0}", ["Changes nothing. Fails on a blocker, with the remedy."]),
-    "apply": ("Apply {0}", ["Plans, then applies the differences."]),
-    "gate": ("Wait until {0} works on every node", ["Changes nothing."]),
+    "plan": ("Show the plan of {0}", "Changes nothing. Fails on a blocker, with the remedy."),
+    "apply": ("Apply {0}", "Plans, then applies the differences."),
+    "gate": ("Wait until {0} works on every node", "Changes nothing."),
 }
 
 
@@ -56,8 +58,13 @@ def _own(driver: Driver) -> Iterator[tuple[str, str]]:
 
 
 def _option(driver: Driver, name: str, option: Option) -> dict[str, Any]:
-    found = option.documented("options")
-    found["description"] = " ".join([option.text, *(text for one, text in _own(driver) if one == name)])
+    found = option.documented()
+    texts = [option.text, *(text for one, text in _own(driver) if one == name)]
+    if below := found.pop("suboptions", None):
+        # Documented once, and checked by the module's action.
+        keys = ", ".join(f"C({key})" for key in below)
+        texts.append(f"Its keys are {keys}; see M(kubewin.csi.driver_info).")
+    found["description"] = " ".join(texts)
     if name == "mode":
         modes = {rule.mode for rule in driver.modes}
         found["choices"] = [one for one in option.choices if one == "auto" or one in modes]
@@ -82,9 +89,7 @@ def kubewin() -> str:
     entries = {
         playbook: {
             "short_description": f"Inputs of the playbook {playbook}",
-            "description": [
-                f"Describes the inputs of the playbook C(kubewin.csi.{playbook}), which checks them. The role has no tasks."
-            ],
+            "description": f"Describes the inputs of the playbook C(kubewin.csi.{playbook}), which checks them. The role has no tasks.",
             "author": "kubewin.csi contributors (@kubewin)",
             "version_added": "1.0.0",
             "options": {name: documented[name] for name, rule in INPUTS.items() if playbook in rule.playbooks},
@@ -100,7 +105,7 @@ def asked() -> str:
 
 
 def _of_inputs(content: dict[str, Any]) -> str:
-    dumped = yaml.dump(content, Dumper=_Dumper, sort_keys=False, width=100, allow_unicode=True)
+    dumped = yaml.dump(content, Dumper=_Dumper, sort_keys=False, width=WIDTH, allow_unicode=True)
     return HEADER.replace("module_utils/drivers/declared.py and the catalog", "plugin_utils/inputs.py") + dumped
 
 
@@ -142,14 +147,14 @@ def text(driver: Driver) -> str:
     entries = {
         entry: {
             "short_description": short.format(plugin),
-            "description": [*description, "Runs where the cluster can be reached, usually on localhost."],
+            "description": description,
             "author": "kubewin.csi contributors (@kubewin)",
             "version_added": "1.0.0",
             "options": options,
         }
         for entry, (short, description) in ENTRIES.items()
     }
-    dumped = yaml.dump({"argument_specs": entries}, Dumper=_Dumper, sort_keys=False, width=100, allow_unicode=True)
+    dumped = yaml.dump({"argument_specs": entries}, Dumper=_Dumper, sort_keys=False, width=WIDTH, allow_unicode=True)
     return HEADER + dumped.replace("id001", "options")
 
 

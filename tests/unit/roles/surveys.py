@@ -49,7 +49,7 @@ TEXTS = {
         "to isolated jobs of AWX, such as /var/lib/awx/support:/support:rw, and answer /support."
     ),
 }
-# These take no driver that nobody named.
+# These have no default driver.
 NO_DEFAULT = {"handover": "drivers", "remove": "drivers"}
 # What a whole workflow asks: each of its jobs gets every answer.
 WORKFLOWS = {

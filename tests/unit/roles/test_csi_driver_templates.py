@@ -128,7 +128,7 @@ def test_objects_of_the_driver_s_installation_are_not_rendered() -> None:
     }  # fmt: skip
 
 
-def test_they_are_rendered_when_asked_for_and_absent() -> None:
+def test_they_are_rendered_on_request_if_absent() -> None:
     world = snapshot(controllers=(), csi_driver=None, feature_states={HOME: None}, namespaces={HOME: None})
     objects = render(plan(VSPHERE, Request(create_cluster_objects=True), world))
     assert objects[0]["kind"] == "Namespace"

@@ -31,7 +31,7 @@ def test_every_role_of_a_driver_has_its_driver() -> None:
 
 
 @drivers
-def test_its_specification_is_what_the_declaration_says(driver: Driver) -> None:
+def test_its_specification_matches_the_declaration(driver: Driver) -> None:
     """Ansible reads the file; `python -m unit.roles.specs` writes it."""
     path = role(driver) / "meta" / "argument_specs.yml"
     assert path.read_text(encoding="utf-8") == specs.text(driver)
@@ -65,7 +65,7 @@ def test_its_example_fits_together(driver: Driver) -> None:
     by_kind = {item["kind"]: item for item in example(driver)}
     made, claim, workload = by_kind["StorageClass"], by_kind["PersistentVolumeClaim"], by_kind["Deployment"]
     assert made["provisioner"] == driver.name
-    # The role makes a class of its own, which Kubernetes lets nobody change.
+    # The role makes a class of its own, which is immutable in Kubernetes.
     assert made["metadata"]["name"] != driver.storage_class.name
     assert (made["volumeBindingMode"], made.get("allowVolumeExpansion")) == (
         driver.storage_class.binding_mode, driver.storage_class.allow_expansion,

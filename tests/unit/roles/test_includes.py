@@ -19,7 +19,7 @@ KNOWN: dict[str, object] = {"_kubewin_inventory_hosts": []}
 
 
 def included_by_results() -> Iterator[Path]:
-    """Files of tasks that are included by an expression which cannot be told before the run."""
+    """Files of tasks that are included by an expression which is unknown before the run."""
     for file in [*ROOT.glob("playbooks/**/*.yml"), *ROOT.glob("roles/*/tasks/*.yml")]:
         for found in INCLUDE.finditer(file.read_text(encoding="utf-8")):
             try:
@@ -36,6 +36,6 @@ def test_it_includes_and_does_not_import(file: Path) -> None:
 
 @pytest.mark.parametrize("file", sorted((ROOT / "playbooks" / "tasks").glob("*.yml")), ids=lambda file: file.name)
 def test_an_include_names_the_folder_of_its_file(file: Path) -> None:
-    """Ansible looks for a bare name in the current directory first, where a user may have a csi_proxy.yml too."""
+    """Ansible searches a bare name in the current directory first, where a user may have a csi_proxy.yml too."""
     bare = re.findall(r"include_tasks: (?!\"?\.\./tasks/)(.*)", file.read_text(encoding="utf-8"))
     assert bare == []

@@ -47,11 +47,11 @@ def test_a_cordon_that_was_there_when_the_node_was_read_is_not_ours(
 
 def test_only_the_drivers_of_this_playbook_are_applied() -> None:
     smb, vsphere = {"driver": "smb"}, {"driver": "vsphere"}
-    seen = {"planned": [smb, vsphere]}
-    assert made("_kubewin_plans", _kubewin_drivers=["vsphere"], csi_driver_planned=seen) == [vsphere]
+    observed = {"planned": [smb, vsphere]}
+    assert made("_kubewin_plans", _kubewin_drivers=["vsphere"], csi_driver_planned=observed) == [vsphere]
     assert made("_kubewin_plans", _kubewin_drivers=["vsphere"]) == []
-    assert made("_kubewin_unplanned", _kubewin_drivers=["vsphere"], csi_driver_planned=seen) is False
-    assert made("_kubewin_unplanned", _kubewin_drivers=["vsphere", "aws_ebs"], csi_driver_planned=seen) is True
+    assert made("_kubewin_unplanned", _kubewin_drivers=["vsphere"], csi_driver_planned=observed) is False
+    assert made("_kubewin_unplanned", _kubewin_drivers=["vsphere", "aws_ebs"], csi_driver_planned=observed) is True
     assert made("_kubewin_unplanned", _kubewin_drivers=["vsphere"]) is True
 
 
@@ -65,7 +65,7 @@ def test_only_the_drivers_of_this_playbook_are_applied() -> None:
         ("", {"kubewin_kubeconfig": {"kind": "Config"}}, {"kind": "Config"}),
     ],
 )
-def test_a_kubeconfig_is_looked_for_where_the_run_was_started(
+def test_a_kubeconfig_is_resolved_from_the_starting_directory(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, environment: str, given: dict[str, Any], found: Any
 ) -> None:
     """Modules run in another directory. The environment names one as kubewin_kubeconfig does, which comes first."""

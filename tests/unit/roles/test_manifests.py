@@ -127,12 +127,12 @@ def test_two_drivers_share_a_node(one: Case, other: Case) -> None:
 
 
 @pytest.mark.parametrize("case", NEWEST, ids=name)
-def test_containers_mount_what_there_is_and_listen_where_the_catalog_says(case: Case) -> None:
+def test_containers_mount_existing_volumes_and_listen_on_the_catalogs_ports(case: Case) -> None:
     pod = pod_of(case)
     volumes = {volume["name"] for volume in pod.get("volumes", [])}
     for container in containers(pod):
         assert {mount["name"] for mount in container.get("volumeMounts", [])} <= volumes, container["name"]
-    # livenessprobe listens on 9808 without being told.
+    # livenessprobe listens on 9808 by default.
     assert set(case.rule.ports.values()) <= listening(case) | {9808}
 
 
@@ -199,7 +199,7 @@ def containers(pod: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def words(pod: dict[str, Any]) -> list[str]:
-    """What the containers are told, values of arguments without their flag."""
+    """Arguments and variables of the containers, values of arguments without their flag."""
     reported = [word for one in containers(pod) for word in [*one.get("args", []), *one.get("command", [])]]
     reported += [word.partition("=")[2] for word in reported]
     return reported + [str(entry.get("value", "")) for one in containers(pod) for entry in one.get("env", [])]
@@ -218,7 +218,7 @@ def host_ports(case: Case) -> set[int]:
 
 
 def listening(case: Case) -> set[int]:
-    """Ports that its containers declare or are told to listen on."""
+    """Ports that its containers declare or listen on by an argument."""
     declared = {int(one["containerPort"]) for part in pod_of(case)["containers"] for one in part.get("ports", [])}
     reported = {
         int(word.strip('"').rpartition(":")[2] if ":" in word else word.partition("=")[2])

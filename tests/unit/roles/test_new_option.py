@@ -63,7 +63,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(copy: Path, *command: str) -> str:
-    """What a command prints that sees the copy alone."""
+    """The output of a command that has only the copy."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_"))}
     environment |= {
         "PYTHONPATH": f"{copy.parents[2]}{os.pathsep}{copy / 'tests'}", "ANSIBLE_COLLECTIONS_PATH": str(copy.parents[2]),

@@ -41,6 +41,6 @@ def test_a_play_that_fails_sums_up(play: dict[str, Any], folder: Path) -> None:
         if task["name"] in HARMLESS:
             continue
         rescue = task.get("rescue") or []
-        said = [Path(one.get("ansible.builtin.import_tasks", "")).name for one in rescue]
-        assert said, f"{task['name']}: a failure ends without a summary"
-        assert said[-1] in ENDS
+        imports = [Path(one.get("ansible.builtin.import_tasks", "")).name for one in rescue]
+        assert imports, f"{task['name']}: a failure ends without a summary"
+        assert imports[-1] in ENDS

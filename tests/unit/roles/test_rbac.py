@@ -20,7 +20,7 @@ ROLES: dict[str, dict[str, Any]] = {
     role["metadata"]["name"]: role
     for role in yaml.safe_load((FILES / "kubewin-rbac.yaml").read_text(encoding="utf-8"))["items"]
 }
-# Bound in namespaces, as the file says.
+# Bound in namespaces, as in the file.
 IN_NAMESPACES = {
     f"kubewin-csi-{name}"
     for name in (
@@ -35,7 +35,7 @@ IN_NAMESPACES = {
         "convert-workloads",
     )
 }
-# Which of the rest may write what without naming it; each says so beside it.
+# The rest that may write without resource names; the file documents each.
 UNNAMED = {
     "kubewin-csi": {("patch", "nodes")},
     "kubewin-csi-vsphere": {("create", "csinodetopologies"), ("patch", "csinodetopologies")},
@@ -81,7 +81,7 @@ def test_no_role_has_wildcards_or_grants_beyond_itself(name: str) -> None:
         assert "bind" not in rule["verbs"] or rule["resourceNames"]
 
 
-def test_every_role_says_how_it_is_bound_and_what_an_attacker_can_do() -> None:
+def test_every_role_documents_its_binding_and_what_an_attacker_can_do() -> None:
     text = (FILES / "kubewin-rbac.yaml").read_text(encoding="utf-8")
     before: list[str] = []
     for line in text.splitlines():
@@ -98,7 +98,7 @@ def test_every_role_says_how_it_is_bound_and_what_an_attacker_can_do() -> None:
     assert "An attacker" in (FILES / "kubewin-preflight-rbac.yaml").read_text(encoding="utf-8")
 
 
-def test_the_roles_of_an_upgrade_hold_what_it_asks_for() -> None:
+def test_the_roles_of_an_upgrade_have_the_rules_it_needs() -> None:
     wanted = asked(upgrade.needs("kubewin", "operator", "wmco", Target(openshift="4.14")))
     wanted |= asked(upgrade.needs("kubewin", "operator", "none", Target()))
     held = pairs(rule for name in ("kubewin-csi-upgrade", "kubewin-csi-records") for rule in ROLES[name]["rules"])
@@ -107,7 +107,7 @@ def test_the_roles_of_an_upgrade_hold_what_it_asks_for() -> None:
     assert pairs(ROLES["kubewin-csi-upgrade"]["rules"]) <= wanted
 
 
-def test_the_roles_of_a_conversion_hold_what_it_asks_for_where_it_asks() -> None:
+def test_the_roles_of_a_conversion_have_the_rules_it_needs_by_namespace() -> None:
     for variant in ("in_place", "re_claim"):
         wanted = list(convert.needs(["shop"], ["kubewin"], variant))
         for where, names in (
@@ -117,6 +117,6 @@ def test_the_roles_of_a_conversion_hold_what_it_asks_for_where_it_asks() -> None
             assert asked(need for need in wanted if need.namespace == where) <= held
 
 
-def test_the_role_of_support_holds_what_gather_asks_for_and_nothing_else() -> None:
+def test_the_role_of_support_has_exactly_the_rules_of_gather() -> None:
     assert pairs(ROLES[support.ROLE]["rules"]) == asked(support.needs())
     assert asked(support.of_role(ROLES[support.ROLE])) == asked(support.needs())

@@ -32,7 +32,7 @@ class Source:
     path: str
 
 
-# AWS EBS has its HostProcess form in a chart's template only: it was read beside ours and is not compared here.
+# AWS EBS has its HostProcess mode in a chart's template only: it was compared manually, not here.
 SOURCES: Mapping[tuple[str, str], Source] = {
     ("vsphere", "csi_proxy"): Source("vsphere-csi-driver", "v{release}", "manifests/vanilla/vsphere-csi-driver.yaml"),
     ("vsphere", "host_process"): Source(

@@ -106,8 +106,8 @@ class Cluster:
         access = {name: args[name] for name in ("kubeconfig", "context") if args.get(name)}
         self._client = patiently(partial(get_api_client, **access), 60.0)
 
-    def look(self) -> list[dict[str, str]]:
-        """Every need of now."""
+    def needs(self) -> list[dict[str, str]]:
+        """What each Windows node needs now."""
         kinds, client = self._kinds, self._client
         pods = {
             name: client.list(kinds.POD, label_selector=f"app={driver.app_label}").items
@@ -120,7 +120,7 @@ class Cluster:
 async def main(queue: asyncio.Queue[Any], args: dict[str, Any]) -> None:
     """Entry point of ansible-rulebook."""
     cluster = await asyncio.to_thread(Cluster, args)
-    found = await asyncio.to_thread(cluster.look)
+    found = await asyncio.to_thread(cluster.needs)
     while True:
         for need in found:
             await queue.put({"windows_node": need})
@@ -131,7 +131,7 @@ async def main(queue: asyncio.Queue[Any], args: dict[str, Any]) -> None:
 def _patiently(cluster: Cluster) -> list[dict[str, str]]:
     """A read that may fail, for example while the API server restarts."""
     try:
-        return cluster.look()
+        return cluster.needs()
     except Exception as error:
         LOGGER.warning("The cluster cannot be read now, trying again: %s", error)
         return []

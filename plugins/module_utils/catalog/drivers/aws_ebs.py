@@ -12,33 +12,19 @@ left out.
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog import capability
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import (
-    Controller,
-    Credential,
-    Driver,
-    Maturity,
-    ModeRule,
-    Probe,
-    Release,
-    Rule,
-    StorageClass,
-    limits,
-    shown,
-)
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import base, capability
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.capability import NO_BLOCK, READ_ONLY_BY_KUBELET, Cell
 
-_NAME = "ebs.csi.aws.com"
 _SIDECARS = "public.ecr.aws/csi-components"
-_SIDECAR = limits("10m", "150Mi", "150Mi")
-_RESOURCES = {"driver": limits("10m", "40Mi", "256Mi"), "registrar": _SIDECAR, "liveness_probe": _SIDECAR}
+_SIDECAR = base.limits("10m", "150Mi", "150Mi")
+_RESOURCES = {"driver": base.limits("10m", "40Mi", "256Mi"), "registrar": _SIDECAR, "liveness_probe": _SIDECAR}
 _HEALTH = {"health": 9808, "registrar_health": 9809}
 # Upstream keeps the numbers there; as a HostProcess container they are the node's, where vSphere has 9808.
 _HOST_HEALTH = {"health": 9818, "registrar_health": 9819}
-_LIVENESS = Probe(delay=10, timeout=3, period=10, failures=5)
-_READINESS = Probe(delay=0, timeout=3, period=5, failures=3)
+_LIVENESS = base.Probe(delay=10, timeout=3, period=10, failures=5)
+_READINESS = base.Probe(delay=0, timeout=3, period=5, failures=3)
 # Upstream leaves the count of failures to the API's default.
-_REGISTRAR_LIVENESS = Probe(delay=30, timeout=15, period=90, failures=3)
+_REGISTRAR_LIVENESS = base.Probe(delay=30, timeout=15, period=90, failures=3)
 
 
 # Sidecars of charts before 2.45.0.
@@ -49,31 +35,21 @@ def _shown(version: str) -> dict[str, str]:
     # The chart that ships a release has its number with another major.
     tag = f"helm-chart-aws-ebs-csi-driver-2.{version.partition('.')[2]}"
     source = f"charts/aws-ebs-csi-driver/values.yaml of kubernetes-sigs/aws-ebs-csi-driver at {tag}"
-    return shown(source, source)
+    return base.shown(source, source)
 
 
-def _old(version: str, registrar: str, liveness_probe: str, distro: str) -> Release:
-    return Release(
-        version=version,
-        images={
-            "driver": f"public.ecr.aws/ebs-csi-driver/aws-ebs-csi-driver:v{version}",
-            "registrar": f"{_DISTRO}/node-driver-registrar:{registrar}-eks-{distro}",
-            "liveness_probe": f"{_DISTRO}/livenessprobe:{liveness_probe}-eks-{distro}",
-        },
-        published=_shown(version),
-    )
+def _of(version: str, registrar: str, liveness_probe: str) -> base.Release:
+    driver = f"public.ecr.aws/ebs-csi-driver/aws-ebs-csi-driver:v{version}"
+    return base.Release(version, base.images(driver, registrar, liveness_probe), published=_shown(version))
 
 
-def _release(version: str, registrar: str, liveness_probe: str) -> Release:
-    return Release(
-        version=version,
-        images={
-            "driver": f"public.ecr.aws/ebs-csi-driver/aws-ebs-csi-driver:v{version}",
-            "registrar": f"{_SIDECARS}/csi-node-driver-registrar:{registrar}",
-            "liveness_probe": f"{_SIDECARS}/livenessprobe:{liveness_probe}",
-        },
-        published=_shown(version),
-    )
+def _old(version: str, registrar: str, probe: str, distro: str) -> base.Release:
+    registrar = f"{_DISTRO}/node-driver-registrar:{registrar}-eks-{distro}"
+    return _of(version, registrar, f"{_DISTRO}/livenessprobe:{probe}-eks-{distro}")
+
+
+def _release(version: str, registrar: str, probe: str) -> base.Release:
+    return _of(version, f"{_SIDECARS}/csi-node-driver-registrar:{registrar}", f"{_SIDECARS}/livenessprobe:{probe}")
 
 
 _MOUNTER = "pkg/mounter/mount_windows_proxyV1.go FormatAndMountSensitiveWithFormatOptions"
@@ -81,8 +57,7 @@ _NAME_NOT_READ = "ignores that name on Windows, and formats an unformatted disk 
 
 # What its node plugin takes on Windows; files and functions are those of upstream's repository.
 _CAPABILITIES: capability.Table = {
-    "ReadWriteOnce": (Cell(True, "pkg/driver/controller.go isValidCapability"),),
-    "ReadWriteOncePod": (Cell(True, "pkg/driver/controller.go isValidCapability"),),
+    **capability.same(Cell(True, "pkg/driver/controller.go isValidCapability"), "ReadWriteOnce", "ReadWriteOncePod"),
     "ReadOnlyMany": (Cell(False, "pkg/driver/controller.go isValidCapability", "supports ReadWriteOnce only"),),
     "ReadWriteMany": (
         Cell(False, "pkg/driver/controller.go isValidCapability", "supports that for raw block volumes only"),
@@ -92,27 +67,22 @@ _CAPABILITIES: capability.Table = {
     # It takes these names, formats a disk that has no file system with NTFS, and formats one of Linux again: its mounter
     # on Windows does not read the name. Upstream's own tests leave them out on Windows (Makefile, GINKGO_WINDOWS_SKIP).
     "file system": (Cell(None, _MOUNTER, "reads that as ext4, and formats an unformatted disk with NTFS"),),
-    "file system ext3": (Cell(None, _MOUNTER, _NAME_NOT_READ),),
-    "file system ext4": (Cell(None, _MOUNTER, _NAME_NOT_READ),),
-    "file system xfs": (Cell(None, _MOUNTER, _NAME_NOT_READ),),
+    **capability.same(Cell(None, _MOUNTER, _NAME_NOT_READ), "file system ext3", "file system ext4", "file system xfs"),
     "file system *": (Cell(False, "pkg/driver/node.go NodeStageVolume", "does not support that file system"),),
     capability.READ_ONLY: (Cell(True, READ_ONLY_BY_KUBELET),),
     capability.INLINE: (Cell(False, "deploy/kubernetes/base/csidriver.yaml", "does not support inline volumes"),),
     capability.EXPANSION: (Cell(True, "pkg/mounter/mount_windows.go Resize"),),
 }
 
-DRIVER = Driver(
+DRIVER = base.Driver(
     key="aws_ebs",
     title="AWS EBS",
-    name=_NAME,
+    name="ebs.csi.aws.com",
     namespace="kube-system",
     daemonset="ebs-csi-node-windows",
     container="ebs-plugin",
-    service_account="kubewin-aws-ebs-csi-node",
-    app_label="ebs-csi-node-windows",
-    role_label=None,
     modes=(
-        ModeRule(
+        base.ModeRule(
             mode="csi_proxy",
             why="AWS EBS CSI reaches the host through csi-proxy in every release",
             default_from="1.6.0",
@@ -122,12 +92,11 @@ DRIVER = Driver(
             liveness=_LIVENESS,
             readiness=_READINESS,
             registrar_liveness=_REGISTRAR_LIVENESS,
-            min_kubernetes="1.20",
             resources=_RESOURCES,
         ),
-        ModeRule(
+        base.ModeRule(
             mode="host_process",
-            why="AWS EBS CSI has a HostProcess form from 1.31.0 on",
+            why="AWS EBS CSI has a HostProcess mode from 1.31.0 on",
             first="1.31.0",
             template="aws_ebs.yaml.j2",
             ports=_HOST_HEALTH,
@@ -137,9 +106,9 @@ DRIVER = Driver(
             min_kubernetes="1.23",
             min_containerd="1.6",
             maturity=(
-                Maturity("alpha", "CHANGELOG.md of kubernetes-sigs/aws-ebs-csi-driver, v1.31.0", first="1.31.0"),
+                base.Maturity("alpha", "CHANGELOG.md of kubernetes-sigs/aws-ebs-csi-driver, v1.31.0", first="1.31.0"),
             ),
-            notes=("upstream documents the HostProcess form only in the chart's schema",),
+            notes=("upstream documents the HostProcess mode only in the chart's schema",),
             resources=_RESOURCES,
             mounts_directories=True,
         ),
@@ -161,7 +130,7 @@ DRIVER = Driver(
         _release("1.64.0", "v2.17.0-eksbuild.5", "v2.19.0-eksbuild.5"),
     ),
     default_version="1.64.0",
-    controller=Controller(
+    controller=base.Controller(
         deployments=("ebs-csi-controller", "aws-ebs-csi-driver-controller"),
         container="ebs-plugin",
         namespaces=("kube-system", "openshift-cluster-csi-drivers"),
@@ -169,16 +138,13 @@ DRIVER = Driver(
     ),
     csi_driver={"attachRequired": True, "podInfoOnMount": False, "fsGroupPolicy": "File"},
     cluster_rules=(
-        Rule(groups=("storage.k8s.io",), resources=("volumeattachments",), verbs=("get", "list", "watch")),
-        Rule(groups=("",), resources=("nodes",), verbs=("get", "patch", "list", "watch")),
-        Rule(groups=("storage.k8s.io",), resources=("csinodes",), verbs=("get",)),
+        base.Rule(groups=("storage.k8s.io",), resources=("volumeattachments",), verbs=("get", "list", "watch")),
+        base.Rule(groups=("",), resources=("nodes",), verbs=("get", "patch", "list", "watch")),
+        base.Rule(groups=("storage.k8s.io",), resources=("csinodes",), verbs=("get",)),
     ),
-    namespace_rules=(),
-    storage_class=StorageClass(
+    storage_class=base.StorageClass(
         name="aws-ebs-csi-windows",
         parameters={"csi.storage.k8s.io/fstype": "ntfs", "type": "gp3"},
-        binding_mode="WaitForFirstConsumer",
-        allow_expansion=True,
     ),
     max_unavailable="10%",
     topology_keys=("topology.kubernetes.io/zone", "topology.ebs.csi.aws.com/zone", "kubernetes.io/os"),
@@ -191,7 +157,7 @@ DRIVER = Driver(
     platform_daemonsets={"eks": "ebs-csi-node-windows"},
     avoid_nodes={"eks.amazonaws.com/compute-type": ("fargate", "auto", "hybrid")},
     credentials=(
-        Credential("controller", "Secret aws-secret with key_id and access_key, or a role for its ServiceAccount"),
+        base.Credential("controller", "Secret aws-secret with key_id and access_key, or a role for its ServiceAccount"),
     ),
     prerequisites=(
         "instance metadata with a hop limit of 2 or more, or nodes with provider id and the labels of instance type, region"

@@ -10,22 +10,9 @@ https://github.com/kubernetes-sigs/azuredisk-csi-driver.
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog import capability
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import (
-    Controller,
-    Credential,
-    Driver,
-    ModeRule,
-    Probe,
-    Release,
-    Rule,
-    StorageClass,
-    limits,
-    shown,
-)
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import base, capability
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.capability import NO_BLOCK, READ_ONLY_BY_KUBELET, Cell
 
-_NAME = "disk.csi.azure.com"
 _MCR = "mcr.microsoft.com/oss/kubernetes-csi"
 # Upstream's manifests of a release, which name its images and its sidecars'.
 _SHOWN = "deploy/v{}/csi-azuredisk-node-windows.yaml of kubernetes-sigs/azuredisk-csi-driver"
@@ -33,31 +20,23 @@ _MCR2 = "mcr.microsoft.com/oss/v2/kubernetes-csi"
 
 
 def _release(
-    version: str, registrar: str, liveness_probe: str, host_registrar: str, driver: str = _MCR, host: str = ""
-) -> Release:
-    return Release(
-        version=version,
-        images={
-            "driver": f"{driver}/azuredisk-csi:v{version}",
-            "registrar": registrar,
-            "liveness_probe": f"{_MCR}/livenessprobe:{liveness_probe}",
-        },
-        mode_images={
-            "host_process": {
-                "driver": f"{host or driver}/azuredisk-csi:v{version}-windows-hp",
-                "registrar": host_registrar,
-            }
-        },
-        published=shown(_SHOWN.format(version), _SHOWN.format(version)),
+    version: str, registrar: str, liveness_probe: str, host_registrar: str, driver: str = _MCR
+) -> base.Release:
+    name = f"{driver}/azuredisk-csi:v{version}"
+    return base.Release(
+        version,
+        base.images(name, registrar, f"{_MCR}/livenessprobe:{liveness_probe}"),
+        mode_images={"host_process": base.images(f"{name}-windows-hp", host_registrar)},
+        published=base.shown(_SHOWN.format(version), _SHOWN.format(version)),
     )
 
 
-def _old(version: str, registrar: str, liveness_probe: str) -> Release:
+def _old(version: str, registrar: str, liveness_probe: str) -> base.Release:
     image = f"{_MCR}/csi-node-driver-registrar:{registrar}"
     return _release(version, image, liveness_probe, image)
 
 
-def _new(version: str, host_registrar: str) -> Release:
+def _new(version: str, host_registrar: str) -> base.Release:
     name = f"{_MCR2}/csi-node-driver-registrar"
     return _release(version, f"{name}:v2.13.0", "v2.15.0", f"{name}:{host_registrar}", driver=_MCR2)
 
@@ -67,10 +46,8 @@ _BLOCK_ONLY = "shares a disk between nodes as a raw block volume only"
 
 # What its node plugin takes on Windows; files and functions are those of upstream's repository.
 _CAPABILITIES: capability.Table = {
-    "ReadWriteOnce": (Cell(True, f"{_UTILS} IsValidVolumeCapabilities"),),
-    "ReadWriteOncePod": (Cell(True, f"{_UTILS} IsValidVolumeCapabilities"),),
-    "ReadOnlyMany": (Cell(False, f"{_UTILS} IsValidVolumeCapabilities", _BLOCK_ONLY),),
-    "ReadWriteMany": (Cell(False, f"{_UTILS} IsValidVolumeCapabilities", _BLOCK_ONLY),),
+    **capability.same(Cell(True, f"{_UTILS} IsValidVolumeCapabilities"), "ReadWriteOnce", "ReadWriteOncePod"),
+    **capability.same(Cell(False, f"{_UTILS} IsValidVolumeCapabilities", _BLOCK_ONLY), "ReadOnlyMany", "ReadWriteMany"),
     capability.BLOCK: (NO_BLOCK,),
     "file system": (Cell(True, "pkg/azuredisk/nodeserver.go getDefaultFsType"),),
     "file system ntfs": (Cell(True, "pkg/azuredisk/nodeserver.go NodeStageVolume"),),
@@ -87,36 +64,33 @@ _CAPABILITIES: capability.Table = {
     capability.EXPANSION: (Cell(True, "pkg/azuredisk/azure_common_windows.go resizeVolume"),),
 }
 
-DRIVER = Driver(
+DRIVER = base.Driver(
     key="azure_disk",
     title="Azure Disk",
-    name=_NAME,
+    name="disk.csi.azure.com",
     namespace="kube-system",
     daemonset="csi-azuredisk-node-win",
     container="azuredisk",
-    service_account="kubewin-azure-disk-csi-node",
-    app_label="csi-azuredisk-node-win",
-    role_label=None,
     modes=(
-        ModeRule(
+        base.ModeRule(
             mode="csi_proxy",
             why="Azure Disk CSI reaches the host through csi-proxy in every release",
             template="azure_disk_csi_proxy.yaml.j2",
             pipes=("csi-proxy-filesystem-v1", "csi-proxy-disk-v1", "csi-proxy-volume-v1"),
             beta_pipes=("csi-proxy-filesystem-v1beta1", "csi-proxy-disk-v1beta2", "csi-proxy-volume-v1beta2"),
             ports={"health": 29603},
-            liveness=Probe(delay=60, timeout=60, period=60, failures=5),
+            liveness=base.Probe(delay=60, timeout=60, period=60, failures=5),
             min_kubernetes="1.21",
-            notes=("fixes for NVMe disks are in the HostProcess form only (azuredisk-csi-driver issue 2661)",),
+            notes=("fixes for NVMe disks are in the HostProcess mode only (azuredisk-csi-driver issue 2661)",),
             resources={
-                "driver": limits("10m", "40Mi", "600Mi"),
-                "registrar": limits("30m", "40Mi", "150Mi"),
-                "liveness_probe": limits("10m", "40Mi", "150Mi"),
+                "driver": base.limits("10m", "40Mi", "600Mi"),
+                "registrar": base.limits("30m", "40Mi", "150Mi"),
+                "liveness_probe": base.limits("10m", "40Mi", "150Mi"),
             },
         ),
-        ModeRule(
+        base.ModeRule(
             mode="host_process",
-            why="Azure Disk CSI has a HostProcess form from 1.28.0 on",
+            why="Azure Disk CSI has a HostProcess mode from 1.28.0 on",
             first="1.28.0",
             default_from="1.30.4",
             template="azure_disk_host_process.yaml.j2",
@@ -125,8 +99,8 @@ DRIVER = Driver(
             min_containerd="1.6",
             any_windows=True,
             resources={
-                "driver": limits("10m", "40Mi", "1000Mi"),
-                "registrar": limits("30m", "40Mi", "150Mi"),
+                "driver": base.limits("10m", "40Mi", "1000Mi"),
+                "registrar": base.limits("30m", "40Mi", "150Mi"),
             },
         ),
     ),
@@ -142,7 +116,7 @@ DRIVER = Driver(
         _new("1.34.5", "v2.17.0"),
     ),
     default_version="1.34.5",
-    controller=Controller(
+    controller=base.Controller(
         deployments=("csi-azuredisk-controller", "azure-disk-csi-driver-controller"),
         container="azuredisk",
         namespaces=("kube-system", "openshift-cluster-csi-drivers"),
@@ -150,18 +124,12 @@ DRIVER = Driver(
     ),
     csi_driver={"attachRequired": True, "podInfoOnMount": False, "fsGroupPolicy": "File"},
     cluster_rules=(
-        Rule(groups=("",), resources=("secrets",), verbs=("get",)),
-        Rule(groups=("",), resources=("nodes",), verbs=("get", "patch")),
-        Rule(groups=("storage.k8s.io",), resources=("csinodes",), verbs=("get",)),
-        Rule(groups=("storage.k8s.io",), resources=("volumeattachments",), verbs=("get", "list", "watch")),
+        base.Rule(groups=("",), resources=("secrets",), verbs=("get",)),
+        base.Rule(groups=("",), resources=("nodes",), verbs=("get", "patch")),
+        base.Rule(groups=("storage.k8s.io",), resources=("csinodes",), verbs=("get",)),
+        base.Rule(groups=("storage.k8s.io",), resources=("volumeattachments",), verbs=("get", "list", "watch")),
     ),
-    namespace_rules=(),
-    storage_class=StorageClass(
-        name="azure-disk-csi-windows",
-        parameters={"fsType": "ntfs"},
-        binding_mode="WaitForFirstConsumer",
-        allow_expansion=True,
-    ),
+    storage_class=base.StorageClass(name="azure-disk-csi-windows", parameters={"fsType": "ntfs"}),
     topology_keys=("topology.disk.csi.azure.com/zone", "topology.kubernetes.io/zone"),
     in_tree="kubernetes.io/azure-disk",
     windows_builds=("17763", "20348"),
@@ -170,11 +138,11 @@ DRIVER = Driver(
     avoid_nodes={"type": ("virtual-kubelet",)},
     platform_daemonsets={"aks": "csi-azuredisk-node-win"},
     credentials=(
-        Credential(
+        base.Credential(
             "controller",
             "Secret azure-cloud-provider in kube-system, key cloud-config, or the file that AZURE_CREDENTIAL_FILE names",
         ),
-        Credential("node", "C:\\k\\azure.json, or the Secret azure-cloud-provider; optional", required=False),
+        base.Credential("node", "C:\\k\\azure.json, or the Secret azure-cloud-provider; optional", required=False),
     ),
     prerequisites=(
         "the instance metadata service, reached from the pod, or the node's zone and type labels"

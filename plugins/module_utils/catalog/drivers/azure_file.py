@@ -10,23 +10,9 @@ https://github.com/kubernetes-sigs/azurefile-csi-driver.
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog import capability
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import (
-    Advisory,
-    Controller,
-    Credential,
-    Driver,
-    ModeRule,
-    Probe,
-    Release,
-    Rule,
-    StorageClass,
-    limits,
-    shown,
-)
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import base, capability
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.capability import NO_BLOCK, READ_ONLY_BY_KUBELET, Cell
 
-_NAME = "file.csi.azure.com"
 _MCR = "mcr.microsoft.com/oss/kubernetes-csi"
 # Upstream's manifests of a release, which name its images and its sidecars'.
 _SHOWN = "deploy/v{}/csi-azurefile-node-windows.yaml of kubernetes-sigs/azurefile-csi-driver"
@@ -35,21 +21,13 @@ _MCR2 = "mcr.microsoft.com/oss/v2/kubernetes-csi"
 
 def _release(
     version: str, registrar: str, liveness_probe: str, host_registrar: str, driver: str = _MCR, sidecar: str = _MCR
-) -> Release:
-    return Release(
-        version=version,
-        images={
-            "driver": f"{driver}/azurefile-csi:v{version}",
-            "registrar": f"{sidecar}/csi-node-driver-registrar:{registrar}",
-            "liveness_probe": f"{_MCR}/livenessprobe:{liveness_probe}",
-        },
-        mode_images={
-            "host_process": {
-                "driver": f"{driver}/azurefile-csi:v{version}-windows-hp",
-                "registrar": f"{sidecar}/csi-node-driver-registrar:{host_registrar}",
-            }
-        },
-        published=shown(_SHOWN.format(version), _SHOWN.format(version)),
+) -> base.Release:
+    name, sidecar = f"{driver}/azurefile-csi:v{version}", f"{sidecar}/csi-node-driver-registrar"
+    return base.Release(
+        version,
+        base.images(name, f"{sidecar}:{registrar}", f"{_MCR}/livenessprobe:{liveness_probe}"),
+        mode_images={"host_process": base.images(f"{name}-windows-hp", f"{sidecar}:{host_registrar}")},
+        published=base.shown(_SHOWN.format(version), _SHOWN.format(version)),
     )
 
 
@@ -61,15 +39,10 @@ _BY_HOST = (
 
 # What its node plugin takes on Windows; files and functions are those of upstream's repository.
 _CAPABILITIES: capability.Table = {
-    "ReadWriteOnce": (Cell(True, "pkg/azurefile/controllerserver.go volumeCaps"),),
-    "ReadWriteOncePod": (Cell(True, "pkg/azurefile/controllerserver.go volumeCaps"),),
-    "ReadOnlyMany": (Cell(True, "pkg/azurefile/controllerserver.go volumeCaps"),),
-    "ReadWriteMany": (Cell(True, "pkg/azurefile/controllerserver.go volumeCaps"),),
+    **capability.same(Cell(True, "pkg/azurefile/controllerserver.go volumeCaps"), *capability.ACCESS_MODES),
     capability.BLOCK: (NO_BLOCK,),
-    # fsType of the volume is not read; that of its attributes is judged as its protocol.
-    "file system *": (Cell(True, f"{_NODE} NodeStageVolume"),),
-    "protocol smb": (Cell(True, f"{_NODE} NodeStageVolume"),),
-    "protocol cifs": (Cell(True, f"{_NODE} NodeStageVolume"),),
+    # fsType of the volume is not read; that of its attributes is evaluated as its protocol.
+    **capability.same(Cell(True, f"{_NODE} NodeStageVolume"), "file system *", "protocol smb", "protocol cifs"),
     # Whatever the protocol, its mounter on Windows makes an SMB mapping.
     "protocol nfs": (
         Cell(False, "pkg/mounter/safe_mounter_windows.go SMBMount", "mounts shares by SMB only on Windows"),
@@ -89,39 +62,36 @@ _CSI_DRIVER = {
     "fsGroupPolicy": "ReadWriteOnceWithFSType",
 }
 
-DRIVER = Driver(
+DRIVER = base.Driver(
     key="azure_file",
     title="Azure File",
-    name=_NAME,
+    name="file.csi.azure.com",
     namespace="kube-system",
     daemonset="csi-azurefile-node-win",
     container="azurefile",
-    service_account="kubewin-azure-file-csi-node",
-    app_label="csi-azurefile-node-win",
-    role_label=None,
     modes=(
-        ModeRule(
+        base.ModeRule(
             mode="csi_proxy",
             why="Azure File CSI reaches the host through csi-proxy in every release",
             template="azure_file_csi_proxy.yaml.j2",
             pipes=("csi-proxy-filesystem-v1", "csi-proxy-smb-v1"),
             beta_pipes=("csi-proxy-filesystem-v1beta1", "csi-proxy-smb-v1beta1"),
             ports={"health": 29613, "metrics": 29615},
-            liveness=Probe(delay=60, timeout=60, period=60, failures=5),
+            liveness=base.Probe(delay=60, timeout=60, period=60, failures=5),
             min_kubernetes="1.21",
             notes=(
                 "in this mode a share's global mapping stays on the node after the last unmount, and there are no volume"
                 " statistics",
             ),
             resources={
-                "driver": limits("10m", "40Mi", "200Mi"),
-                "registrar": limits("30m", "40Mi", "150Mi"),
-                "liveness_probe": limits("10m", "40Mi", "150Mi"),
+                "driver": base.limits("10m", "40Mi", "200Mi"),
+                "registrar": base.limits("30m", "40Mi", "150Mi"),
+                "liveness_probe": base.limits("10m", "40Mi", "150Mi"),
             },
         ),
-        ModeRule(
+        base.ModeRule(
             mode="host_process",
-            why="Azure File CSI has a HostProcess form from 1.28.0 on",
+            why="Azure File CSI has a HostProcess mode from 1.28.0 on",
             first="1.28.0",
             default_from="1.30.5",
             template="azure_file_host_process.yaml.j2",
@@ -129,7 +99,7 @@ DRIVER = Driver(
             min_kubernetes="1.23",
             min_containerd="1.6",
             any_windows=True,
-            resources={"driver": limits("10m", "40Mi", "600Mi"), "registrar": limits("30m", "40Mi", "150Mi")},
+            resources={"driver": base.limits("10m", "40Mi", "600Mi"), "registrar": base.limits("30m", "40Mi", "150Mi")},
         ),
     ),
     releases=(
@@ -144,7 +114,7 @@ DRIVER = Driver(
         _release("1.35.7", "v2.13.0", "v2.15.0", "v2.17.0", driver=_MCR2, sidecar=_MCR2),
     ),
     default_version="1.35.7",
-    controller=Controller(
+    controller=base.Controller(
         deployments=("csi-azurefile-controller", "azure-file-csi-driver-controller"),
         container="azurefile",
         namespaces=("kube-system", "openshift-cluster-csi-drivers"),
@@ -161,29 +131,23 @@ DRIVER = Driver(
         "1.35.0": {**_CSI_DRIVER, "tokenRequests": [{"audience": _AUDIENCE}]},
     },
     cluster_rules=(
-        Rule(groups=("",), resources=("secrets",), verbs=("get",)),
-        Rule(groups=("",), resources=("pods",), verbs=("get",)),
-        Rule(groups=("",), resources=("nodes",), verbs=("get",)),
-        Rule(groups=("node.k8s.io",), resources=("runtimeclasses",), verbs=("get", "list")),
+        base.Rule(groups=("",), resources=("secrets",), verbs=("get",)),
+        base.Rule(groups=("",), resources=("pods",), verbs=("get",)),
+        base.Rule(groups=("",), resources=("nodes",), verbs=("get",)),
+        base.Rule(groups=("node.k8s.io",), resources=("runtimeclasses",), verbs=("get", "list")),
     ),
-    namespace_rules=(),
-    storage_class=StorageClass(
-        name="azure-file-csi-windows",
-        parameters={},
-        binding_mode="Immediate",
-        allow_expansion=True,
-    ),
+    storage_class=base.StorageClass(name="azure-file-csi-windows", binding_mode="Immediate"),
     in_tree="kubernetes.io/azure-file",
     capabilities=_CAPABILITIES,
     windows_builds=("17763", "20348"),
     avoid_nodes={"type": ("virtual-kubelet",)},
     platform_daemonsets={"aks": "csi-azurefile-node-win"},
     credentials=(
-        Credential(
+        base.Credential(
             "controller",
             "Secret azure-cloud-provider in kube-system, key cloud-config, or the file that AZURE_CREDENTIAL_FILE names",
         ),
-        Credential(
+        base.Credential(
             "claim",
             "Secret azure-storage-account-<account>-secret with azurestorageaccountname and azurestorageaccountkey; "
             "the controller creates it for volumes that it provisions",
@@ -191,7 +155,7 @@ DRIVER = Driver(
     ),
     prerequisites=("nodes that reach the storage account on port 445; Windows mounts by SMB with an account key only",),
     advisories=(
-        Advisory(
+        base.Advisory(
             "CVE-2024-3744",
             fixed=("1.29.4", "1.30.1"),
             what="writes tokens of ServiceAccounts to its log",

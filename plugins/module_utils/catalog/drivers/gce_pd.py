@@ -11,36 +11,18 @@ holds only a PodSecurityPolicy rule; newer releases read their Node at start, so
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog import capability
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import (
-    Controller,
-    Credential,
-    Driver,
-    Maturity,
-    ModeRule,
-    Release,
-    Rule,
-    StorageClass,
-    shown,
-)
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import base, capability
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.capability import NO_BLOCK, Cell
 
-_NAME = "pd.csi.storage.gke.io"
 _PLUGIN = "registry.k8s.io/cloud-provider-gcp/gcp-compute-persistent-disk-csi-driver"
 
 
 _PROMOTED = "registry.k8s.io/images/k8s-staging-cloud-provider-gcp/images.yaml of kubernetes/k8s.io"
 
 
-def _release(version: str, registrar: str, published: str = "") -> Release:
-    return Release(
-        version=version,
-        images={
-            "driver": f"{_PLUGIN}:v{version}",
-            "registrar": f"registry.k8s.io/sig-storage/csi-node-driver-registrar:{registrar}",
-        },
-        published=shown(published),
-    )
+def _release(version: str, registrar: str, published: str = "") -> base.Release:
+    registrar = f"registry.k8s.io/sig-storage/csi-node-driver-registrar:{registrar}"
+    return base.Release(version, base.images(f"{_PLUGIN}:v{version}", registrar), published=base.shown(published))
 
 
 _UTILS = "pkg/gce-pd-csi-driver/utils.go"
@@ -48,8 +30,7 @@ _ATTACHED_READ_ONLY = "attaches the disk read-only, and whether Windows mounts a
 
 # What its node plugin takes on Windows; files and functions are those of upstream's repository.
 _CAPABILITIES: capability.Table = {
-    "ReadWriteOnce": (Cell(True, f"{_UTILS} validateAccessMode"),),
-    "ReadWriteOncePod": (Cell(True, f"{_UTILS} validateAccessMode"),),
+    **capability.same(Cell(True, f"{_UTILS} validateAccessMode"), "ReadWriteOnce", "ReadWriteOncePod"),
     # The disk is attached read-only then; whether Windows mounts NTFS from one is undocumented.
     "ReadOnlyMany": (Cell(None, f"{_UTILS} validateAccessMode", _ATTACHED_READ_ONLY),),
     "ReadWriteMany": (Cell(False, f"{_UTILS} validateVolumeCapability", "supports that for raw block volumes only"),),
@@ -68,27 +49,26 @@ _CAPABILITIES: capability.Table = {
     capability.EXPANSION: (Cell(True, "pkg/resizefs/resizefs_windows.go Resize"),),
 }
 
-DRIVER = Driver(
+DRIVER = base.Driver(
     key="gce_pd",
     title="GCE PD",
-    name=_NAME,
+    name="pd.csi.storage.gke.io",
     namespace="gce-pd-csi-driver",
     daemonset="csi-gce-pd-node-win",
     container="gce-pd-driver",
-    service_account="kubewin-gce-pd-csi-node",
-    app_label="csi-gce-pd-node-win",
-    role_label=None,
     modes=(
-        ModeRule(
+        base.ModeRule(
             mode="csi_proxy",
-            why="GCE PD CSI reaches the host through csi-proxy in every release and has no HostProcess form",
+            why="GCE PD CSI reaches the host through csi-proxy in every release and has no HostProcess mode",
             default_from="1.0.0",
             template="gce_pd_csi_proxy.yaml.j2",
             pipes=("csi-proxy-volume-v1", "csi-proxy-filesystem-v1", "csi-proxy-disk-v1"),
             beta_pipes=("csi-proxy-volume-v1beta1", "csi-proxy-filesystem-v1beta1", "csi-proxy-disk-v1beta2"),
             min_kubernetes="1.19",
             maturity=(
-                Maturity("GA", "README.md of kubernetes-sigs/gcp-compute-persistent-disk-csi-driver", first="1.1.0"),
+                base.Maturity(
+                    "GA", "README.md of kubernetes-sigs/gcp-compute-persistent-disk-csi-driver", first="1.1.0"
+                ),
             ),
         ),
     ),
@@ -108,20 +88,17 @@ DRIVER = Driver(
         _release("1.26.4", "v2.13.0"),
     ),
     default_version="1.26.0",
-    controller=Controller(
+    controller=base.Controller(
         deployments=("csi-gce-pd-controller", "gcp-pd-csi-driver-controller"),
         container="gce-pd-driver",
         namespaces=("gce-pd-csi-driver", "openshift-cluster-csi-drivers", "kube-system"),
         pointer="https://github.com/kubernetes-sigs/gcp-compute-persistent-disk-csi-driver/blob/master/docs/kubernetes/user-guides/driver-install.md",
     ),
     csi_driver={"attachRequired": True, "podInfoOnMount": False},
-    cluster_rules=(Rule(groups=("",), resources=("nodes",), verbs=("get", "list")),),
-    namespace_rules=(),
-    storage_class=StorageClass(
+    cluster_rules=(base.Rule(groups=("",), resources=("nodes",), verbs=("get", "list")),),
+    storage_class=base.StorageClass(
         name="gce-pd-csi-windows",
         parameters={"csi.storage.k8s.io/fstype": "ntfs", "type": "pd-balanced"},
-        binding_mode="WaitForFirstConsumer",
-        allow_expansion=True,
     ),
     topology_keys=("topology.gke.io/zone",),
     in_tree="kubernetes.io/gce-pd",
@@ -130,6 +107,6 @@ DRIVER = Driver(
     fstypes=("ntfs",),
     capabilities=_CAPABILITIES,
     platform_daemonsets={"gke": "pdcsi-node-windows"},
-    credentials=(Credential("controller", "Secret cloud-sa, key cloud-sa.json"),),
+    credentials=(base.Credential("controller", "Secret cloud-sa, key cloud-sa.json"),),
     prerequisites=("the metadata server http://metadata.google.internal, reached from the pod network",),
 )

@@ -5,52 +5,30 @@
 
 Source: deploy/<release>/csi-smb-node-windows.yaml, csi-smb-node-windows-hostprocess.yaml and rbac-csi-smb.yaml,
 deploy/csi-smb-driver.yaml, docs/driver-parameters.md and Makefile of https://github.com/kubernetes-csi/csi-driver-smb.
-Upstream's chart runs HostProcess from 1.17.0 on unless told otherwise; its install-driver.sh csi-proxy.
+Upstream's chart defaults to HostProcess from 1.17.0 on; its install-driver.sh csi-proxy.
 """
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog import capability
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import (
-    SIDECARS,
-    Advisory,
-    Controller,
-    Credential,
-    Driver,
-    ModeRule,
-    Probe,
-    Release,
-    Rule,
-    StorageClass,
-    limits,
-    shown,
-)
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import base, capability
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.capability import NO_BLOCK, READ_ONLY_BY_KUBELET, Cell
 
-_NAME = "smb.csi.k8s.io"
 _PLUGIN = "registry.k8s.io/sig-storage/smbplugin"
 _SIG = "registry.k8s.io/sig-storage"
 
 
 # What pulls them from there; the tag -windows-hp is promoted with the other one (kubernetes/k8s.io pull request 7720).
 _PULLED = "https://github.com/Siemens-Healthineers/K2s/pull"
-_SIDECARS = f"{SIDECARS}; https://github.com/cert-manager/csi-driver/pull/712"
+_SIDECARS = f"{base.SIDECARS}; https://github.com/cert-manager/csi-driver/pull/712"
 
 
 def _release(
-    version: str, registrar: str, liveness_probe: str, host_registrar: str | None = None, published: str = SIDECARS
-) -> Release:
-    images = {
-        "driver": f"{_PLUGIN}:v{version}",
-        "registrar": f"{_SIG}/csi-node-driver-registrar:{registrar}",
-        "liveness_probe": f"{_SIG}/livenessprobe:{liveness_probe}",
-    }
-    if host_registrar is None:
-        return Release(version=version, images=images, published=shown(published, _SIDECARS))
-    host = {"driver": f"{_PLUGIN}:v{version}-windows-hp", "registrar": host_registrar}
-    return Release(
-        version=version, images=images, mode_images={"host_process": host}, published=shown(published, _SIDECARS)
-    )
+    version: str, registrar: str, liveness_probe: str, host_registrar: str = "", published: str = base.SIDECARS
+) -> base.Release:
+    registrar, probe = f"{_SIG}/csi-node-driver-registrar:{registrar}", f"{_SIG}/livenessprobe:{liveness_probe}"
+    host = {"host_process": base.images(f"{_PLUGIN}:v{version}-windows-hp", host_registrar)} if host_registrar else {}
+    own = base.images(f"{_PLUGIN}:v{version}", registrar, probe)
+    return base.Release(version, own, mode_images=host, published=base.shown(published, _SIDECARS))
 
 
 _MCR = "mcr.microsoft.com/oss/kubernetes-csi/csi-node-driver-registrar"
@@ -59,10 +37,7 @@ _NODE = "pkg/smb/nodeserver.go"
 
 # What its node plugin takes on Windows; files and functions are those of upstream's repository.
 _CAPABILITIES: capability.Table = {
-    "ReadWriteOnce": (Cell(True, "pkg/smb/smb.go Run"),),
-    "ReadWriteOncePod": (Cell(True, "pkg/smb/smb.go Run"),),
-    "ReadOnlyMany": (Cell(True, "pkg/smb/smb.go Run"),),
-    "ReadWriteMany": (Cell(True, "pkg/smb/smb.go Run"),),
+    **capability.same(Cell(True, "pkg/smb/smb.go Run"), *capability.ACCESS_MODES),
     capability.BLOCK: (NO_BLOCK,),
     "file system *": (Cell(True, f"{_NODE} NodeStageVolume"),),
     capability.CLUSTER_NAME: (
@@ -93,43 +68,40 @@ _CAPABILITIES: capability.Table = {
     ),
 }
 
-DRIVER = Driver(
+DRIVER = base.Driver(
     key="smb",
     title="SMB",
-    name=_NAME,
+    name="smb.csi.k8s.io",
     namespace="kube-system",
     daemonset="csi-smb-node-win",
     container="smb",
-    service_account="kubewin-smb-csi-node",
-    app_label="csi-smb-node-win",
-    role_label=None,
     modes=(
-        ModeRule(
+        base.ModeRule(
             mode="csi_proxy",
             why="SMB CSI reaches the host through csi-proxy in every release",
             template="smb_csi_proxy.yaml.j2",
             pipes=("csi-proxy-filesystem-v1", "csi-proxy-smb-v1"),
             beta_pipes=("csi-proxy-filesystem-v1beta1", "csi-proxy-smb-v1beta1"),
             ports={"health": 29643},
-            liveness=Probe(delay=30, timeout=10, period=30, failures=5),
+            liveness=base.Probe(delay=30, timeout=10, period=30, failures=5),
             min_kubernetes="1.21",
             resources={
-                "driver": limits("10m", "40Mi", "200Mi"),
-                "registrar": limits("10m", "40Mi", "100Mi"),
-                "liveness_probe": limits("10m", "40Mi", "100Mi"),
+                "driver": base.limits("10m", "40Mi", "200Mi"),
+                "registrar": base.limits("10m", "40Mi", "100Mi"),
+                "liveness_probe": base.limits("10m", "40Mi", "100Mi"),
             },
             notes=("reference counters lie below C:\\csi, so the plugin directory is mounted exactly there",),
         ),
-        ModeRule(
+        base.ModeRule(
             mode="host_process",
-            why="SMB CSI has a HostProcess form from 1.17.0 on",
+            why="SMB CSI has a HostProcess mode from 1.17.0 on",
             first="1.17.0",
             default_from="1.17.0",
             template="smb_host_process.yaml.j2",
             min_kubernetes="1.23",
             min_containerd="1.6",
             any_windows=True,
-            resources={"driver": limits("10m", "40Mi", "600Mi"), "registrar": limits("30m", "40Mi", "150Mi")},
+            resources={"driver": base.limits("10m", "40Mi", "600Mi"), "registrar": base.limits("30m", "40Mi", "150Mi")},
         ),
     ),
     releases=(
@@ -145,7 +117,7 @@ DRIVER = Driver(
         _release("1.20.3", "v2.15.0", "v2.16.0", f"{_SIG}/csi-node-driver-registrar:v2.17.0", f"{_PULLED}/3074"),
     ),
     default_version="1.20.3",
-    controller=Controller(
+    controller=base.Controller(
         deployments=("csi-smb-controller", "smb-csi-driver-controller"),
         container="smb",
         namespaces=("kube-system", "openshift-cluster-csi-drivers"),
@@ -158,11 +130,9 @@ DRIVER = Driver(
     },
     # deploy/<release>/csi-smb-driver.yaml
     csi_driver_before={"1.17.0": {"attachRequired": False, "podInfoOnMount": True}},
-    cluster_rules=(Rule(groups=("",), resources=("secrets",), verbs=("get",)),),
-    namespace_rules=(),
-    storage_class=StorageClass(
+    cluster_rules=(base.Rule(groups=("",), resources=("secrets",), verbs=("get",)),),
+    storage_class=base.StorageClass(
         name="smb-csi-windows",
-        parameters={},
         binding_mode="Immediate",
         allow_expansion=False,
         required=("source",),
@@ -170,7 +140,7 @@ DRIVER = Driver(
     windows_builds=("17763", "20348"),
     capabilities=_CAPABILITIES,
     credentials=(
-        Credential(
+        base.Credential(
             "claim",
             "a Secret with username, password and, if used, domain, named by the StorageClass or volume",
         ),
@@ -183,7 +153,7 @@ DRIVER = Driver(
     # pkg/mounter/refcounter_windows.go; the csi-proxy form has its C:\\csi in the plugin directory and would count anew.
     counters="C:\\csi\\smbmounts",
     advisories=(
-        Advisory(
+        base.Advisory(
             "CVE-2026-3865",
             fixed=("1.20.1",),
             what="lets a volume's subDir leave its share's directory, and may delete other directories there",

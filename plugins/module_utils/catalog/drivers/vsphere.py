@@ -10,20 +10,7 @@ entries name the one that serves those from 3.1.2 on now.
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog import capability
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import (
-    Controller,
-    Credential,
-    Driver,
-    FeatureStates,
-    Maturity,
-    ModeRule,
-    Probe,
-    Release,
-    Rule,
-    StorageClass,
-    shown,
-)
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import base, capability
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.capability import NO_BLOCK, READ_ONLY_BY_KUBELET, Cell
 
 _PROMOTED = "registry.k8s.io/images/k8s-staging-csi-vsphere/images.yaml of kubernetes/k8s.io"
@@ -31,17 +18,11 @@ _PROMOTED = "registry.k8s.io/images/k8s-staging-csi-vsphere/images.yaml of kuber
 
 def _release(
     version: str, registrar: str, liveness_probe: str, max_volumes: int = 59, published: str = _PROMOTED
-) -> Release:
-    return Release(
-        version=version,
-        images={
-            "driver": f"registry.k8s.io/csi-vsphere/driver:v{version}",
-            "registrar": f"registry.k8s.io/sig-storage/csi-node-driver-registrar:{registrar}",
-            "liveness_probe": f"registry.k8s.io/sig-storage/livenessprobe:{liveness_probe}",
-        },
-        max_volumes=max_volumes,
-        published=shown(published),
-    )
+) -> base.Release:
+    registrar = f"registry.k8s.io/sig-storage/csi-node-driver-registrar:{registrar}"
+    probe = f"registry.k8s.io/sig-storage/livenessprobe:{liveness_probe}"
+    own = base.images(f"registry.k8s.io/csi-vsphere/driver:v{version}", registrar, probe)
+    return base.Release(version, own, max_volumes, published=base.shown(published))
 
 
 _UTILS = "pkg/csi/service/osutils/windows_os_utils.go"
@@ -50,14 +31,15 @@ _NO_FILE_VOLUME = "creates a vSAN file volume, which is NFS and cannot be mounte
 # What its node plugin takes on Windows; files and functions are those of upstream's repository.
 _CAPABILITIES: capability.Table = {
     "ReadWriteOnce": (Cell(True, "pkg/csi/service/common/types.go BlockVolumeCaps"),),
-    # Its kubelet and attacher ask for SINGLE_NODE_WRITER, since the driver does not tell SINGLE_NODE_MULTI_WRITER.
+    # Its kubelet and attacher ask for SINGLE_NODE_WRITER, since the driver does not report SINGLE_NODE_MULTI_WRITER.
     "ReadWriteOncePod": (Cell(True, "pkg/csi/service/common/types.go BlockVolumeCaps"),),
-    "ReadOnlyMany": (Cell(False, f"{_UTILS} GetVolumeCapabilityFsType", _NO_FILE_VOLUME),),
-    "ReadWriteMany": (Cell(False, f"{_UTILS} GetVolumeCapabilityFsType", _NO_FILE_VOLUME),),
+    **capability.same(
+        Cell(False, f"{_UTILS} GetVolumeCapabilityFsType", _NO_FILE_VOLUME), "ReadOnlyMany", "ReadWriteMany"
+    ),
     capability.BLOCK: (NO_BLOCK,),
-    "file system": (Cell(True, f"{_UTILS} GetVolumeCapabilityFsType"),),
-    "file system ntfs": (Cell(True, f"{_UTILS} GetVolumeCapabilityFsType"),),
-    "file system ext4": (Cell(True, f"{_UTILS} GetVolumeCapabilityFsType"),),
+    **capability.same(
+        Cell(True, f"{_UTILS} GetVolumeCapabilityFsType"), "file system", "file system ntfs", "file system ext4"
+    ),
     "file system *": (Cell(False, f"{_UTILS} GetVolumeCapabilityFsType", "mounts NTFS only on Windows"),),
     capability.READ_ONLY: (Cell(True, READ_ONLY_BY_KUBELET),),
     capability.INLINE: (
@@ -89,23 +71,21 @@ _SWITCHES = {
     "pv-to-backingdiskobjectid-mapping": "false",
 }
 
-DRIVER = Driver(
+DRIVER = base.Driver(
     key="vsphere",
     title="vSphere",
     name="csi.vsphere.vmware.com",
     namespace="vmware-system-csi",
     daemonset="vsphere-csi-node-windows",
     container="vsphere-csi-node",
-    service_account="kubewin-vsphere-csi-node",
-    app_label="vsphere-csi-node-windows",
     role_label="vsphere-csi-windows",
     modes=(
-        ModeRule(
+        base.ModeRule(
             mode="csi_proxy",
-            why="vSphere CSI talks to csi-proxy up to 3.4 and has been a HostProcess container from 3.5.0 on",
+            why="vSphere CSI uses csi-proxy up to 3.4 and has been a HostProcess container from 3.5.0 on",
             last="3.4.99",
             maturity=(
-                Maturity(
+                base.Maturity(
                     "alpha",
                     "docs/book/features/csi_driver_on_windows.md of kubernetes-sigs/vsphere-csi-driver, v2.7.0",
                     first="2.4.0",
@@ -115,16 +95,15 @@ DRIVER = Driver(
             template="vsphere.yaml.j2",
             pipes=("csi-proxy-volume-v1", "csi-proxy-filesystem-v1", "csi-proxy-disk-v1", "csi-proxy-system-v1alpha1"),
             ports={"health": 9808},
-            liveness=Probe(delay=10, timeout=5, period=5, failures=3),
-            min_kubernetes="1.20",
+            liveness=base.Probe(delay=10, timeout=5, period=5, failures=3),
         ),
-        ModeRule(
+        base.ModeRule(
             mode="host_process",
-            why="vSphere CSI talks to csi-proxy up to 3.4 and has been a HostProcess container from 3.5.0 on",
+            why="vSphere CSI uses csi-proxy up to 3.4 and has been a HostProcess container from 3.5.0 on",
             first="3.5.0",
             template="vsphere.yaml.j2",
             ports={"health": 9808},
-            liveness=Probe(delay=10, timeout=5, period=5, failures=3),
+            liveness=base.Probe(delay=10, timeout=5, period=5, failures=3),
             min_kubernetes="1.23",
             min_containerd="1.6",
             wmic_before="3.8.0",
@@ -150,7 +129,7 @@ DRIVER = Driver(
         ),
     ),
     default_version="3.4.0",
-    controller=Controller(
+    controller=base.Controller(
         deployments=("vsphere-csi-controller", "vmware-vsphere-csi-driver-controller"),
         container="vsphere-csi-controller",
         namespaces=("vmware-system-csi", "openshift-cluster-csi-drivers", "kube-system"),
@@ -159,7 +138,7 @@ DRIVER = Driver(
         lease="vsphere-syncer",
     ),
     csi_driver={"attachRequired": True, "podInfoOnMount": False},
-    feature_states=FeatureStates(
+    feature_states=base.FeatureStates(
         name="internal-feature-states.csi.vsphere.vmware.com",
         shipped={"trigger-csi-fullsync": "false", "pv-to-backingdiskobjectid-mapping": "false"},
         # Later releases have these switches on by themselves.
@@ -170,16 +149,13 @@ DRIVER = Driver(
         required_before={"csi-windows-support": "3.2.0"},
     ),
     cluster_rules=(
-        Rule(groups=("cns.vmware.com",), resources=("csinodetopologies",), verbs=("create", "watch", "get", "patch")),
-        Rule(groups=("",), resources=("nodes",), verbs=("get",)),
+        base.Rule(
+            groups=("cns.vmware.com",), resources=("csinodetopologies",), verbs=("create", "watch", "get", "patch")
+        ),
+        base.Rule(groups=("",), resources=("nodes",), verbs=("get",)),
     ),
-    namespace_rules=(Rule(groups=("",), resources=("configmaps",), verbs=("get", "list", "watch")),),
-    storage_class=StorageClass(
-        name="vsphere-csi-windows",
-        parameters={"csi.storage.k8s.io/fstype": "ntfs"},
-        binding_mode="WaitForFirstConsumer",
-        allow_expansion=True,
-    ),
+    namespace_rules=(base.Rule(groups=("",), resources=("configmaps",), verbs=("get", "list", "watch")),),
+    storage_class=base.StorageClass(name="vsphere-csi-windows", parameters={"csi.storage.k8s.io/fstype": "ntfs"}),
     topology_keys=("topology.csi.vmware.com/",),
     in_tree="kubernetes.io/vsphere-volume",
     windows_builds=("17763", "19042", "20348"),
@@ -187,7 +163,7 @@ DRIVER = Driver(
     capabilities=_CAPABILITIES,
     fstypes=("ntfs", "", "ext4"),
     credentials=(
-        Credential(
+        base.Credential(
             "controller", "Secret vsphere-config-secret, key csi-vsphere.conf (OpenShift: vsphere-csi-config-secret)"
         ),
     ),

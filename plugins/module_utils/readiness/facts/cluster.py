@@ -18,7 +18,7 @@ PROFILE = "security.openshift.io/csi-ephemeral-volume-profile"
 
 @dataclass(frozen=True, slots=True)
 class ObservedDriver:
-    """A CSIDriver. spec: as the API tells it. profile: by OpenShift's label, which namespaces may use it in pods themselves."""
+    """A CSIDriver. spec: as in the API. profile: by OpenShift's label, which namespaces may use it in pods themselves."""
 
     name: str
     spec: Mapping[str, Any] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class ObservedController:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition that operators tell of themselves."""
+    """A condition that operators report of themselves."""
 
     type: str
     status: str
@@ -122,7 +122,7 @@ class ObservedNamespace:
 class ObservedConfigMap:
     """A ConfigMap that was asked for: windows-services-*, admin-gates, admin-acks, a driver's feature states.
 
-    exists: False when the server said that there is none. One that was not asked for, or may not be read, is not in a snapshot.
+    exists: False if the server has none. One that was not read is not in a snapshot.
     """
 
     namespace: str
@@ -158,9 +158,9 @@ class ObservedCluster:
 
     kubernetes: the API server's gitVersion. openshift: the last completed version, empty elsewhere. updating_to: the
     version that an update is bringing, empty when none runs. conditions: of the ClusterVersion. infrastructure: the
-    platform's name as OpenShift's Infrastructure "cluster" tells it (Azure, VSphere). storage_driver:
+    platform's name from OpenShift's Infrastructure "cluster" (Azure, VSphere). storage_driver:
     spec.vsphereStorageDriver of storages.operator.openshift.io "cluster", None when that object was not there. wmco: the
-    operator's version where its ClusterServiceVersion was read, else empty; what its nodes say is with the nodes.
+    operator's version where its ClusterServiceVersion was read, else empty; annotations of its nodes are with the nodes.
     """
 
     kubernetes: str

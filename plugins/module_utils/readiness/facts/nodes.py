@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""CSINodes, and what was seen on the hosts of Nodes. Pure."""
+"""CSINodes, and facts of the hosts of Nodes. Pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class DriverEntry:
 
 @dataclass(frozen=True, slots=True)
 class ObservedCsiNode:
-    """A CSINode. migrated: in-tree plugins for which the kubelet uses CSI, None where it does not tell."""
+    """A CSINode. migrated: in-tree plugins for which the kubelet uses CSI, None if it does not report them."""
 
     name: str
     drivers: tuple[DriverEntry, ...] = ()
@@ -80,7 +80,7 @@ class ObservedHost:
 
     @classmethod
     def from_option(cls, given: Mapping[str, Any]) -> ObservedHost:
-        """Read what the gate's option hosts takes, with managed_by and findings besides."""
+        """Read an entry of the gate's option hosts, with managed_by and findings."""
         return cls(
             facts=HostFacts.from_option(given),
             managed_by=str(given.get("managed_by") or ""),

@@ -95,7 +95,7 @@ class Placement:
                     str(one.get("effect") or ""),
                 )
                 for one in spec.get("tolerations") or ()
-                # Every pod gets these two at admission, and so they say nothing of it.
+                # Every pod gets these two at admission, so they do not matter.
                 if one.get("key") not in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
                 or (one.get("operator"), one.get("effect")) != ("Exists", "NoExecute")
             ),
@@ -104,7 +104,7 @@ class Placement:
             scheduler="" if scheduler == "default-scheduler" else sys.intern(scheduler),
             gated=bool(spec.get("schedulingGates")),
         )
-        # Most pods of a cluster say the same here, and those that follow one another nearly always.
+        # Most pods of a cluster have the same placement, and consecutive ones nearly always.
         made = _PLACEMENTS.setdefault(made, made)
         _LAST[:] = [(fields, made)]
         return made

@@ -1,10 +1,10 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What readiness is judged from: the few facts of each object of a cluster, read once from the API's JSON. Pure.
+"""What readiness is evaluated from: the few facts of each object of a cluster, read once from the API's JSON. Pure.
 
 Each ``from_object`` of these facts names the fields it reads, so that a reader decodes no others. Absent fields are what the
-API says they mean. What could not be read at all is in ``Snapshot.unread``, and nothing that depends on it is called well.
+API says they mean. What could not be read at all is in ``Snapshot.unread``, and nothing that depends on it is ready.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Unread:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A cluster as it was looked at. taken_at: by the cluster's clock. unread: what could not be read, and so is not known.
+    """A cluster as it was observed. taken_at: by the cluster's clock. unread: what could not be read, and so is unknown.
 
     hosts_at: by the controller's clock, which dated what hosts saw. capacities: where a CSIDriver says that it reports them.
     """

@@ -231,7 +231,7 @@ class ObservedClass:
 
 @dataclass(frozen=True, slots=True)
 class ObservedCapacity:
-    """A CSIStorageCapacity. size: the largest volume that can be made, in bytes, None where that is not said.
+    """A CSIStorageCapacity. size: the largest volume that can be made, in bytes, None if it is not reported.
 
     nodes: the labels of the nodes from which it can be reached, empty for all, None for none.
     """

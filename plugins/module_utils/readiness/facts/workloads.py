@@ -91,8 +91,8 @@ def owner_of(metadata: Mapping[str, Any]) -> str:
     return "/".join(filter(None, controller_of(metadata)))
 
 
-def pod_is_judged(pod: Mapping[str, Any], windows_nodes: frozenset[str] | set[str]) -> bool:
-    """Whether a core/v1 Pod has to do with what is judged, so that the many that have not cost nothing.
+def pod_is_evaluated(pod: Mapping[str, Any], windows_nodes: frozenset[str] | set[str]) -> bool:
+    """Whether a core/v1 Pod matters for the evaluation, so that the many others cost nothing.
 
     It has a claim, an inline volume of a storage driver or a pipe of csi-proxy; or a DaemonSet put it on a Windows node.
     """
@@ -100,7 +100,7 @@ def pod_is_judged(pod: Mapping[str, Any], windows_nodes: frozenset[str] | set[st
     for volume in spec.get("volumes") or ():
         if "persistentVolumeClaim" in volume or "ephemeral" in volume:
             return True
-        if "hostPath" not in volume and not in_tree.JUDGED.isdisjoint(volume):
+        if "hostPath" not in volume and not in_tree.EVALUATED.isdisjoint(volume):
             return True
         if "hostPath" in volume and "pipe" in str((volume["hostPath"] or {}).get("path", "")):
             return True
@@ -166,7 +166,7 @@ class ObservedTemplate:
         status.conditions (type, status), and below spec.template.spec (of a CronJob spec.jobTemplate.spec.template.spec)
         nodeName and what Placement and Volumes read; of Jobs and CronJobs parallelism and
         completions; of Deployments strategy, of DaemonSets updateStrategy (type, rollingUpdate (maxSurge, maxUnavailable));
-        and of a DaemonSet besides metadata (labels, annotations, generation),
+        and of a DaemonSet also metadata (labels, annotations, generation),
         spec.selector.matchLabels, there
         containers (name, image, args, command, env (name, value)), hostNetwork, securityContext.windowsOptions.hostProcess, and
         status (desiredNumberScheduled, currentNumberScheduled, numberReady, observedGeneration).

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.view import NAMED, Limits, look
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.view import NAMED, Limits, view_of
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.words import (
     listed,
     nothing_there,
@@ -25,7 +25,7 @@ _ROLE = "ClusterRole kubewin-preflight of roles/csi_driver/files/kubewin-preflig
 
 
 def render_brief(report: Report) -> tuple[str, ...]:
-    """How many volumes and workloads on Windows come back, which do not and why, what was not judged, where to read more."""
+    """Counts of volumes and workloads on Windows, what will not start again and why, what was not checked, where to read more."""
     parts = (*_counts(report), *_not_back(report), *_besides(report))
     # Without a volume on Windows there is no more to read.
     more = (MORE,) if len(parts) > 1 or report.volumes or report.workloads else ()
@@ -56,7 +56,7 @@ def _counts(report: Report) -> Iterator[str]:
         volumes[one.volume or one.claim].add(answer)
     served = sum(answers == {"yes"} for answers in volumes.values())
     unknown = sum("unknown" in answers and "no" not in answers for answers in volumes.values())
-    counts = look(report, Limits(0, 0)).workloads.counts
+    counts = view_of(report, Limits(0, 0)).workloads.counts
     total = sum(counts.values())
     parts = [share(served, unknown, len(volumes), "volume", "on Windows will be served")] if volumes else []
     parts += (

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A report as one HTML page that needs nothing else: no network, no other file. Pure.
 
-Every name comes from a cluster and may hold anything, so it reaches the page through ``_text`` alone, and the page's own
+Every name comes from a cluster and may hold anything, so it reaches the page through ``page.text`` alone, and the page's own
 policy lets no script run but ours, by its hash.
 """
 
@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from html import escape
 
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.page import SCRIPT, head
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render import page
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.paths import Path, Walk, walks
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.view import (
     ANYWHERE,
@@ -28,11 +27,11 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.view 
     Related,
     Table,
     View,
-    look,
+    view_of,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.words import number, plain, sentence
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.words import number, sentence
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import SEVERITIES, Report
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.schedule import NOT_JUDGED
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.schedule import NOT_EVALUATED
 
 # A line's evidence; more of it is in the JSON.
 _EVIDENCE = 12
@@ -57,12 +56,16 @@ _SHAPES = """<svg class="shapes" aria-hidden="true"><defs>
 
 def render_html(report: Report, limits: Limits = PAGE) -> str:
     """The page."""
-    view = look(report, limits)
-    title = plain(f"{view.headline}: {view.cluster}")
+    view = view_of(report, limits)
+    title = f"{view.headline}: {view.cluster}"
     parts = [
-        head(title, SCRIPT),
+        page.head(title, page.SCRIPT),
         f'<a class="skip" href="#first">Skip to what to do first</a>\n{_SHAPES}',
-        _header(view),
+        page.header(
+            "Readiness of Windows volumes",
+            view.cluster,
+            [("Cluster", view.versions), ("Read at", view.taken_at), ("Target", view.asked)],
+        ),
         "<main>",
         _verdict(view),
         _tiles(view),
@@ -80,27 +83,9 @@ def render_html(report: Report, limits: Limits = PAGE) -> str:
         _legend(view),
         "</main>",
         _footer(view),
-        f"<script>{SCRIPT}</script>\n</body>\n</html>\n",
+        f"<script>{page.SCRIPT}</script>\n</body>\n</html>\n",
     ]
     return "\n".join(part for part in parts if part)
-
-
-def _text(value: object) -> str:
-    """A value for the page's text or an attribute."""
-    return escape(plain(value), quote=True)
-
-
-def _name(value: object) -> str:
-    return f'<span class="name">{_text(value)}</span>'
-
-
-def _header(view: View) -> str:
-    facts = [("Cluster", view.versions), ("Read at", view.taken_at), ("Target", view.asked)]
-    shown = "".join(f"<div><dt>{name}</dt><dd>{_text(value)}</dd></div>" for name, value in facts if value)
-    return (
-        '<header>\n<p class="what">Readiness of Windows volumes</p>\n'
-        f'<h1>{_text(view.cluster)}</h1>\n<dl class="facts">{shown}</dl>\n</header>'
-    )
 
 
 def _verdict(view: View) -> str:
@@ -108,7 +93,7 @@ def _verdict(view: View) -> str:
         f'<section class="verdict {view.verdict}" aria-labelledby="verdict">'
         '<svg viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="1.8" stroke-linecap="round" '
         f'aria-hidden="true">{_ICONS[view.verdict]}</svg>'
-        f'<div><h2 id="verdict">{view.headline}</h2><p>{_text(view.answer)}</p></div></section>'
+        f'<div><h2 id="verdict">{view.headline}</h2><p>{page.text(view.answer)}</p></div></section>'
     )
 
 
@@ -146,18 +131,18 @@ def _tile(key: str, title: str, counted: Iterable[tuple[str, int, str]]) -> str:
 
 def _first(view: View) -> str:
     steps = f'<ol class="steps">{"".join(map(_step, view.first))}</ol>' if view.first else _NOTHING
-    return f'<section id="first" aria-labelledby="first-title" tabindex="-1"><h2 id="first-title">What to do first</h2>{steps}</section>'
+    return page.section("first", "What to do first", steps, ' tabindex="-1"')
 
 
 def _step(group: Group) -> str:
     helps = "".join(
-        f'<p><span class="do">{_text(one.remedy)}</span><br>{one.about(_name, _text)}</p>'
+        f'<p><span class="do">{page.text(one.remedy)}</span><br>{one.about(page.name, page.text)}</p>'
         for one in group.helps[:NAMED]
     )
     more = len(group.helps) - NAMED
     others = f"<p>And {number(more, 'other remedy', 'other remedies')}.</p>" if more > 0 else ""
     concerns = f"Blocks {group.concerns}. " if group.concerns else ""
-    return f'<li>{helps}{others}<p class="soft">{_badges(group)} {_to_finding(group.id)} {concerns}{_text(group.why)}</p></li>'
+    return f'<li>{helps}{others}<p class="soft">{_badges(group)} {_to_finding(group.id)} {concerns}{page.text(group.why)}</p></li>'
 
 
 def _badges(group: Group) -> str:
@@ -188,7 +173,7 @@ def _choice(key: str, label: str, values: Iterable[str]) -> str:
 
 
 def _search(key: str, label: str, values: list[str]) -> str:
-    options = "".join(f'<option value="{_text(value)}">' for value in values[:_OFFERED])
+    options = "".join(f'<option value="{page.text(value)}">' for value in values[:_OFFERED])
     return (
         f'<label>{label}<input name="{key}" type="search" list="{key}s-known" autocomplete="off"></label>'
         f'<datalist id="{key}s-known" data-of="{key}">{options}</datalist>'
@@ -199,22 +184,16 @@ def _data(related: Related, severity: str) -> str:
     """What filters go by."""
     values = {"severity": (severity,), "node": related.nodes, "namespace": related.namespaces, "class": related.classes}
     attributes = "".join(
-        f' data-{key}="{"&#10;".join(map(_text, names))}"' for key, names in values.items() if any(names)
+        f' data-{key}="{"&#10;".join(map(page.text, names))}"' for key, names in values.items() if any(names)
     )
     return f" data-row{attributes}"
 
 
 def _table(key: str, title: str, columns: tuple[str, ...], table: Table) -> str:
-    head = "".join(f'<th scope="col">{column}</th>' for column in columns)
-    body = "".join(_row(line) for line in table.lines)
     if not table.lines:
-        return f'<section id="{key}" aria-labelledby="{key}-title"><h2 id="{key}-title">{title}</h2><p class="empty">None.</p></section>'
-    return (
-        f'<section id="{key}" aria-labelledby="{key}-title"><h2 id="{key}-title">{title}</h2>'
-        f'<div class="scroll" role="region" aria-labelledby="{key}-title" tabindex="0"><table>'
-        f"<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>"
-        f'<p class="empty" data-for="{key}" hidden>No line fits the filters.</p></section>'
-    )
+        return page.section(key, title, '<p class="empty">None.</p>')
+    shown = page.table(columns, "".join(map(_row, table.lines)), f'aria-labelledby="{key}-title"')
+    return page.section(key, title, f'{shown}<p class="empty" data-for="{key}" hidden>No line fits the filters.</p>')
 
 
 def _walks(report: Report) -> str:
@@ -224,19 +203,18 @@ def _walks(report: Report) -> str:
         return ""
     more = sum(bool(one.steps) for one in report.workloads) - _WALKS
     others = f'<p class="soft">And {number(more, "other workload")}; the JSON has every one.</p>' if more > 0 else ""
-    return (
-        '<section id="walks" aria-labelledby="walks-title"><h2 id="walks-title">Where pods stop</h2>'
-        f'{shown}{others}<p class="soft">{_text(NOT_JUDGED)}</p></section>'
-    )
+    return page.section("walks", "Where pods stop", f'{shown}{others}<p class="soft">{page.text(NOT_EVALUATED)}</p>')
 
 
 def _walk(walk: Walk) -> str:
     pods = "".join(
-        f"<details><summary>{_name(pod)} on {_text(path.nodes)} {_steps(path)}</summary><ul>{_stops(path)}</ul></details>"
+        f"<details><summary>{page.name(pod)} on {page.text(path.nodes)} {_steps(path)}</summary><ul>{_stops(path)}</ul></details>"
         for pod, paths in walk.paths
         for path in paths
     )
-    return f'<article class="walk"><h3>{_name(walk.workload)}</h3><p>{_text(walk.because)}</p>{pods}</article>\n'
+    return (
+        f'<article class="walk"><h3>{page.name(walk.workload)}</h3><p>{page.text(walk.because)}</p>{pods}</article>\n'
+    )
 
 
 _REACHED = {"yes": "ok", "no": "blocked", "unknown": "unknown", "never": "not reached"}
@@ -253,104 +231,100 @@ def _steps(path: Path) -> str:
 
 def _stops(path: Path) -> str:
     return "".join(
-        f"<li><b>{one.step}</b>{f' {_name(one.volume)}' if one.volume else ''}: {_text(one.because)}. "
-        f'<span class="do">{_text(sentence(one.remedy))}</span></li>'
+        f"<li><b>{one.step}</b>{f' {page.name(one.volume)}' if one.volume else ''}: {page.text(one.because)}. "
+        f'<span class="do">{page.text(sentence(one.remedy))}</span></li>'
         for one in path.stops
     )
 
 
 def _row(line: Line) -> str:
-    cells = "".join(f"<td>{_text(cell)}</td>" for cell in line.cells)
+    cells = "".join(f"<td>{page.text(cell)}</td>" for cell in line.cells)
     named = set(_ID.findall(line.because))
     ids = "".join(f" {_to_finding(one)}" for one in line.findings if one not in named)
     many = ' class="many"' if line.count > 1 else ""
     return (
-        f'<tr{many}{_data(line.related, line.severity)}><th scope="row">{_name(line.name)}</th>'
-        f'<td><span class="mark {line.mark}">{_text(line.state)}</span></td>'
-        f'<td class="because">{_ID.sub(lambda one: _to_finding(one[0]), _text(line.because))}{ids}{_evidence(line.evidence)}</td>{cells}</tr>\n'
+        f'<tr{many}{_data(line.related, line.severity)}><th scope="row">{page.name(line.name)}</th>'
+        f'<td><span class="mark {line.mark}">{page.text(line.state)}</span></td>'
+        f'<td class="because">{_ID.sub(lambda one: _to_finding(one[0]), page.text(line.because))}{ids}{_evidence(line.evidence)}</td>{cells}</tr>\n'
     )
 
 
 def _to_finding(name: str) -> str:
-    return f'<a href="#{_text(name)}">{_text(name)}</a>'
+    return f'<a href="#{page.text(name)}">{page.text(name)}</a>'
 
 
 def _evidence(evidence: tuple[str, ...]) -> str:
     if not evidence:
         return ""
-    items = "".join(f"<li>{_text(one)}</li>" for one in evidence[:_EVIDENCE])
+    items = "".join(f"<li>{page.text(one)}</li>" for one in evidence[:_EVIDENCE])
     more = f"<li>and {len(evidence) - _EVIDENCE:,} more</li>" if len(evidence) > _EVIDENCE else ""
     return f"<details><summary>Evidence</summary><ul>{items}{more}</ul></details>"
 
 
 def _findings(view: View) -> str:
-    title = '<section id="findings" aria-labelledby="findings-title"><h2 id="findings-title">Findings</h2>'
-    if not view.groups:
-        return f'{title}<p class="empty">None.</p></section>'
-    groups = "".join(_group(group) for group in view.groups)
-    return f'{title}{groups}<p class="empty" data-for="findings" hidden>No line fits the filters.</p></section>'
+    groups = "".join(map(_group, view.groups))
+    groups += '<p class="empty" data-for="findings" hidden>No line fits the filters.</p>'
+    return page.section("findings", "Findings", groups if view.groups else '<p class="empty">None.</p>')
 
 
 def _group(group: Group) -> str:
     link = group.link if group.link.startswith("https://") else ""
-    about = f' <a href="{_text(link)}" rel="noreferrer">Read more</a>' if link else ""
-    remedy = f"<p><b>What to do:</b> {_text(group.remedy)}</p>" if group.remedy else ""
+    about = f' <a href="{page.text(link)}" rel="noreferrer">Read more</a>' if link else ""
+    remedy = f"<p><b>What to do:</b> {page.text(group.remedy)}</p>" if group.remedy else ""
     hidden = (
         f'<p class="soft">{group.total - len(group.cases):,} more are in the JSON.</p>'
         if group.total > len(group.cases)
         else ""
     )
     columns = ("About", "What", *(() if group.remedy else ("What to do",)))
-    head = "".join(f'<th scope="col">{column}</th>' for column in columns)
     rows = "".join(_case(case, bool(group.remedy)) for case in group.cases)
+    shown = page.table(columns, rows, f'aria-label="Objects of {group.id}"')
     return (
         f'<article class="finding" data-group id="{group.id}"><h3>{group.id} {_badges(group)} '
         f'<span class="soft">{number(group.total, "object")}</span></h3>'
-        f"<p>{_text(group.why)}{about}</p>{remedy}"
-        f'<div class="scroll" role="region" aria-label="Objects of {group.id}" tabindex="0"><table>'
-        f"<thead><tr>{head}</tr></thead>\n<tbody>{rows}</tbody></table></div>{hidden}</article>\n"
+        f"<p>{page.text(group.why)}{about}</p>{remedy}{shown}{hidden}</article>\n"
     )
 
 
 def _case(case: Case, shared: bool) -> str:
     finding = case.finding
-    remedy = "" if shared else f"<td>{_text(sentence(finding.remedy))}</td>"
+    remedy = "" if shared else f"<td>{page.text(sentence(finding.remedy))}</td>"
     return (
-        f'<tr{_data(case.related, finding.severity)}><th scope="row">{_name(finding.object)}</th>'
-        f'<td class="because">{_text(finding.message)}{_evidence(finding.evidence)}</td>{remedy}</tr>\n'
+        f'<tr{_data(case.related, finding.severity)}><th scope="row">{page.name(finding.object)}</th>'
+        f'<td class="because">{page.text(finding.message)}{_evidence(finding.evidence)}</td>{remedy}</tr>\n'
     )
 
 
 def _unread(view: View) -> str:
     if not view.unread:
         return ""
-    rows = "".join(
-        f'<tr><th scope="row">{_name(one.get("resource", ""))}</th><td>{_text(one.get("why", ""))}</td>'
-        f"<td>{_name(one.get('rule', '')) if one.get('rule') else ''}</td></tr>"
+    rows = [
+        (
+            page.name(one.get("resource", "")),
+            page.text(one.get("why", "")),
+            page.name(one["rule"]) if one.get("rule") else "",
+        )
         for one in view.unread
-    )
-    return (
-        '<section id="unread" aria-labelledby="unread-title"><h2 id="unread-title">What could not be read</h2>'
-        '<div class="scroll" role="region" aria-labelledby="unread-title" tabindex="0"><table><thead><tr>'
-        '<th scope="col">Resource</th><th scope="col">Why</th><th scope="col">Rule to add</th></tr></thead>'
-        f"<tbody>{rows}</tbody></table></div></section>"
-    )
+    ]
+    shown = page.table(("Resource", "Why", "Rule to add"), page.rows(rows), 'aria-labelledby="unread-title"')
+    return page.section("unread", "What could not be read", shown)
 
 
 def _suppressed(view: View) -> str:
     if not view.suppressed:
         return ""
-    rows = "".join(
-        f'<tr><th scope="row">{_name(one.finding.object)}</th><td>{one.finding.id}: {_text(one.finding.message)}</td>'
-        f"<td>{_text(one.reason)}</td><td>{_text(one.expires)}</td></tr>"
+    rows = [
+        (
+            page.name(one.finding.object),
+            f"{one.finding.id}: {page.text(one.finding.message)}",
+            page.text(one.reason),
+            page.text(one.expires),
+        )
         for one in view.suppressed
-    )
-    return (
-        '<section id="suppressed" aria-labelledby="suppressed-title"><h2 id="suppressed-title">Accepted '
-        'findings</h2><div class="scroll" role="region" aria-labelledby="suppressed-title" '
-        'tabindex="0"><table><thead><tr><th scope="col">About</th><th scope="col">Finding</th><th '
-        f'scope="col">Reason</th><th scope="col">Until</th></tr></thead><tbody>{rows}</tbody></table></div></section>'
-    )
+    ]
+    columns = ("About", "Finding", "Reason", "Until")
+    shown = page.table(columns, page.rows(rows), 'aria-labelledby="suppressed-title"')
+    return page.section("suppressed", "Accepted findings", shown)
 
 
 def _legend(view: View) -> str:
@@ -360,13 +334,10 @@ def _legend(view: View) -> str:
     )
     if not words:
         return ""
-    return (
-        '<section aria-labelledby="classes-title"><h2 id="classes-title">What the classes of volumes mean</h2>'
-        f'<dl class="legend">{words}</dl></section>'
-    )
+    return page.section("classes", "What the classes of volumes mean", f'<dl class="legend">{words}</dl>')
 
 
 def _footer(view: View) -> str:
-    items = "".join(f"<li>{_text(one)}</li>" for one in view.aggregated)
+    items = "".join(f"<li>{page.text(one)}</li>" for one in view.aggregated)
     note = f"<p>Grouped on this page; the JSON lists each:</p><ul>{items}</ul>" if items else ""
     return f"<footer>{note}<p>Created by kubewin.csi, which changed nothing.</p></footer>"

@@ -9,10 +9,16 @@ import re
 from collections.abc import Iterable, Sequence
 
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.paths import walks
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.view import NAMED, Group, Limits, Table, look
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.view import (
+    NAMED,
+    Group,
+    Limits,
+    Table,
+    view_of,
+)
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.words import number, plain, sentence
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import SEVERITIES, Report
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.schedule import NOT_JUDGED
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.schedule import NOT_EVALUATED
 
 # A ticket takes some 65,000 characters.
 SHOWN = Limits(whole=50, most=100)
@@ -25,7 +31,7 @@ _SIGNS = {"no": "✗", "unknown": "?", "watch": "!", "yes": "✓"}
 
 def render_markdown(report: Report) -> str:
     """The text."""
-    view = look(report, SHOWN)
+    view = view_of(report, SHOWN)
     counts = ", ".join(number(view.severities[one], one) for one in SEVERITIES)
     facts = " · ".join(_text(one) for one in (view.versions, f"read at {view.taken_at}", counts) if one)
     parts = [f"# {_text(f'{view.headline}: {view.cluster}')}", f"**{_text(view.answer)}**", facts]
@@ -90,7 +96,7 @@ def _paths(report: Report) -> list[str]:
     if not rows:
         return []
     columns = ("Pod", "Nodes", "Steps", "Because", "First")
-    return ["## Where pods stop", _rows(columns, rows), f"*{_text(NOT_JUDGED)}*"]
+    return ["## Where pods stop", _rows(columns, rows), f"*{_text(NOT_EVALUATED)}*"]
 
 
 def _rows(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

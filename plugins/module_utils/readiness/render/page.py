@@ -10,7 +10,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Iterable, Sequence
 from html import escape
+
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.words import plain
 
 # Every colour is one of these, each at least 4.5 to 1 against what it stands on; a test measures that in a browser.
 STYLE = """
@@ -166,7 +169,7 @@ SCRIPT = """
 "use strict";
 (() => {
   const form = document.getElementById("filters");
-  const said = document.getElementById("shown");
+  const shownLines = document.getElementById("shown");
   const rows = Array.from(document.querySelectorAll("[data-row]"), (row) => ({
     row,
     text: null,
@@ -202,7 +205,7 @@ SCRIPT = """
       empty.hidden = Boolean(table.querySelector("[data-row]:not([hidden])"));
     }
     const filtered = words || keys.some((key) => wanted[key]);
-    said.value = filtered ? `Showing ${shown} of ${rows.length} lines` : `All ${rows.length} lines are shown`;
+    shownLines.value = filtered ? `Showing ${shown} of ${rows.length} lines` : `All ${rows.length} lines are shown`;
   };
   form.addEventListener("input", apply);
   form.addEventListener("reset", () => setTimeout(apply));
@@ -223,7 +226,7 @@ SCRIPT = """
 
 
 def head(title: str, script: str = "") -> str:
-    """The beginning of a page that needs nothing else: no network, no other file. title: for a text, not yet escaped."""
+    """The beginning of a page that needs nothing else: no network, no other file. title: not yet escaped."""
     return "\n".join(
         (
             '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
@@ -232,8 +235,47 @@ def head(title: str, script: str = "") -> str:
             '<meta name="color-scheme" content="light dark">\n<meta name="referrer" content="no-referrer">',
             # Without one a browser asks for a file of its own.
             '<link rel="icon" href="data:,">',
-            f"<title>{escape(title, quote=True)}</title>\n<style>{STYLE}</style>\n</head>\n<body>",
+            f"<title>{text(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>",
         )
+    )
+
+
+def text(value: object) -> str:
+    """A value for a page's text or an attribute."""
+    return escape(plain(value), quote=True)
+
+
+def name(value: object) -> str:
+    """A name that comes from a cluster or host."""
+    return f'<span class="name">{text(value)}</span>'
+
+
+def header(what: str, title: str, facts: Iterable[tuple[str, str]]) -> str:
+    """What the page is about; facts without a value are left out."""
+    shown = "".join(f"<div><dt>{text(key)}</dt><dd>{text(value)}</dd></div>" for key, value in facts if value)
+    return f'<header>\n<p class="what">{what}</p>\n<h1>{text(title)}</h1>\n<dl class="facts">{shown}</dl>\n</header>'
+
+
+def section(key: str, title: str, content: str, attributes: str = "") -> str:
+    """A part of the page with its heading."""
+    own = f'id="{key}" aria-labelledby="{key}-title"{attributes}'
+    return f'<section {own}><h2 id="{key}-title">{title}</h2>{content}</section>'
+
+
+def table(columns: Iterable[str], body: str, label: str) -> str:
+    """A table of rows that are HTML already. label: the attribute that names it."""
+    top = "".join(f'<th scope="col">{column}</th>' for column in columns)
+    return (
+        f'<div class="scroll" role="region" {label} tabindex="0"><table>'
+        f"<thead><tr>{top}</tr></thead>\n<tbody>{body}</tbody></table></div>"
+    )
+
+
+def rows(some: Iterable[Sequence[str]]) -> str:
+    """Rows of cells, of which the first names the row."""
+    return "".join(
+        f'<tr><th scope="row">{first}</th>{"".join(f"<td>{one}</td>" for one in others)}</tr>\n'
+        for first, *others in some
     )
 
 

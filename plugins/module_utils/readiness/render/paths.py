@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from ansible_collections.kubewin.csi.plugins.module_utils.grouped import grouped
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.words import listed, number
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import (
     NAMED_NODES,
@@ -75,9 +76,7 @@ def stops(report: Report, most: int) -> tuple[tuple[Stop, ...], int]:
 def walks(report: Report, most: int) -> Iterator[Walk]:
     """Every workload that is not ready, with the way of its pods on each node."""
     for workload in [one for one in report.workloads if one.steps][:most]:
-        pods: dict[str, list[StepVerdict]] = defaultdict(list)
-        for one in workload.steps:
-            pods[one.pod].append(one)
+        pods = grouped((one.pod, one) for one in workload.steps)
         yield Walk(workload.workload, workload.because, tuple((pod, tuple(_paths(some))) for pod, some in pods.items()))
 
 
@@ -91,10 +90,7 @@ def _where(nodes: tuple[str, ...]) -> str:
 
 
 def _paths(some: Iterable[StepVerdict]) -> Iterator[Path]:
-    by_node: dict[str, list[StepVerdict]] = defaultdict(list)
-    for one in some:
-        for node in one.nodes:
-            by_node[node].append(one)
+    by_node = grouped((node, one) for one in some for node in one.nodes)
     alike: dict[tuple[int, ...], list[str]] = defaultdict(list)
     found: dict[tuple[int, ...], tuple[StepVerdict, ...]] = {}
     for node in sorted(by_node):

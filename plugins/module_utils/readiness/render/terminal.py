@@ -3,24 +3,23 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A report as text for a terminal. Pure.
 
-The end of a run stands directly above the prompt, so what is well is only counted here, and all is in the other forms.
+The end of a run is directly above the prompt, so this form only counts ready objects; the other forms list all.
 """
 
 from __future__ import annotations
 
 import re
 import textwrap
-from collections import defaultdict
 
+from ansible_collections.kubewin.csi.plugins.module_utils.grouped import grouped
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.paths import stops
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.view import (
     NAMED,
     Group,
     Limits,
-    Line,
     Table,
     View,
-    look,
+    view_of,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.words import listed, number, plain
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import SEVERITIES, Report
@@ -36,7 +35,7 @@ _NAMES = 34
 
 def render_terminal(report: Report, width: int = 100) -> str:
     """The text; no line is longer than width unless a word is."""
-    view = look(report, SHOWN)
+    view = view_of(report, SHOWN)
     counts = ", ".join(number(view.severities[one], one) for one in SEVERITIES)
     read = f"{plain(view.cluster)}: {plain(view.versions)}, read at {plain(view.taken_at)}"
     verdict = textwrap.fill(f"{view.headline.upper()}: {plain(view.answer)}", width)
@@ -100,11 +99,10 @@ def _stops(report: Report, width: int) -> str:
 
 
 def _table(name: str, state: str, kind: str, table: Table, width: int) -> str:
-    """The lines that are not well, and how many are."""
-    alike: dict[tuple[str, str], list[Line]] = defaultdict(list)
-    for line in table.lines:
-        if line.mark != "yes":
-            alike[line.state, _ITS_CLAIM.sub("its claim is", line.because)].append(line)
+    """The lines that are not ready, and the number of ready ones."""
+    alike = grouped(
+        ((line.state, _ITS_CLAIM.sub("its claim is", line.because)), line) for line in table.lines if line.mark != "yes"
+    )
     rows = [
         [", ".join(plain(one.name) for one in some), state, plain(reason if len(some) > 1 else some[0].because)]
         for (state, reason), some in alike.items()

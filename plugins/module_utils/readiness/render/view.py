@@ -1,10 +1,10 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A report as people read it: the answer, what to do first, then line by line. Pure.
+"""A readable report: the answer, what to do first, then line by line. Pure.
 
 Terminal, Markdown and HTML show the same view, so they cannot disagree. A large cluster's report stays small: lines that
-say nothing but "well" become one line for all of a kind, and what was put together is told in ``View.aggregated``.
+are ready without a finding become one line for all of a kind, which ``View.aggregated`` lists.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from ansible_collections.kubewin.csi.plugins.module_utils.grouped import grouped
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.words import (
     listed,
     nothing_there,
@@ -80,7 +81,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Related:
-    """What a line has to do with, by which it can be looked for."""
+    """Related objects of a line, by which it can be filtered."""
 
     nodes: tuple[str, ...] = ()
     namespaces: tuple[str, ...] = ()
@@ -92,7 +93,7 @@ class Line:
     """A line of a table.
 
     name: of the object, or what it stands for. mark: how it is, for the eye; state: the same in the words of its table.
-    cells: further columns. evidence: what was seen. severity: the worst of its findings, empty without any. count: how
+    cells: further columns. evidence: what was found. severity: the worst of its findings, empty without any. count: how
     many objects it stands for.
     """
 
@@ -193,7 +194,7 @@ class View:
 PAGE = Limits()
 
 
-def look(report: Report, limits: Limits = PAGE) -> View:
+def view_of(report: Report, limits: Limits = PAGE) -> View:
     """The view of a report."""
     about = _About(report)
     aggregated: list[str] = []
@@ -265,22 +266,22 @@ def _answer(report: Report, workloads: Table) -> str:
     lost, doubtful, total = workloads.counts["no"], workloads.counts["unknown"], workloads.total
     blockers = report.counts()["blocker"]
     if lost:
-        said = f"{lost:,} of {number(total, 'workload')} will not start again"
-        said += f"; {doubtful:,} {'is' if doubtful == 1 else 'are'} unknown" if doubtful else ""
+        result = f"{lost:,} of {number(total, 'workload')} will not start again"
+        result += f"; {doubtful:,} {'is' if doubtful == 1 else 'are'} unknown" if doubtful else ""
     elif doubtful:
         some = f"{doubtful:,} of {number(total, 'workload')}" if doubtful < total else f"all {total:,} workloads"
         some = "the only workload" if total == 1 else some
-        said = f"for {some} it is unknown whether {'it' if doubtful == 1 else 'they'} will start again"
+        result = f"for {some} it is unknown whether {'it' if doubtful == 1 else 'they'} will start again"
     elif total:
-        said = "the only workload will start again" if total == 1 else f"all {total:,} workloads will start again"
+        result = "the only workload will start again" if total == 1 else f"all {total:,} workloads will start again"
     else:
-        said = nothing_there(report.unread)
+        result = nothing_there(report.unread)
     if blockers and not lost:
-        said += f", {'and' if doubtful else 'but'} {number(blockers, 'blocker exists', 'blockers exist')}"
+        result += f", {'and' if doubtful else 'but'} {number(blockers, 'blocker exists', 'blockers exist')}"
     elif report.verdict == "unknown" and not doubtful:
-        said += ", but not everything could be checked"
+        result += ", but not everything could be checked"
     asked = _asked(report)
-    return f"With {asked}, {said}." if asked else f"{said[0].upper()}{said[1:]}."
+    return f"With {asked}, {result}." if asked else f"{result[0].upper()}{result[1:]}."
 
 
 def _asked(report: Report) -> str:
@@ -288,7 +289,7 @@ def _asked(report: Report) -> str:
 
 
 class _About:
-    """Which nodes, namespaces and classes an object has to do with, by what the volumes say."""
+    """Nodes, namespaces and classes that are related to an object through its volumes."""
 
     def __init__(self, report: Report) -> None:
         self.severity: dict[str, Worst] = {}
@@ -399,7 +400,7 @@ def _volume(one: VolumeVerdict, about: _About) -> Line:
 
 
 def _table(lines: list[Line], kind: str, limits: Limits, aggregated: list[str]) -> Table:
-    """The lines worst first; of a long table those that are well, and those beyond the limit, by kind."""
+    """The lines worst first; a long table groups ready ones, and those beyond the limit, by kind."""
     counts = Counter(line.mark for line in lines)
     lines.sort(key=lambda line: (MARKS.index(line.mark), _WORST.index(line.severity), line.name))
     if len(lines) > limits.whole:
@@ -415,10 +416,9 @@ def _table(lines: list[Line], kind: str, limits: Limits, aggregated: list[str]) 
 
 def _alike(lines: Iterable[Line], kind: str) -> list[Line]:
     """One line for all lines with the same state and the same findings."""
-    by_kind: dict[tuple[str, tuple[str, ...], str], list[Line]] = defaultdict(list)
-    for line in lines:
-        # Of volumes the driver is the one further column that says what kind they are; of nodes the drivers.
-        by_kind[line.state, line.findings, line.cells[1] if kind == "volume" else line.cells[0]].append(line)
+    # Of volumes the driver is the one further column that says what kind they are; of nodes the drivers.
+    kinds = 1 if kind == "volume" else 0
+    by_kind = grouped(((line.state, line.findings, line.cells[kinds]), line) for line in lines)
     found = []
     for (state, findings, of), alike in by_kind.items():
         first = alike[0]
@@ -449,18 +449,14 @@ def _alike(lines: Iterable[Line], kind: str) -> list[Line]:
 
 def _groups(report: Report, about: _About, limits: Limits, aggregated: list[str]) -> tuple[Group, ...]:
     """Findings by id, in the order in which they are to be dealt with."""
-    by_id: dict[str, list[Finding]] = defaultdict(list)
-    for finding in report.findings:
-        by_id[finding.id].append(finding)
+    by_id = grouped((finding.id, finding) for finding in report.findings)
     share = max(20, limits.most // max(1, len(by_id)))
     groups = []
     for name, findings in by_id.items():
         findings.sort(key=lambda finding: (_WORST.index(finding.severity), finding.object))
         if len(findings) > share:
             aggregated.append(f"{name}: {share:,} of {len(findings):,} are shown")
-        helps: dict[str, list[Finding]] = defaultdict(list)
-        for finding in findings:
-            helps[finding.remedy].append(finding)
+        helps = grouped((finding.remedy, finding) for finding in findings)
         concerns = [
             number(count, kind)
             for kind, count in (("workload", about.stopped_workloads[name]), ("node", about.stopped_nodes[name]))

@@ -9,14 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ansible_collections.kubewin.csi.plugins.module_utils.text import restored
 
-# A cell is read by people; the whole text is in the JSON.
+# A cell is shortened for reading; the whole text is in the JSON.
 LONGEST = 600
 
 _COMMANDS = frozenset({"kubectl", "oc"})
 
 
 def plain(text: object) -> str:
-    """Text as it can be shown: one line, and nothing in it that would steer a terminal or turn the reading direction.
+    """Text that is safe to show: one line, without characters that control a terminal or reverse the reading direction.
 
     Such characters are shown as their code, so that two names that differ look different.
     """
@@ -50,8 +50,8 @@ def share(good: int, unknown: int, total: int, noun: str, does: str) -> str:
     """How many of what is known: "2 of 3 volumes will be served; 1 more is unknown". What is unknown is neither of the two."""
     if unknown == total:
         return f"whether {number(total, noun)} {does} is unknown"
-    said = f"{good:,} of {number(total - unknown, noun)} {does}"
-    return said + (f" ({unknown:,} more {'is' if unknown == 1 else 'are'} unknown)" if unknown else "")
+    answer = f"{good:,} of {number(total - unknown, noun)} {does}"
+    return answer + (f" ({unknown:,} more {'is' if unknown == 1 else 'are'} unknown)" if unknown else "")
 
 
 # Without one of these lists the workloads with volumes on Windows are unknown.

@@ -9,17 +9,18 @@ pkg/scheduler/framework/plugins volumebinding and volumerestrictions.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 from datetime import timedelta
 from functools import cached_property, partial
 
+from ansible_collections.kubewin.csi.plugins.module_utils.grouped import grouped
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.times import moment
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ObservedClaim, ObservedVolume
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import ObservedPod, ObservedTemplate
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.scope import root_of
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Finding
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.claims import (
     NO_PROVISIONER,
     WAITS,
@@ -31,7 +32,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.claims 
     reachable,
     serves,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.split import Note, Split, unclaimed
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.split import Split, unclaimed
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words import Answer, PodToStart
 
 ALONE = "ReadWriteOncePod"
@@ -49,7 +50,7 @@ class Bind:
         answers: list[Answer] = []
         static = None
         for wanted in self._claims.of(pod):
-            split = Split("bind", nodes, wanted.volume_key)
+            split = Split("bind", nodes, partial(_finding, wanted), wanted.volume_key)
             if wanted.claim is None:
                 self._missing(wanted, pod, split)
                 answers += split.answers("")
@@ -57,9 +58,7 @@ class Bind:
             self._shared(wanted, wanted.claim, pod, split)
             if wanted.claim.deleting and not pod.node:
                 what = "it is being deleted, so the scheduler places no pod that uses it"
-                split.blocked(
-                    nodes, _finding("CSI-V40", wanted, what, "wait until the claim is deleted, then recreate it")
-                )
+                split.blocked(nodes, "CSI-V40", what, "wait until the claim is deleted, then recreate it")
             if wanted.bound:
                 because = self._bound(wanted, wanted.claim, split)
             elif wanted.claim.volume:
@@ -72,41 +71,31 @@ class Bind:
                 unsure = static.maybe[wanted.volume_key] & nodes
                 if unsure and not self._made_for(wanted):
                     what = "several volumes fit, and another claim of the pod may take the last one"
-                    split.unknown(unsure, _finding("CSI-V41", wanted, what, "set spec.volumeName in each claim"))
+                    split.unknown(unsure, "CSI-V41", what, "set spec.volumeName in each claim")
             answers += split.answers(because)
         return answers + unclaimed("bind", pod, nodes)
 
     def _missing(self, wanted: Request, pod: PodToStart, split: Split) -> None:
         if "persistentvolumeclaims" in self._index.unread:
             what = "claims could not be read, so whether this one exists is unknown"
-            split.unknown(
-                split.nodes, _finding("CSI-V41", wanted, what, "let this account list persistentvolumeclaims")
-            )
+            split.unread("CSI-V41", "persistentvolumeclaims", what)
             return
         what = f"{pod.workload} uses the claim, but the claim does not exist"
-        split.blocked(split.nodes, _finding("CSI-V27", wanted, what, "create the claim, or correct the workload"))
+        split.blocked(split.nodes, "CSI-V27", what, "create the claim, or correct the workload")
 
     # ReadWriteOncePod
 
     @cached_property
     def _users(self) -> Mapping[str, list[ObservedPod]]:
         """By claim, the pods on nodes that have it."""
-        users: dict[str, list[ObservedPod]] = defaultdict(list)
-        for pod in self._index.snapshot.pods:
-            if pod.node and not pod.finished:
-                for name in pod.volumes.claims:
-                    users[f"{pod.namespace}/{name}"].append(pod)
-        return users
+        at_work = (pod for pod in self._index.snapshot.pods if pod.node and not pod.finished)
+        return grouped((f"{pod.namespace}/{name}", pod) for pod in at_work for name in pod.volumes.claims)
 
     @cached_property
     def _named(self) -> Mapping[str, list[str]]:
         """By claim, what makes pods that name it."""
-        named: dict[str, list[str]] = defaultdict(list)
-        for one in self._index.snapshot.templates:
-            if not one.owner and one.runs:
-                for name in one.volumes.claims:
-                    named[f"{one.namespace}/{name}"].append(one.key)
-        return named
+        own = (one for one in self._index.snapshot.templates if not one.owner and one.runs)
+        return grouped((f"{one.namespace}/{name}", one.key) for one in own for name in one.volumes.claims)
 
     @cached_property
     def _templates(self) -> Mapping[tuple[str, str, str], ObservedTemplate]:
@@ -119,26 +108,26 @@ class Bind:
         if pod.count > 1 or (claim.key in pod.shared and self._several(pod)):
             some = f"{pod.count} pods" if pod.count > 1 else "several pods"
             what = f"its access mode is {ALONE}, and {some} of {pod.workload} share it"
-            split.blocked(split.nodes, _finding("CSI-V42", wanted, what, remedy))
+            split.blocked(split.nodes, "CSI-V42", what, remedy)
             return
         if "pods" in self._index.unread:
             what = f"its access mode is {ALONE}, and pods could not be read"
-            split.unknown(split.nodes, _finding("CSI-V41", wanted, what, "let this account list pods"))
+            split.unread("CSI-V41", "pods", what)
             return
         for other in self._users.get(claim.key, ()):
             if not self._is_replaced(other, pod):
                 what = f"its access mode is {ALONE}, and pod {other.key} on {other.node} uses it"
-                split.blocked(split.nodes, _finding("CSI-V42", wanted, what, remedy))
+                split.blocked(split.nodes, "CSI-V42", what, remedy)
                 return
         named = self._named.get(claim.key, [])
         others = [one for one in named if one != pod.workload]
         if others and len(others) < len(named) and not self._users.get(claim.key):
             what = f"its access mode is {ALONE}, and {others[0]} also uses it"
-            split.blocked(split.nodes, _finding("CSI-V42", wanted, what, remedy))
+            split.blocked(split.nodes, "CSI-V42", what, remedy)
         elif pod.surges:
             what = f"its access mode is {ALONE}, and a rollout of {pod.workload} starts the new pod before the old one ends"
             remedy = "set the strategy of the Deployment to Recreate, or maxSurge to 0"
-            split.unknown(split.nodes, _finding("CSI-V43", wanted, what, remedy))
+            split.unknown(split.nodes, "CSI-V43", what, remedy)
 
     def _several(self, pod: PodToStart) -> bool:
         """Whether a workload with a pod on each node, or with ordinals, has more than one."""
@@ -159,7 +148,7 @@ class Bind:
         remedy = "restore the volume from a record, with claimRef.uid of this claim; do not delete the claim"
         if claim.phase == "Lost":
             what = f"the claim is Lost: its volume {claim.volume or '(none named)'} does not exist or belongs to another claim"
-            split.blocked(split.nodes, _finding("CSI-V23", wanted, what, remedy))
+            split.blocked(split.nodes, "CSI-V23", what, remedy)
         elif volume is None:
             self._no_volume(wanted, claim, split, "CSI-V23", remedy)
         elif not belongs(volume, claim):
@@ -169,9 +158,9 @@ class Bind:
     def _no_volume(self, wanted: Request, claim: ObservedClaim, split: Split, id_: str, remedy: str) -> None:
         if "persistentvolumes" in self._index.unread:
             what = f"PersistentVolumes could not be read, so whether volume {claim.volume} exists is unknown"
-            split.unknown(split.nodes, _finding("CSI-V41", wanted, what, "let this account list persistentvolumes"))
+            split.unread("CSI-V41", "persistentvolumes", what)
             return
-        split.blocked(split.nodes, _finding(id_, wanted, f"its volume {claim.volume} does not exist", remedy))
+        split.blocked(split.nodes, id_, f"its volume {claim.volume} does not exist", remedy)
 
     def _foreign(self, wanted: Request, claim: ObservedClaim, volume: ObservedVolume, split: Split) -> None:
         what = f"volume {volume.name} is {volume.phase or 'taken'}"
@@ -181,7 +170,7 @@ class Bind:
         remedy = f'if nothing else uses the data: kubectl patch pv {volume.name} --type merge -p \'{{"spec":{{"claimRef":{{"uid":null}}}}}}\''
         if volume.claim != claim.key:
             remedy = "name another volume, or delete the claim that has this one"
-        split.blocked(split.nodes, _finding("CSI-V40", wanted, what, remedy))
+        split.blocked(split.nodes, "CSI-V40", what, remedy)
 
     # Claims without a volume
 
@@ -196,7 +185,7 @@ class Bind:
             self._foreign(wanted, claim, volume, split)
         elif misfit := _format_error(wanted, claim, volume):
             what = f"it requests volume {volume.name}, which is {misfit}"
-            split.blocked(split.nodes, _finding("CSI-V40", wanted, what, "create a claim that fits the volume"))
+            split.blocked(split.nodes, "CSI-V40", what, "create a claim that fits the volume")
         elif claim.narrowed:
             self._narrowed(wanted, claim, split)
         return because
@@ -205,7 +194,7 @@ class Bind:
         """A claim that names no volume and has none."""
         if "storageclasses" in self._index.unread:
             what = "StorageClasses could not be read, so whether the claim gets a volume is unknown"
-            split.unknown(split.nodes, _finding("CSI-V41", wanted, what, "let this account list storageclasses"))
+            split.unread("CSI-V41", "storageclasses", what)
             return ""
         if claim.narrowed:
             self._narrowed(wanted, claim, split)
@@ -213,14 +202,14 @@ class Bind:
         mode = storage_class.binding_mode if (storage_class := self._claims.storage_class(wanted)) is not None else ""
         if mode not in ("", WAITS, "Immediate"):
             what = f"volumeBindingMode of its StorageClass is {mode}, expected Immediate or WaitForFirstConsumer"
-            split.unknown(split.nodes, _finding("CSI-V41", wanted, what, "use a newer release of the collection"))
+            split.unknown(split.nodes, "CSI-V41", what, "use a newer release of the collection")
             return ""
         some = self._claims.candidates(wanted)
         if not self._claims.waits(wanted):
             if some:
                 return f"volume {some[0].name} fits"
             if not self._made_for(wanted):
-                split.blocked(split.nodes, self._nobody(wanted, claim))
+                split.blocked(split.nodes, *self._nobody(wanted, claim))
             else:
                 self._waited(wanted, claim, split)
             return "a volume is provisioned for it"
@@ -228,11 +217,11 @@ class Bind:
         if pod.node and not claim.selected_node:
             what = f"StorageClass {wanted.storage_class} waits for the scheduler, which spec.nodeName bypasses"
             remedy = "replace spec.nodeName by nodeSelector kubernetes.io/hostname"
-            split.blocked(split.nodes, _finding("CSI-V40", wanted, what, remedy))
+            split.blocked(split.nodes, "CSI-V40", what, remedy)
         if not self._made_for(wanted):
             static = self._claims.static(pod)
             rest = split.nodes & ~taken & ~static.maybe[wanted.volume_key]
-            split.blocked(rest, self._nobody(wanted, claim))
+            split.blocked(rest, *self._nobody(wanted, claim))
             return f"one of {len(some)} volumes of StorageClass {wanted.storage_class} fits"
         return (
             "a volume is provisioned for it" if not some else f"one of {len(some)} volumes fits, or one is provisioned"
@@ -245,10 +234,10 @@ class Bind:
             what = f"volume {volume.name} is reserved for it, and is {_format_error(wanted, claim, volume)}"
             remedy = f"correct spec.accessModes of one of them, or remove claimRef: kubectl edit pv {volume.name}"
             there = reachable(self._index, volume)
-            split.blocked(there, _finding("CSI-V40", wanted, what, remedy))
+            split.blocked(there, "CSI-V40", what, remedy)
             if there & split.nodes:
                 what += f"; the scheduler may still choose {self._index.names(there & split.nodes)[0]}"
-                split.unknown(split.nodes & ~there, _finding("CSI-V41", wanted, what, remedy))
+                split.unknown(split.nodes & ~there, "CSI-V41", what, remedy)
 
     def _waited(self, wanted: Request, claim: ObservedClaim, split: Split) -> None:
         """A volume that is made before its pod is placed is there soon, or something keeps it from being made."""
@@ -258,13 +247,13 @@ class Bind:
         minutes = int((self._index.snapshot.taken_at - since).total_seconds() // 60)
         what = f"it has waited {minutes} minutes for StorageClass {wanted.storage_class} to provision its volume"
         remedy = f"kubectl -n {claim.namespace} describe pvc {claim.name}; check the log of its provisioner"
-        split.unknown(split.nodes, _finding("CSI-V41", wanted, what, remedy))
+        split.unknown(split.nodes, "CSI-V41", what, remedy)
 
     def _made_for(self, wanted: Request) -> bool:
         storage_class = self._claims.storage_class(wanted)
         return storage_class is not None and provisioner(storage_class) not in NO_PROVISIONER
 
-    def _nobody(self, wanted: Request, claim: ObservedClaim) -> Note:
+    def _nobody(self, wanted: Request, claim: ObservedClaim) -> tuple[str, str, str]:
         if self._claims.storage_class(wanted) is None:
             what = f"its StorageClass {wanted.storage_class} does not exist"
             if not wanted.storage_class:
@@ -286,12 +275,12 @@ class Bind:
             what += f", and its free volumes are {' or '.join(misfits)}"
         else:
             what += ", and no free volume fits"
-        return _finding("CSI-V26", wanted, what, remedy)
+        return "CSI-V26", what, remedy
 
     def _narrowed(self, wanted: Request, claim: ObservedClaim, split: Split) -> None:
         what = f"its spec has {', '.join(claim.narrowed)}, which this report does not evaluate"
         remedy = "after its pod is created, check the claim's events: kubectl describe pvc"
-        split.unknown(split.nodes, _finding("CSI-V41", wanted, what, remedy))
+        split.unknown(split.nodes, "CSI-V41", what, remedy)
 
 
 def _format_error(wanted: Request, claim: ObservedClaim, volume: ObservedVolume) -> str:
@@ -311,8 +300,8 @@ def _format_error(wanted: Request, claim: ObservedClaim, volume: ObservedVolume)
     return "" if fits(volume, claim) else "of another VolumeAttributesClass"
 
 
-def _finding(id_: str, wanted: Request, message: str, remedy: str) -> Note:
+def _finding(wanted: Request, id_: str, message: str, remedy: str) -> Finding:
     claim = wanted.claim
     evidence = (f"claim {wanted.key}: phase {claim.phase}",) if claim is not None and not wanted.made else ()
     about = wanted.volume_key if wanted.made else f"PersistentVolumeClaim {wanted.key}"
-    return partial(found, id_, about, message, evidence, remedy)
+    return found(id_, about, message, evidence, remedy)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
+from ansible_collections.kubewin.csi.plugins.module_utils.grouped import grouped
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.sources import ClaimTemplate
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import (
     ObservedClaim,
@@ -73,13 +74,9 @@ class Claims:
     @cached_property
     def _free(self) -> Mapping[str, list[ObservedVolume]]:
         """By class, the available volumes, smallest first."""
-        found: dict[str, list[ObservedVolume]] = defaultdict(list)
-        for one in self._index.snapshot.volumes:
-            if not one.claim and one.phase == "Available" and not one.deleting:
-                found[one.storage_class].append(one)
-        for some in found.values():
-            some.sort(key=lambda one: (one.size, one.name))
-        return found
+        every = self._index.snapshot.volumes
+        free = (one for one in every if not one.claim and one.phase == "Available" and not one.deleting)
+        return grouped(((one.storage_class, one) for one in free), lambda one: (one.size, one.name))
 
     def of(self, pod: PodToStart) -> tuple[Request, ...]:
         """Every claim of a pod."""

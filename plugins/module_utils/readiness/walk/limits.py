@@ -12,21 +12,21 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
-from operator import or_
+from functools import cached_property
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.translation import Untranslatable, ebs_id
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.translation import TranslationError, ebs_id
+from ansible_collections.kubewin.csi.plugins.module_utils.grouped import grouped
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.sources import Source
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ObservedClaim
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import ObservedPod
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index, union
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.claims import (
     Claims,
     Request,
     provisioner,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.split import Note, Split
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.split import Split
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words import PodToStart
 
 # In-tree plugins whose volumes count for their CSI driver (nodevolumelimits/utils.go, isCSIMigrationOn).
@@ -62,9 +62,9 @@ class Limits:
     def __init__(self, index: Index, claims: Claims) -> None:
         self._index, self._claims = index, claims
 
-    def narrow(self, pod: PodToStart, split: Split, finding: Callable[[str, str, str], Note]) -> None:
+    def narrow(self, pod: PodToStart, split: Split) -> None:
         """Note the nodes that take no more volumes, with what is not known of them."""
-        self._apart(pod, split, finding)
+        self._apart(pod, split)
         wanted = set(self._of(pod))
         if not wanted:
             return
@@ -72,11 +72,11 @@ class Limits:
         unread = [one for one in ("csinodes", "pods", "volumeattachments") if one in index.unread]
         if unread:
             what = f"{' and '.join(unread)} could not be read, so the number of volumes on the nodes is unknown"
-            split.unknown(split.nodes, finding("CSI-W21", what, f"let this account list {' and '.join(unread)}"))
+            split.unknown(split.nodes, "CSI-W21", what, f"let this account list {' and '.join(unread)}")
         linux = split.nodes & index.linux and split.nodes & self._unlisted
         if linux:
             what = "attach limits of Linux nodes are not read"
-            split.unknown(linux, finding("CSI-W21", what, "set nodeSelector kubernetes.io/os in the pod template"))
+            split.unknown(linux, "CSI-W21", what, "set nodeSelector kubernetes.io/os in the pod template")
         for driver in sorted(drivers):
             mine = {one for one in wanted if one[0] == driver}
             for (limit, count), nodes in self._room.get(driver, {}).items():
@@ -90,14 +90,14 @@ class Limits:
                         full &= ~index.bit[node.name]
                 what = f"the node's attach limit for {driver} is {limit} volumes, and {count} are in use"
                 remedy = "add nodes, or move pods with volumes of this driver to other nodes"
-                split.blocked(full, finding("CSI-W20", what, remedy))
+                split.blocked(full, "CSI-W20", what, remedy)
 
     def too_many(
         self, pods: Sequence[PodToStart], now: Iterable[ObservedPod], nodes: int
     ) -> tuple[str, int, int] | None:
         """A driver of which a workload's pods together need more volumes than these nodes take: both numbers, or None.
 
-        now: its pods of today, which go before. What one node takes of one pod is not looked at here.
+        now: its pods of today, which go before. The limit of one node for one pod is not checked here.
         """
         named: set[Unique] = set()
         needed: Counter[str] = Counter()
@@ -126,7 +126,7 @@ class Limits:
         """Workloads that together need more volumes of a driver than the nodes take where they may go.
 
         The others stay as they are. A volume that several pods have counts once, and what one node takes of one pod is not
-        looked at: what this finds cannot start, whatever the scheduler does.
+        checked: what this finds cannot start, whatever the scheduler does.
         """
         if not self._limits:
             return
@@ -149,10 +149,7 @@ class Limits:
             for name in limits:
                 unlimited &= ~self._index.bit.get(name, 0)
             groups = sorted((nodes for nodes in by_nodes if not nodes & unlimited), key=lambda one: one.bit_count())
-            on: dict[str, list[int]] = defaultdict(list)
-            for number, nodes in enumerate(groups):
-                for node in self._index.each(nodes):
-                    on[node.name].append(number)
+            on = grouped((node.name, number) for number, nodes in enumerate(groups) for node in self._index.each(nodes))
             rooms: Counter[tuple[int, ...]] = Counter()
             for name, numbers in on.items():
                 held, attached = self._held[name]
@@ -160,7 +157,7 @@ class Limits:
                 rooms[tuple(numbers)] += max(0, limits[name] - kept)
             for numbers_, room in overfull([by_nodes[nodes].total() for nodes in groups], rooms):
                 keys = {key for number in numbers_ for key in by_nodes[groups[number]]}
-                nodes = reduce(or_, (groups[number] for number in numbers_))
+                nodes = union(groups[number] for number in numbers_)
                 needed = sum(by_nodes[groups[number]].total() for number in numbers_)
                 yield Crowd(driver, tuple(sorted(keys)), nodes, needed, room)
 
@@ -183,10 +180,7 @@ class Limits:
     @cached_property
     def _unlisted(self) -> int:
         """Linux nodes without a CSINode."""
-        listed = 0
-        for name in self._index.csi_nodes:
-            listed |= self._index.bit.get(name, 0)
-        return self._index.linux & ~listed
+        return self._index.linux & ~union(self._index.bit.get(name, 0) for name in self._index.csi_nodes)
 
     @cached_property
     def _room(self) -> dict[str, dict[tuple[int, int], int]]:
@@ -211,10 +205,7 @@ class Limits:
 
     def _holding(self, volumes: set[Unique]) -> int:
         """The nodes whose pods have any of these volumes."""
-        nodes = 0
-        for one in volumes:
-            nodes |= self._holders.get(one, 0)
-        return nodes
+        return union(self._holders.get(one, 0) for one in volumes)
 
     @cached_property
     def _held(self) -> dict[str, tuple[set[Unique], set[Unique]]]:
@@ -269,7 +260,7 @@ class Limits:
             # A name that no driver gives: two claims are two volumes.
             yield provisioner(storage_class), f"claim {claim.key}"
 
-    def _apart(self, pod: PodToStart, split: Split, finding: Callable[[str, str, str], Note]) -> None:
+    def _apart(self, pod: PodToStart, split: Split) -> None:
         own = [one.source for one in pod.inline if one.source.field in _ALONE]
         if not own:
             return
@@ -282,12 +273,12 @@ class Limits:
                 if alike and one.source.field in _SHARED_BY:
                     if not all(_SHARED_BY[one.source.field](mine, one.source) for mine in alike):
                         what = f"pod {other.key} on {other.node} has the same disk {one.source.handle}"
-                        split.blocked(nodes, finding("CSI-W20", what, "use the disk in one pod only"))
+                        split.blocked(nodes, "CSI-W20", what, "use the disk in one pod only")
                 elif alike:
                     what = (
                         f"pod {other.key} on {other.node} has a volume of kind {one.source.field} that may be the same"
                     )
-                    split.unknown(nodes, finding("CSI-W21", what, "use claims for these volumes"))
+                    split.unknown(nodes, "CSI-W21", what, "use claims for these volumes")
 
 
 def overfull(needed: Sequence[int], rooms: Mapping[tuple[int, ...], int]) -> Iterator[tuple[tuple[int, ...], int]]:
@@ -297,10 +288,7 @@ def overfull(needed: Sequence[int], rooms: Mapping[tuple[int, ...], int]) -> Ite
     over, the groups that could have made way for it are too many (Hall's theorem).
     """
     left = dict(rooms)
-    reached: dict[int, list[tuple[int, ...]]] = defaultdict(list)
-    for place in rooms:
-        for group in place:
-            reached[group].append(place)
+    reached = grouped((group, place) for place in rooms for group in place)
     put: Counter[tuple[int, tuple[int, ...]]] = Counter()
     reported: set[int] = set()
     for group, asked in enumerate(needed):
@@ -352,6 +340,6 @@ def _of_source(source: Source, inline: bool = False) -> Iterator[Unique]:
         return
     try:
         handle = ebs_id(source.handle) if source.field == "awsElasticBlockStore" else source.handle
-    except Untranslatable:
+    except TranslationError:
         return
     yield known.driver, handle

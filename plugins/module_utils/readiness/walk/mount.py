@@ -15,14 +15,14 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import parse
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.times import moment
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import ObservedPod
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import BY_NAME, Index
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import BY_NAME, Index, union
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found, unread
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.migration import control_plane
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.nodes import attachment_findings
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.subjects import Subject, Subjects
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.usage import Usage
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Finding, Severity
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.volumes import Message, VolumesJudged
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.volumes import Message, VolumesEvaluation
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.claims import Claims
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words import (
     STEPS,
@@ -39,7 +39,7 @@ _OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 
 
 class Mounts:
-    """The three steps, about volumes that were judged."""
+    """The three steps, about volumes that were evaluated."""
 
     def __init__(
         self,
@@ -47,11 +47,11 @@ class Mounts:
         claims: Claims,
         use: Usage,
         subjects: Subjects,
-        judged: VolumesJudged,
+        evaluated: VolumesEvaluation,
         halves: Mapping[str, tuple[Finding, ...]],
     ) -> None:
         self._claims = claims
-        self._index, self._use, self._subjects, self._judged = index, use, subjects, judged
+        self._index, self._use, self._subjects, self._evaluated = index, use, subjects, evaluated
         self._halves = {name: tuple(one for one in some if one.severity == "blocker") for name, some in halves.items()}
         self._control = {known.field: control_plane(index, known) for known in in_tree.PLUGINS}
         required = {name: driver.csi_driver.get("attachRequired", True) for name, driver in BY_NAME.items()}
@@ -81,7 +81,7 @@ class Mounts:
         """Whether the pod gets each volume there."""
         found: list[Answer] = []
         for volume, key in self._keys(pod):
-            refusal = self._judged.forbidden.get(key) or self._as_device(pod, volume, key)
+            refusal = self._evaluated.forbidden.get(key) or self._as_device(pod, volume, key)
             if refusal is None:
                 found += self._of(pod, "publish", volume, key, nodes)
             else:
@@ -111,7 +111,7 @@ class Mounts:
         return zip(pod.volumes, keys, strict=True)
 
     def _of(self, pod: PodToStart, step: Step, volume: str, key: str, nodes: int) -> Iterator[Answer]:
-        """What the verdicts of a volume say of a step; those about earlier steps are answered when it is to be attached."""
+        """The verdicts of a volume for a step; those about earlier steps count when it is attached."""
         place = STEPS.index(step)
         for message in self._messages(key):
             at = message.nodes & nodes
@@ -123,13 +123,10 @@ class Mounts:
 
     def _well(self, key: str) -> int:
         """Where nothing else keeps a volume from its pod."""
-        nodes = 0
-        for message in self._messages(key):
-            nodes |= message.nodes if message.word == "ok" else 0
-        return nodes
+        return union(message.nodes for message in self._messages(key) if message.word == "ok")
 
     def _messages(self, key: str) -> tuple[Message, ...]:
-        return self._judged.messages.get(key, ())
+        return self._evaluated.messages.get(key, ())
 
     def _attached(self, pod: PodToStart, volume: str, key: str, nodes: int) -> Iterator[Answer]:
         """Where the volume cannot be attached, whatever its driver does on the node."""
@@ -142,6 +139,10 @@ class Mounts:
         if by_csi and lacks:
             yield Answer("attach", "blocked", by_csi, volume, lacks[0].message, lacks[0].evidence, lacks)
         if subject.driver in self._unattached:
+            return
+        if "volumeattachments" in self._index.unread:
+            what = "VolumeAttachments could not be read, so whether another node has the volume is unknown"
+            yield Answer("attach", "unknown", nodes, volume, what, (), self._unread)
             return
         for one in self._index.attachments_of.get(key, ()):
             if one.attach_error or one.detach_error or one.deleting or one.waits_since:

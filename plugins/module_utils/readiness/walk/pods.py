@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.sources import Volumes
@@ -26,31 +27,27 @@ def to_start(index: Index, workload: Workload) -> tuple[PodToStart, ...]:
     template = workload.template
     if template is None:
         return tuple(_as_they_are(index, workload))
-    if workload.ordinals:
-        return tuple(_ordinals(index, workload, template))
-    count = template.replicas or template.parallel
     claims = tuple(f"{workload.namespace}/{name}" for name in template.volumes.claims)
-    return (
-        PodToStart(
-            workload=workload.key,
-            namespace=workload.namespace,
-            name=workload.name,
-            placement=template.placement,
-            node=template.node,
-            count=count,
-            claims=claims,
-            shared=claims if count > 1 or workload.kind == "DaemonSet" else (),
-            made=template.volumes.ephemeral,
-            inline=template.volumes.inline,
-            devices=_devices(template.volumes, workload.namespace),
-            surges=template.surges,
-        ),
+    pod = PodToStart(
+        workload=workload.key,
+        namespace=workload.namespace,
+        name=workload.name,
+        placement=template.placement,
+        claims=claims,
+        made=template.volumes.ephemeral,
+        inline=template.volumes.inline,
+        devices=_devices(template.volumes, workload.namespace),
     )
+    if workload.ordinals:
+        return tuple(_ordinals(index, workload, template, pod))
+    count = template.replicas or template.parallel
+    shared = claims if count > 1 or workload.kind == "DaemonSet" else ()
+    return (replace(pod, node=template.node, count=count, shared=shared, surges=template.surges),)
 
 
-def _ordinals(index: Index, workload: Workload, template: ObservedTemplate) -> Iterator[PodToStart]:
+def _ordinals(index: Index, workload: Workload, template: ObservedTemplate, pod: PodToStart) -> Iterator[PodToStart]:
     """Ordinals with a claim or a volume that exists each by itself, all others together."""
-    shared = tuple(f"{workload.namespace}/{name}" for name in template.volumes.claims)
+    pod = replace(pod, shared=pod.claims if len(workload.ordinals) > 1 else ())
     alike = 0
     for ordinal in workload.ordinals:
         own = {
@@ -61,30 +58,15 @@ def _ordinals(index: Index, workload: Workload, template: ObservedTemplate) -> I
             alike += 1
             continue
         made = tuple(one for one in template.claim_templates if own[one.name] not in index.claims)
-        yield PodToStart(
-            workload=workload.key,
-            namespace=workload.namespace,
+        yield replace(
+            pod,
             name=f"{workload.name}-{ordinal}",
-            placement=template.placement,
-            claims=shared + there,
-            shared=shared if len(workload.ordinals) > 1 else (),
-            made=made + template.volumes.ephemeral,
-            inline=template.volumes.inline,
+            claims=pod.claims + there,
+            made=made + pod.made,
             devices=_devices(template.volumes, workload.namespace, own),
         )
     if alike:
-        yield PodToStart(
-            workload=workload.key,
-            namespace=workload.namespace,
-            name=workload.name,
-            placement=template.placement,
-            count=alike,
-            claims=shared,
-            shared=shared if len(workload.ordinals) > 1 else (),
-            made=template.claim_templates + template.volumes.ephemeral,
-            inline=template.volumes.inline,
-            devices=_devices(template.volumes, workload.namespace),
-        )
+        yield replace(pod, count=alike, made=template.claim_templates + pod.made)
 
 
 def _as_they_are(index: Index, workload: Workload) -> Iterator[PodToStart]:
@@ -94,21 +76,7 @@ def _as_they_are(index: Index, workload: Workload) -> Iterator[PodToStart]:
             continue
         alike[_again(index, workload, pod)] += 1
     for pod_to_start, count in alike.items():
-        yield (
-            pod_to_start
-            if count == 1
-            else PodToStart(
-                workload=workload.key,
-                namespace=workload.namespace,
-                name=workload.name,
-                placement=pod_to_start.placement,
-                count=count,
-                claims=pod_to_start.claims,
-                made=pod_to_start.made,
-                inline=pod_to_start.inline,
-                devices=pod_to_start.devices,
-            )
-        )
+        yield pod_to_start if count == 1 else replace(pod_to_start, name=workload.name, node="", count=count)
 
 
 def _again(index: Index, workload: Workload, pod: ObservedPod) -> PodToStart:

@@ -45,7 +45,7 @@ class Provision:
         answers: list[Answer] = []
         static = None
         for one in self._claims.of(pod):
-            split = Split("provision", nodes, one.volume_key)
+            split = Split("provision", nodes, partial(_finding, one), one.volume_key)
             storage_class = self._claims.storage_class(one)
             waits = self._claims.waits(one)
             if not one.open or (not waits and self._claims.candidates(one)):
@@ -59,8 +59,7 @@ class Provision:
             self._allowed(one, storage_class, split, here)
             self._room(one, storage_class, split, here)
             for finding in self._of_controller(one, storage_class):
-                note = split.unknown if finding.doubt else split.blocked
-                note(here, partial(replace, finding))
+                split.note("unknown" if finding.doubt else "blocked", here, partial(replace, finding))
             answers += split.answers(f"{provisioner(storage_class)} provisions it")
         return answers + unclaimed("provision", pod, nodes)
 
@@ -73,15 +72,19 @@ class Provision:
             keys = ", ".join(sorted({part.key for term in terms for part in term}))
             what = f"allowedTopologies of StorageClass {storage_class.name} exclude the node ({keys})"
             remedy = "create a StorageClass that allows the nodes' zone, or add nodes in an allowed zone"
-            evidence = (f"allowedTopologies: {keys}",)
-            split.blocked(outside, partial(found, "CSI-V26", _about(one), what, evidence, remedy))
+            split.blocked(outside, "CSI-V26", what, remedy, f"allowedTopologies: {keys}")
 
     def _room(self, one: Request, storage_class: ObservedClass, split: Split, nodes: int) -> None:
         """Where the driver reports room for the volume, which the scheduler asks before it lets one be made
         (binder.go, hasEnoughCapacity)."""
         index, size = self._index, one.claim.size if one.claim is not None else 0
-        asked = storage_class.provisioner in self._reporting and self._claims.waits(one)
-        if not asked or not size:
+        if not size or not self._claims.waits(one):
+            return
+        if "csidrivers" in index.unread:
+            what = "CSIDrivers could not be read, so whether the scheduler asks for room for its volume is unknown"
+            split.unknown(nodes, "CSI-V41", what, "let this account list csidrivers")
+            return
+        if storage_class.provisioner not in self._reporting:
             return
         evidence = (f"CSIDriver {storage_class.provisioner} spec.storageCapacity: true", f"request: {size} bytes")
         old = index.kubernetes is not None and index.kubernetes.minor < _CAPACITIES_SINCE
@@ -90,7 +93,7 @@ class Provision:
             remedy = (
                 "let this account list csistoragecapacities" if not old else "check kubectl get csistoragecapacities -A"
             )
-            split.unknown(nodes, partial(found, "CSI-V41", _about(one), what, evidence, remedy))
+            split.unknown(nodes, "CSI-V41", what, remedy, *evidence)
             return
         room = 0
         for observed in index.snapshot.capacities:
@@ -99,53 +102,42 @@ class Provision:
                 room |= 0 if term is None else index.matching((term,), exact=True) if term else index.all
         what = f"{storage_class.provisioner} reports no room for it in StorageClass {storage_class.name} that the node reaches"
         remedy = "free or add storage; reported capacity: kubectl get csistoragecapacities -A"
-        split.blocked(nodes & ~room, partial(found, "CSI-V26", _about(one), what, evidence, remedy))
+        split.blocked(nodes & ~room, "CSI-V26", what, remedy, *evidence)
 
     def _of_controller(self, one: Request, storage_class: ObservedClass) -> tuple[Finding, ...]:
-        """What keeps a driver from making volumes; what is in doubt besides."""
+        """Findings that keep a driver from provisioning volumes, and those that leave it unknown."""
         name, plugin = provisioner(storage_class), storage_class.provisioner
         known = self._controllers.get((name, plugin))
         if known is None:
-            known = self._controllers[name, plugin] = self._look(name, plugin, storage_class)
+            known = self._controllers[name, plugin] = self._observe(name, plugin, storage_class)
         return known
 
-    def _look(self, name: str, plugin: str, storage_class: ObservedClass) -> tuple[Finding, ...]:
+    def _observe(self, name: str, plugin: str, storage_class: ObservedClass) -> tuple[Finding, ...]:
         index, about = self._index, f"StorageClass {storage_class.name}"
-        noted: list[Finding] = []
         driver = BY_NAME.get(name)
         if driver is None:
-            if name not in index.provisioned_by:
-                what = f"driver {name} is unknown to this collection, and no bound volume shows that it provisions"
-                noted.append(
-                    found(
-                        "CSI-V41", about, what, (f"provisioner: {plugin}",), "check that the driver's controller runs"
-                    )
-                )
-            return tuple(noted)
+            if name in index.provisioned_by:
+                return ()
+            what = f"driver {name} is unknown to this collection, and no bound volume shows that it provisions"
+            remedy = "check that the driver's controller runs"
+            return (found("CSI-V41", about, what, (f"provisioner: {plugin}",), remedy),)
         if "deployments" in index.unread:
             what = f"deployments could not be read, so whether the controller of {name} runs is unknown"
-            return (*noted, found("CSI-V41", about, what, (), "let this account list deployments"))
+            return (found("CSI-V41", about, what, (), "let this account list deployments"),)
         observed = view(index.snapshot, driver)
-        controllers = sorted(
-            (one for one in index.snapshot.controllers if one.driver == driver.key),
-            key=lambda one: (one.observed.namespace, one.observed.name),
-        )
-        controller = controllers[0] if controllers else None
+        controller = index.controller(driver)
         if controller is None and ownership.hides_controller(driver, observed):
-            return tuple(noted)
+            return ()
         lacks = surroundings.controller_findings(
             driver, model.Request(), observed, controller.observed if controller else None
         )
-        noted += [
-            passed_on(one.id, one.severity, one.object, one.message, (f"{one.object}: {one.message}",), one.remedy)
-            for one in lacks
-            if one.severity == "blocker"
-        ]
+        noted = [*passed_on(one for one in lacks if one.severity == "blocker")]
         if controller is not None:
             moved = frozenset((plugin,)) if in_tree.find(plugin) is not None else frozenset()
             noted += lacking_sidecars(driver, controller, moved, ("provisioner",))
         return tuple(noted)
 
 
-def _about(one: Request) -> str:
-    return one.volume_key if one.made else f"PersistentVolumeClaim {one.key}"
+def _finding(one: Request, id_: str, message: str, remedy: str, *evidence: str) -> Finding:
+    about = one.volume_key if one.made else f"PersistentVolumeClaim {one.key}"
+    return found(id_, about, message, evidence, remedy)

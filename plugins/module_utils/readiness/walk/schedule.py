@@ -18,7 +18,7 @@ from itertools import groupby
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.translation import (
     REGIONS,
     ZONES,
-    Untranslatable,
+    TranslationError,
     ebs_id,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import Taint
@@ -29,7 +29,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.placem
     Toleration,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ObservedClass, ObservedVolume
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index, union
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.words import listed
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.usage import Workload
@@ -41,11 +41,11 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.claims 
     reachable,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.limits import Limits, Starting
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.split import Note, Split
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.split import Split
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words import Answer, PodToStart
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import tolerates
 
-NOT_JUDGED = (
+NOT_EVALUATED = (
     "Not checked: CPU and memory, affinity between pods, topology spread, host ports, devices, priorities, and images. "
     "A pod can wait for these as well."
 )
@@ -87,18 +87,19 @@ class Schedule:
 
     def __call__(self, pod: PodToStart, nodes: int) -> list[Answer]:
         """Where the scheduler puts a pod, of nodes: by the pod itself, and by each of its volumes."""
-        split = Split("schedule", nodes)
+        maker = partial(_finding, pod)
+        split = Split("schedule", nodes, maker)
         if pod.node:
             self._bound(pod, split)
         else:
             self._by_itself(pod, split)
-            self._limits.narrow(pod, split, lambda id_, what, remedy: _finding(id_, pod, what, remedy))
+            self._limits.narrow(pod, split)
             self._system(pod, split)
             what = "the node is not Ready"
-            split.blocked(self._not_ready, _finding("CSI-W20", pod, what, "check the conditions of the node"))
+            split.blocked(self._not_ready, "CSI-W20", what, "check the conditions of the node")
         answers = split.answers("the scheduler may put it there")
         for one in self._claims.of(pod):
-            split = Split("schedule", nodes, one.volume_key)
+            split = Split("schedule", nodes, maker, one.volume_key)
             because = self._reach(one, pod, split)
             answers += split.answers(because)
         return answers
@@ -121,17 +122,9 @@ class Schedule:
             what = f"{listed(one.workloads, 3)} need {one.needed} volumes of {one.driver} together"
             what += f", and the nodes that accept them can attach {one.room}"
             evidence = tuple(f"Node {node.name}" for node in self._index.each(one.nodes))[:3]
-            yield (
-                one.workloads,
-                found(
-                    "CSI-N33",
-                    f"Windows nodes, driver {one.driver}",
-                    what,
-                    evidence,
-                    "add nodes, or let fewer pods run",
-                    "blocker",
-                ),
-            )
+            about = f"Windows nodes, driver {one.driver}"
+            remedy = "add nodes, or let fewer pods run"
+            yield one.workloads, found("CSI-N33", about, what, evidence, remedy, "blocker")
 
     # The pod itself
 
@@ -139,10 +132,7 @@ class Schedule:
         """A pod that names its node: no scheduler is asked, and the kubelet refuses what does not fit."""
         here = self._index.bit.get(pod.node, 0)
         what = f"the pod is bound to node {pod.node}"
-        split.blocked(
-            split.nodes & ~here,
-            _finding("CSI-W20", pod, what, "delete the pod, so that the scheduler places a new one"),
-        )
+        split.blocked(split.nodes & ~here, "CSI-W20", what, "delete the pod, so that the scheduler places a new one")
         self._kept_off(pod, split, ("NoExecute",))
         self._fitting(pod, split)
         self._system(pod, split)
@@ -151,22 +141,22 @@ class Schedule:
         index, placement = self._index, pod.placement
         if placement.scheduler:
             what = f"spec.schedulerName is {placement.scheduler}, whose rules are unknown"
-            split.unknown(split.nodes, _finding("CSI-W21", pod, what, "check the events of its pods"))
+            split.unknown(split.nodes, "CSI-W21", what, "check the events of its pods")
         if placement.gated:
             what = "the pod has schedulingGates, and waits until a controller removes them"
-            split.unknown(split.nodes, _finding("CSI-W21", pod, what, "find the controller that removes the gates"))
+            split.unknown(split.nodes, "CSI-W21", what, "find the controller that removes the gates")
         self._fitting(pod, split)
         self._kept_off(pod, split, ("NoSchedule", "NoExecute"))
         if not _accepted(_UNSCHEDULABLE, self._tolerations(pod)):
             what = "the node is cordoned"
-            split.blocked(self._cordoned, _finding("CSI-W20", pod, what, "kubectl uncordon the node"))
+            split.blocked(self._cordoned, "CSI-W20", what, "kubectl uncordon the node")
         if pod.namespace in self._going:
             what = f"namespace {pod.namespace} is being deleted and accepts no new pod"
             remedy = "wait for the deletion, then recreate the namespace and its workloads"
-            split.blocked(split.nodes, _finding("CSI-W20", pod, what, remedy))
+            split.blocked(split.nodes, "CSI-W20", what, remedy)
         if "nodes" in index.unread:
             what = "nodes could not be read"
-            split.unknown(split.nodes, _finding("CSI-W21", pod, what, "let this account list nodes"))
+            split.unread("CSI-W21", "nodes", what)
 
     def _fitting(self, pod: PodToStart, split: Split) -> None:
         index, placement = self._index, pod.placement
@@ -174,21 +164,19 @@ class Schedule:
         if placement.runtime_class and added is None:
             if "runtimeclasses" in index.unread:
                 what = "runtime classes could not be read"
-                split.unknown(split.nodes, _finding("CSI-W21", pod, what, "let this account list runtimeclasses"))
+                split.unread("CSI-W21", "runtimeclasses", what)
             else:
                 what = f"RuntimeClass {placement.runtime_class} does not exist, so its pods are rejected"
-                split.blocked(
-                    split.nodes, _finding("CSI-W20", pod, what, "create the RuntimeClass, or correct the workload")
-                )
+                split.blocked(split.nodes, "CSI-W20", what, "create the RuntimeClass, or correct the workload")
         for by, selector in (("nodeSelector", placement.selector), ("RuntimeClass", (added or ANYWHERE).selector)):
             for key, value in selector:
                 what = f"{by} {key}={value} does not match the node's labels"
                 outside = index.all & ~index.with_label(key, value)
-                split.blocked(outside, _finding("CSI-W20", pod, what, "label the nodes, or change the selector"))
+                split.blocked(outside, "CSI-W20", what, "label the nodes, or change the selector")
         if placement.terms is not None:
             outside = index.all & ~index.matching(placement.terms, exact=True)
             what = "its required node affinity does not match the node"
-            split.blocked(outside, _finding("CSI-W20", pod, what, "label the nodes, or change the affinity"))
+            split.blocked(outside, "CSI-W20", what, "label the nodes, or change the affinity")
 
     def _tolerations(self, pod: PodToStart) -> tuple[Toleration, ...]:
         added = self._index.runtime_classes.get(pod.placement.runtime_class, ANYWHERE).tolerations
@@ -205,18 +193,18 @@ class Schedule:
                 compared = [one for one in tolerations if one.operator not in _OPERATORS and one.key == taint.key]
                 if compared:
                     what = f"its toleration of taint {shown}:{taint.effect} has operator {compared[0].operator}, expected Equal or Exists"
-                    split.unknown(nodes, _finding("CSI-W21", pod, what, "use operator Equal or Exists"))
+                    split.unknown(nodes, "CSI-W21", what, "use operator Equal or Exists")
                     continue
                 what = f"taint {shown}:{taint.effect} is not tolerated"
                 remedy = "add a toleration to its pods, or remove the taint when its cause is fixed"
-                split.blocked(nodes, _finding("CSI-W20", pod, what, remedy))
+                split.blocked(nodes, "CSI-W20", what, remedy)
 
     def _system(self, pod: PodToStart, split: Split) -> None:
-        """What spec.os says: the scheduler does not look at it, and the kubelet refuses a pod of the other system."""
+        """spec.os: the scheduler ignores it, and the kubelet refuses a pod of the other system."""
         os = pod.placement.os
         if os and (other := self._index.linux if os == "windows" else self._index.windows):
             what = f"spec.os.name is {os}, and a kubelet of the other operating system rejects its pod"
-            split.blocked(other, _finding("CSI-W20", pod, what, f"add nodeSelector kubernetes.io/os={os}"))
+            split.blocked(other, "CSI-W20", what, f"add nodeSelector kubernetes.io/os={os}")
 
     # Its volumes
 
@@ -230,10 +218,7 @@ class Schedule:
             reaches = {reachable(index, other) for other in some}
             if len(reaches) > 1:
                 what = "several volumes fit, and different nodes reach them"
-                split.unknown(
-                    split.nodes,
-                    _finding("CSI-W21", pod, f"{one.volume_key}: {what}", "set spec.volumeName in the claim"),
-                )
+                split.unknown(split.nodes, "CSI-W21", f"{one.volume_key}: {what}", "set spec.volumeName in the claim")
                 return ""
         if volume is not None:
             self._places(one, volume, pod, split)
@@ -242,7 +227,7 @@ class Schedule:
             outside = index.all & ~index.bit.get(claim.selected_node, 0)
             what = f"{one.volume_key}: the scheduler has selected node {claim.selected_node} for its volume"
             remedy = f"if provisioning hangs: kubectl -n {claim.namespace} annotate pvc {claim.name} volume.kubernetes.io/selected-node-"
-            split.blocked(outside, _finding("CSI-W20", pod, what, remedy))
+            split.blocked(outside, "CSI-W20", what, remedy)
             return "the scheduler has chosen the node"
         if not one.open or self._claims.waits(one):
             self._chosen(one, pod, split)
@@ -265,10 +250,10 @@ class Schedule:
             for volume, nodes, good in zip(some, reached, bound, strict=True):
                 what = f"{one.volume_key}: volume {volume.name} fits, but its node affinity or labels, translated for CSI, do not match the node"
                 remedy = "name another volume in the claim's spec.volumeName, or correct the zone of the volume"
-                lost = 0 if others else nodes & ~good & ~_union(bound)
-                split.blocked(lost, _finding("CSI-W20", pod, what, remedy))
-                split.unknown(nodes & ~good & ~lost, _finding("CSI-W21", pod, what, remedy))
-            left &= ~_union(reached)
+                lost = 0 if others else nodes & ~good & ~union(bound)
+                split.blocked(lost, "CSI-W20", what, remedy)
+                split.unknown(nodes & ~good & ~lost, "CSI-W21", what, remedy)
+            left &= ~union(reached)
 
     def _bindable(self, volume: ObservedVolume) -> int:
         """The nodes on which the scheduler binds a volume."""
@@ -286,22 +271,20 @@ class Schedule:
                 "recreate the PersistentVolume with the volume ID of AWS; until then the scheduler rejects its pods"
             )
             moved = self._moved(_TRANSLATED[volume.source.field][0])
-            split.blocked(moved, _finding("CSI-W20", pod, what, remedy))
-            split.unknown(split.nodes, _finding("CSI-W21", pod, what, remedy))
+            split.blocked(moved, "CSI-W20", what, remedy)
+            split.unknown(split.nodes, "CSI-W21", what, remedy)
         if outside & split.nodes:
             what = f"{one.volume_key}: nodeAffinity of volume {volume.name} does not match the node"
             remedy = "add a node that reaches the volume, or copy the data to another volume"
             if local and not self._affine(volume):
                 what = f"{one.volume_key}: volume {volume.name} is a disk of a deleted node"
                 remedy = "add the node again with the same name, or restore the data to another volume"
-            split.blocked(outside, _finding("CSI-W20", pod, what, remedy))
+            split.blocked(outside, "CSI-W20", what, remedy)
         if volume.places and not _is_ephemeral(one, pod):
             outside = self._zoned() & ~self._in_zone(volume.places)
             shown = ", ".join(f"{key}={value}" for key, value in volume.places)
             what = f"{one.volume_key}: labels {shown} of volume {volume.name} do not match the node's labels"
-            split.blocked(
-                outside, _finding("CSI-W20", pod, what, "add a node in the volume's zone, or correct the labels")
-            )
+            split.blocked(outside, "CSI-W20", what, "add a node in the volume's zone, or correct the labels")
 
     def _affine(self, volume: ObservedVolume) -> int:
         """The nodes that the affinity of a volume lets pass, which is translated on nodes that migrate its plugin."""
@@ -348,13 +331,13 @@ class Schedule:
             return
         if "csinodes" in self._index.unread:
             what = f"{one.volume_key}: CSINodes could not be read, so where its volume can be provisioned is unknown"
-            split.unknown(split.nodes, _finding("CSI-W21", pod, what, "let this account list csinodes"))
+            split.unread("CSI-W21", "csinodes", what)
         if storage_class.name not in self._spread:
             self._spread[storage_class.name] = self._spreading(storage_class)
         if keys := self._spread[storage_class.name]:
             what = f"{one.volume_key}: its volume is provisioned in any zone before the pod is scheduled ({', '.join(keys)})"
             remedy = "use a StorageClass with volumeBindingMode WaitForFirstConsumer"
-            split.unknown(split.nodes, _finding("CSI-W21", pod, what, remedy))
+            split.unknown(split.nodes, "CSI-W21", what, remedy)
 
     def _spreading(self, storage_class: ObservedClass) -> tuple[str, ...]:
         """The labels by which nodes differ in whether they reach volumes of a class."""
@@ -366,13 +349,6 @@ class Schedule:
         return tuple(labels) if len(places) > 1 else ()
 
 
-def _union(some: Iterable[int]) -> int:
-    nodes = 0
-    for one in some:
-        nodes |= one
-    return nodes
-
-
 def _is_ephemeral(one: Request, pod: PodToStart) -> bool:
     """Whether it is a generic ephemeral volume, whose zone labels the scheduler does not compare."""
     if one.made and not pod.workload.startswith("StatefulSet "):
@@ -381,11 +357,11 @@ def _is_ephemeral(one: Request, pod: PodToStart) -> bool:
 
 
 def _translatable(volume: ObservedVolume) -> bool:
-    """Whether the scheduler can read the volume's handle; AWS' is the only one that it looks into."""
+    """Whether the scheduler can read the volume's handle; it parses only those of AWS."""
     if volume.source.field == "awsElasticBlockStore":
         try:
             ebs_id(volume.source.handle)
-        except Untranslatable:
+        except TranslationError:
             return False
     return True
 
@@ -417,5 +393,5 @@ def _accepted(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
     )
 
 
-def _finding(id_: str, pod: PodToStart, message: str, remedy: str) -> Note:
-    return partial(found, id_, pod.workload, message, (f"Pod {pod.namespace}/{pod.name}",), remedy)
+def _finding(pod: PodToStart, id_: str, message: str, remedy: str) -> Finding:
+    return found(id_, pod.workload, message, (f"Pod {pod.namespace}/{pod.name}",), remedy)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Finding
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words import (
@@ -15,39 +16,46 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words i
     Word,
 )
 
-# Makes the finding of an answer, which only those that are not ok need.
-Note = Callable[[], Finding]
+# Makes the finding of an answer of its id, message and remedy, with more evidence; only answers that are not ok need one.
+Maker = Callable[..., Finding]
 
 
 class Split:
     """What a step says of one volume, or of the pod as a whole, on some nodes.
 
-    What blocks a node wins over what is unknown there, and among equals the first reason stands. The rest is ok.
+    maker: of findings about it. What blocks a node wins over what is unknown there, and among equals the first reason stands. The rest is ok.
     """
 
-    def __init__(self, step: Step, nodes: int, volume: str = "") -> None:
+    def __init__(self, step: Step, nodes: int, maker: Maker, volume: str = "") -> None:
         self._step: Step = step
         self.nodes = nodes
-        self._volume = volume
-        self._noted: dict[Word, list[tuple[int, Note]]] = {"blocked": [], "unknown": []}
+        self._maker, self._volume = maker, volume
+        self._noted: dict[Word, list[tuple[int, Callable[[], Finding]]]] = {"blocked": [], "unknown": []}
 
-    def blocked(self, nodes: int, note: Note) -> None:
+    def blocked(self, nodes: int, id_: str, what: str, remedy: str, *evidence: str) -> None:
         """The pod cannot pass this step on these nodes."""
-        if nodes & self.nodes:
-            self._noted["blocked"].append((nodes, note))
+        self.note("blocked", nodes, partial(self._maker, id_, what, remedy, *evidence))
 
-    def unknown(self, nodes: int, note: Note) -> None:
+    def unknown(self, nodes: int, id_: str, what: str, remedy: str, *evidence: str) -> None:
         """Whether it can is not known on these nodes."""
+        self.note("unknown", nodes, partial(self._maker, id_, what, remedy, *evidence))
+
+    def unread(self, id_: str, resource: str, what: str) -> None:
+        """Whether it can is not known, because this list could not be read."""
+        self.unknown(self.nodes, id_, what, f"let this account list {resource}")
+
+    def note(self, word: Word, nodes: int, finding: Callable[[], Finding]) -> None:
+        """Either of these, with a finding of another maker."""
         if nodes & self.nodes:
-            self._noted["unknown"].append((nodes, note))
+            self._noted[word].append((nodes, finding))
 
     def answers(self, because: str) -> list[Answer]:
         """The answers. because: why it is ok where nothing was noted."""
         left, found = self.nodes, []
         for word, noted in self._noted.items():
-            for nodes, note in noted:
+            for nodes, make in noted:
                 if some := nodes & left:
-                    finding = note()
+                    finding = make()
                     found.append(
                         Answer(self._step, word, some, self._volume, finding.message, finding.evidence, (finding,))
                     )

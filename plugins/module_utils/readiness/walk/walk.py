@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Walk a pod down its path on every node at once: a pod starts where each step of all its volumes is ok. Pure.
 
-Sets of nodes are numbers, so that equal nodes are judged once; equal pods are one pod with a count.
+Sets of nodes are numbers, so that equal nodes are evaluated once; equal pods are one pod with a count.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness import verdict
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index, union
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.words import listed, number
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.usage import Workload
@@ -116,14 +116,11 @@ def starts(walked: Walked, everywhere: bool = False) -> verdict.Answer:
 
 def _unsure(walked: Walked) -> int:
     """Nodes of which a step that the scheduler does not see is unknown."""
-    nodes = 0
-    for one in walked.answers:
-        if one.word == "unknown" and one.step not in _SEEN_BY_SCHEDULER:
-            nodes |= one.nodes
-    return nodes
+    unknown = (one for one in walked.answers if one.word == "unknown" and one.step not in _SEEN_BY_SCHEDULER)
+    return union(one.nodes for one in unknown)
 
 
-# A report tells the steps of no more pods of one workload than this.
+# Maximum number of pods of one workload whose steps a report lists.
 _NAMED_PODS = 10
 
 
@@ -134,8 +131,8 @@ class Walks:
         self._index = index
         everywhere = workload.kind == "DaemonSet"
         self._all = tuple(walk(index, pod, index.windows, rules) for pod in to_start(index, workload))
-        judged = [(starts(one, everywhere), one) for one in self._all]
-        self._stopped = sorted((pair for pair in judged if pair[0] != "yes"), key=lambda pair: pair[0] != "no")
+        evaluated = [(starts(one, everywhere), one) for one in self._all]
+        self._stopped = sorted((pair for pair in evaluated if pair[0] != "yes"), key=lambda pair: pair[0] != "no")
         self._apart = tuple(self._together())
         self.findings = (*self._apart, *dict.fromkeys(self._deciding()))
 
@@ -172,10 +169,7 @@ class Walks:
     @property
     def nodes(self) -> int:
         """Where the scheduler may put any of them."""
-        nodes = 0
-        for one in self._all:
-            nodes |= one.placed
-        return nodes
+        return union(one.placed for one in self._all)
 
     def works(self) -> str:
         """Where its pods start."""

@@ -142,11 +142,11 @@ def test_the_role_has_a_variable_for_every_option_and_no_other() -> None:
 
 
 def test_a_slow_host_is_reported_by_name_with_its_step() -> None:
-    said: list[str] = []
+    messages: list[str] = []
     reported = threading.Event()
 
     def display(line: str) -> None:
-        said.append(line)
+        messages.append(line)
         reported.set()
 
     class Slow(csi_proxy_info.ActionModule):
@@ -173,4 +173,4 @@ def test_a_slow_host_is_reported_by_name_with_its_step() -> None:
     plugin = make(task, connection, SimpleNamespace(remote_addr="10.0.0.7", check_mode=False), None, None, None)
     plugin._display = SimpleNamespace(display=display, vv=lambda *_line, **_host: None)
     assert plugin.run(task_vars={"inventory_hostname": "win-1"})["changed"] is False
-    assert re.fullmatch(r"  win-1: stopping service csi-proxy \(\d+ s so far\)", said[0])
+    assert re.fullmatch(r"  win-1: stopping service csi-proxy \(\d+ s so far\)", messages[0])

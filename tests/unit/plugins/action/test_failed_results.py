@@ -1,14 +1,14 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Ansible prints all that a failed task returns, so that is the cause, the remedy and what later tasks judge."""
+"""Ansible prints all that a failed task returns, so that is the cause, the remedy and what later tasks need."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.action.node_upgrade import failed_part as of_upgrade
-from ansible_collections.kubewin.csi.plugins.plugin_utils.looks import look, proof, row
+from ansible_collections.kubewin.csi.plugins.plugin_utils.host_results import host_result, proof, row
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.prove import failed_part as of_host
 
 STATE: dict[str, Any] = {
@@ -26,7 +26,7 @@ STATE: dict[str, Any] = {
 }  # fmt: skip
 
 
-def test_of_a_host_stays_what_later_tasks_judge() -> None:
+def test_of_a_host_stays_what_later_tasks_evaluate() -> None:
     reported = {"msg": "it was not started", "reason": "start_failed", "failed": True}
     part = of_host({**reported, "csi_proxy": STATE, "plan": [{"step": "start", "description": "start it"}]})
     assert {key: part[key] for key in reported} == reported
@@ -35,14 +35,15 @@ def test_of_a_host_stays_what_later_tasks_judge() -> None:
     assert len(str(part)) < 1000
     nodes = {"matched": {"win-1": "win-1"}, "nodes": {"win-1": {}}}
     before, after = (
-        look("win-1", {"csi_proxy_result": {**reported, "csi_proxy": one}}, nodes) for one in (STATE, part["csi_proxy"])
+        host_result("win-1", {"csi_proxy_result": {**reported, "csi_proxy": one}}, nodes)
+        for one in (STATE, part["csi_proxy"])
     )
     assert proof(after) == proof(before)
     assert row(after)["left_out"] == row(before)["left_out"]
     assert of_host(reported) == reported
 
 
-def test_of_an_upgrade_stays_where_each_node_stands() -> None:
+def test_an_upgrades_result_keeps_the_state_of_each_node() -> None:
     entry = {
         "node": "win-1",
         "batch": 0,

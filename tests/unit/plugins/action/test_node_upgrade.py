@@ -1,47 +1,42 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The action takes its options from the variables of the role, which documents them."""
+"""The playbook gives the action every option, and the defaults that it documents are the module's."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.kubewin.csi.plugins.action.node_upgrade import VARIABLES, ActionModule
 from ansible_collections.kubewin.csi.plugins.modules.node_upgrade import ARGUMENT_SPEC
+from ansible_collections.kubewin.csi.plugins.plugin_utils.inputs import INPUTS
+from ansible_collections.kubewin.csi.plugins.plugin_utils.lists import as_list
 
-SPECS = Path(__file__).parents[4] / "roles" / "node_upgrade" / "meta" / "argument_specs.yml"
-DOCUMENTED = yaml.safe_load(SPECS.read_text("utf-8"))["argument_specs"]["main"]["options"]
-# Which phase ended is what the role says itself.
-INNER = {"finished"}
-
-
-@pytest.mark.parametrize("option", sorted(VARIABLES.keys() - INNER))
-def test_the_role_documents_each_option_as_the_module_has_it(option: str) -> None:
-    role, own = DOCUMENTED[VARIABLES[option]], ARGUMENT_SPEC[option]
-    assert role["type"] == {"path": "str"}.get(own["type"], own["type"])
-    assert (role.get("default") or None) == (own.get("default") or None)
-    assert role.get("elements") == own.get("elements")
+TASKS = Path(__file__).parents[4] / "playbooks" / "tasks"
+PREFIX = "kubewin_upgrade_"
+DOCUMENTED = [
+    name for name, rule in INPUTS.items() if name.removeprefix(PREFIX) in ARGUMENT_SPEC and rule.default is not None
+]
 
 
-def taken(variables: dict[str, Any], **args: Any) -> dict[str, Any]:
-    task = SimpleNamespace(args=args)
-    make: Any = ActionModule
-    action = make(task, None, None, None, SimpleNamespace(template=dict), None)
-    action._take_variables(variables)
-    return dict(task.args)
+def options(tasks: str) -> dict[str, str]:
+    """What the first task of a file gives the action."""
+    task, *_others = yaml.safe_load((TASKS / tasks).read_text("utf-8"))
+    given: dict[str, str] = task["kubewin.csi.node_upgrade"]
+    return given
 
 
-def test_variables_are_options_that_the_task_may_overrule_and_blank_ones_are_not_given() -> None:
-    variables = {
-        "node_upgrade_name": "to-1.27",
-        "node_upgrade_stop_on": [],
-        "node_upgrade_canary": "",
-        "node_upgrade_results": {"win-1": "of an earlier phase"},
-    }
-    assert taken(variables) == {"name": "to-1.27", "stop_on": []}
-    assert taken(variables, name="another", generation=2) == {"name": "another", "stop_on": [], "generation": 2}
+def test_a_step_has_every_option_but_those_of_the_lease_and_the_action() -> None:
+    assert options("upgrade_step.yml").keys() == ARGUMENT_SPEC.keys() - {"only_lease", "holder", "progress_file"}
+
+
+@pytest.mark.parametrize("option", ["name", "namespace", "output_dir"])
+def test_the_lease_is_taken_for_the_journal_that_the_steps_read(option: str) -> None:
+    assert options("upgrade_hold.yml")[option] == options("upgrade_step.yml")[option]
+
+
+@pytest.mark.parametrize("name", DOCUMENTED)
+def test_the_playbook_documents_the_modules_default(name: str) -> None:
+    option, default = ARGUMENT_SPEC[name.removeprefix(PREFIX)], INPUTS[name].default
+    assert option["default"] == (as_list(default) if option["type"] == "list" else default)

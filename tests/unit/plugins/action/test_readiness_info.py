@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An upgrade judges what is and what will be into the same files: only the last look shows the report and names them."""
+"""An upgrade writes two reports into the same files: only the last one prints its table and names them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ RESULT: dict[str, Any] = {
 }
 
 
-def test_a_look_that_another_one_follows_names_no_file_and_repeats_no_table() -> None:
+def test_a_report_that_another_one_follows_names_no_file_and_repeats_no_table() -> None:
     assert shown(RESULT, brief=True) == ["", "READY: all"]
     whole = ["", *RESULT["table"], "written to /out/readiness.html"]
     assert shown(RESULT, brief=False) == whole
 
 
-def test_a_look_that_fails_is_shown_whole() -> None:
+def test_a_failed_report_is_shown_whole() -> None:
     assert shown({**RESULT, "failed": True}, brief=True)[-1] == "written to /out/readiness.html"

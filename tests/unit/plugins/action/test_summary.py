@@ -25,7 +25,7 @@ def run(monkeypatch: pytest.MonkeyPatch, check: bool = False, **options: Any) ->
 
 
 @pytest.mark.parametrize("options", [{"lines": []}, {"hosts": ROWS}], ids=["lines", "nodes"])
-def test_a_run_that_failed_keeps_why_and_what_comes_next(
+def test_a_failed_run_keeps_the_reason_and_the_next_step(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], options: dict[str, Any]
 ) -> None:
     result = run(monkeypatch, failure="win-1 has no room", next=["remove"], **options)
@@ -37,7 +37,7 @@ def test_a_run_that_failed_keeps_why_and_what_comes_next(
     assert shown.endswith(f"The run failed:\n  win-1 has no room\n\nNext:\n  {kept['next'][0]}\n")
 
 
-def test_a_summary_that_cannot_be_written_is_kept_all_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_summary_that_cannot_be_written_is_still_a_statistic(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     in_the_way = tmp_path / "file"
     in_the_way.touch()
     try:
@@ -50,9 +50,7 @@ def test_a_summary_that_cannot_be_written_is_kept_all_the_same(monkeypatch: pyte
     assert result["path"] is None
 
 
-def test_a_summary_that_is_written_is_the_jobs_statistic_as_well(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_written_summary_is_also_the_jobs_statistic(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     result = run(monkeypatch, hosts=ROWS, output_dir=str(tmp_path))
     assert Path(result["path"]).exists()
     assert result["ansible_stats"]["data"]["kubewin_summary"] == result["summary"]
@@ -69,7 +67,7 @@ def test_a_summary_that_is_written_is_the_jobs_statistic_as_well(
         ({"failure": "no room", "outcome": "failed", "check": True}, "refused"),
     ],
 )
-def test_the_statistic_says_how_the_run_ended(
+def test_the_statistic_has_the_outcome_of_the_run(
     monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], outcome: str
 ) -> None:
     forms: tuple[dict[str, Any], ...] = ({"lines": []}, {"hosts": ROWS})

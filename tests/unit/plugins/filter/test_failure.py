@@ -8,11 +8,11 @@ from __future__ import annotations
 from ansible_collections.kubewin.csi.plugins.filter.failure import failure
 
 
-def test_a_task_says_why() -> None:
+def test_a_task_reports_why() -> None:
     assert failure({"failed": True, "msg": "csi-proxy is stopped"}) == "csi-proxy is stopped"
 
 
-def test_a_loop_says_why_for_each_item_that_failed_once() -> None:
+def test_a_loop_reports_each_failed_item_once() -> None:
     items = [
         {"failed": True, "msg": "win-1 is red"},
         {"failed": False, "msg": "green"},

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The variables that are set are judged as their templates come out."""
+"""The variables that are set are evaluated as their templates come out."""
 
 from __future__ import annotations
 
@@ -22,33 +22,33 @@ def lookup() -> LookupModule:
     return LookupModule(loader=loader, templar=Templar(loader=loader))
 
 
-def test_only_what_is_set_is_judged() -> None:
+def test_only_what_is_set_is_evaluated() -> None:
     given = {"kubewin_quiesce": "drain", "kubewin_prepull": "yes", "kubewin_batches": "", "inventory_hostname": "win-1"}
     assert lookup().run(["enable_csi"], given) == ["kubewin_quiesce is drain, expected cordon or none."]
     assert lookup().run(["enable_csi"], {}) == []
 
 
-def test_names_are_judged_with_the_variables_of_the_real_roles() -> None:
+def test_names_are_evaluated_with_the_variables_of_the_real_roles() -> None:
     given = {
         "csi_proxy_vesion": "1.3.0",
         "azure_disk_csi_mode": "auto",
         "csi_proxy_version": "1.3.0",
         "kubewin_site": "x",
     }
-    said = lookup().run(["enable_csi"], {**given, "kubewin_own_variables": "kubewin_site"})
-    assert len(said) == 1
-    assert "csi_proxy_vesion is not a variable of this collection. Did you mean csi_proxy_version?" in said[0]
+    problems = lookup().run(["enable_csi"], {**given, "kubewin_own_variables": "kubewin_site"})
+    assert len(problems) == 1
+    assert "csi_proxy_vesion is not a variable of this collection. Did you mean csi_proxy_version?" in problems[0]
 
 
-def test_values_of_a_drivers_variables_are_judged_where_they_are_read() -> None:
+def test_values_of_a_drivers_variables_are_evaluated_where_they_are_read() -> None:
     given = {"vsphere_csi_gate_timeout": "", "aws_ebs_csi_batches": "1,25%"}
-    (said,) = lookup().run(["enable_csi"], {**given, "smb_csi_mode": "hostprocess"})
-    assert said == "value of smb_csi_mode must be one of: auto, csi_proxy, host_process, got: hostprocess"
+    (problems,) = lookup().run(["enable_csi"], {**given, "smb_csi_mode": "hostprocess"})
+    assert problems == "value of smb_csi_mode must be one of: auto, csi_proxy, host_process, got: hostprocess"
     assert lookup().run(["preflight"], {**given, "smb_csi_mode": "hostprocess"}) == []
     assert lookup().run(["enable_csi"], {**given, "smb_csi_mode": "host_process"}) == []
 
 
-def test_a_file_that_holds_no_tasks_is_named_before_a_node_is_emptied_for_it(tmp_path: Path) -> None:
+def test_a_file_without_tasks_is_refused_before_a_node_is_drained(tmp_path: Path) -> None:
     path = tmp_path / "one-node.yml"
     given = {"kubewin_upgrade_hook": "tasks", "kubewin_upgrade_tasks": str(path)}
     for text, why in (
@@ -58,8 +58,8 @@ def test_a_file_that_holds_no_tasks_is_named_before_a_node_is_emptied_for_it(tmp
         ("key: value\n", "which is not a list of tasks"),
     ):
         path.write_text(text, encoding="utf-8")
-        (said,) = lookup().run(["upgrade"], given)
-        assert said.startswith(f"kubewin_upgrade_tasks is {path}, {why}")
+        (problems,) = lookup().run(["upgrade"], given)
+        assert problems.startswith(f"kubewin_upgrade_tasks is {path}, {why}")
         assert lookup().run(["upgrade"], {**given, "kubewin_upgrade_hook": "none"}) == []
     path.write_text("- ansible.builtin.debug: {msg: !unsafe '{{ x'}\n", encoding="utf-8")
     assert lookup().run(["upgrade"], given) == []
@@ -79,7 +79,7 @@ class Hosts(dict[str, dict[str, Any]]):
 
 
 def run_of(playbook: str, inventory: dict[str, Any], **play: Any) -> list[str]:
-    """What is said with these variables in group_vars/all, and these in the play."""
+    """The errors with these variables in group_vars/all, and these in the play."""
     names = ["lin-1", "win-1"]
     here = {
         "inventory_hostname": "lin-1",
@@ -92,8 +92,8 @@ def run_of(playbook: str, inventory: dict[str, Any], **play: Any) -> list[str]:
 
 @pytest.mark.usefixtures("hostnames")
 def test_what_plays_cannot_read_in_the_inventory_is_refused() -> None:
-    said = run_of("enable_csi", {"kubewin_hosts": "win", "kubewin_cluster_only": True})
-    assert said == [
+    problems = run_of("enable_csi", {"kubewin_hosts": "win", "kubewin_cluster_only": True})
+    assert problems == [
         "kubewin_hosts is set in the inventory, where plays do not read it. Set it with -e kubewin_hosts=..."
     ]
     (said_of_remove,) = run_of("remove", {"kubewin_remove_csi_proxy": True}, kubewin_hosts="win")
@@ -119,8 +119,8 @@ def test_a_variable_of_the_host_of_the_check_does_not_count_on_localhost() -> No
     """Otherwise handover would work on the default driver in place of the one that group_vars/windows names."""
     named = {"kubewin_drivers": "smb", "kubewin_handover": "to_platform"}
     hostvars = Hosts({"lin-1": named, "win-1": named, "localhost": {"kubewin_handover": "to_platform"}})
-    (said,) = run_of("handover", {}, kubewin_hosts="win", hostvars=hostvars, **named)
-    assert said.startswith("kubewin_drivers is not given and kubewin_handover to_platform, expected one driver")
+    (problems,) = run_of("handover", {}, kubewin_hosts="win", hostvars=hostvars, **named)
+    assert problems.startswith("kubewin_drivers is not given and kubewin_handover to_platform, expected one driver")
 
 
 @pytest.mark.usefixtures("hostnames")
@@ -133,9 +133,9 @@ def test_variables_of_a_play_are_taken() -> None:
 
 @pytest.mark.usefixtures("hostnames")
 def test_hosts_of_a_play_that_would_change_the_plays_of_enable_csi_are_refused() -> None:
-    (said,) = run_of("enable_csi", {}, kubewin_hosts="win")
-    assert said.startswith("kubewin_hosts is win, set at import_playbook")
-    assert "-e kubewin_hosts=win" in said
+    (problems,) = run_of("enable_csi", {}, kubewin_hosts="win")
+    assert problems.startswith("kubewin_hosts is win, set at import_playbook")
+    assert "-e kubewin_hosts=win" in problems
 
 
 @pytest.mark.parametrize("terms", [[], ["kubewin_quiesce"], ["verify", "remove"]])

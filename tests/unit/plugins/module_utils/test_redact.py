@@ -26,7 +26,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.redact import (
 )
 
 PLAIN = "abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789"
-# What passwords hold besides, where nothing says what it means.
+# Further characters of passwords, outside of any syntax.
 SPECIAL = PLAIN + "!#$%*+-./:=?@_~"
 ANY = SPECIAL + " \"'\\&<>|^;,()[]{}äß€"
 
@@ -90,7 +90,7 @@ WRAPPED: dict[str, Callable[[str], str]] = {
     "yaml": lambda s: yaml.safe_dump({"a": [s]}, width=10_000, allow_unicode=True),
 }  # fmt: skip
 
-# One that nobody told of is found by what stands around it.
+# An unknown secret is found by its context.
 NAMED: dict[str, Callable[[str], str]] = {
     "pair": lambda s: f"connecting with password={s} to host",
     "colon": lambda s: f"password: {s}",
@@ -122,7 +122,7 @@ NAMED: dict[str, Callable[[str], str]] = {
     "next line": lambda s: f"password:\n  {s}\nuser: admin\n",
     "private key": lambda s: f"x\n-----BEGIN RSA PRIVATE KEY-----\n{s}\n-----END RSA PRIVATE KEY-----\ny",
     "private key, escaped": lambda s: json.dumps({"k": f"-----BEGIN PRIVATE KEY-----\n{s}\n-----END PRIVATE KEY-----"}),
-    "private key, cut off": lambda s: f"x\n-----BEGIN EC PRIVATE KEY-----\n{s}\n",
+    "private key, truncated": lambda s: f"x\n-----BEGIN EC PRIVATE KEY-----\n{s}\n",
     "rest of a private key": lambda s: f"{s}\n-----END PRIVATE KEY-----\ny",
     "web token": lambda s: f"got eyJhbGciOiJSUzI1NiJ9.{base64.urlsafe_b64encode(s.encode()).decode().rstrip('=')}.c2ln end",
     "utf-16": lambda s: f"password={s} end".encode("utf-16-le").decode("latin-1"),
@@ -152,7 +152,7 @@ def test_a_secret_with_a_name_never_survives(how: str) -> None:
 
 
 @pytest.mark.parametrize("how", [*WRAPPED, *NAMED])
-def test_once_more_changes_nothing(how: str) -> None:
+def test_a_second_time_changes_nothing(how: str) -> None:
     planted = secret(7, SPECIAL, 24)
     redactor = Redactor([planted])
     once = redactor.text({**WRAPPED, **NAMED}[how](planted))

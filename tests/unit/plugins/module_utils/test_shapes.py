@@ -1,5 +1,5 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Every dataclass of module_utils: each field is read by somebody, and its docstring speaks of fields that exist."""
+"""Every dataclass of module_utils: each field is read somewhere, and its docstring names existing fields."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def test_a_name_is_never_broken(width: int, most: int | None) -> None:
 
 @pytest.mark.parametrize("width", [40, 60, 80, 120])
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_command_stands_on_one_line_and_prose_is_wrapped(command: str, width: int) -> None:
+def test_a_command_stays_on_one_line_and_prose_is_wrapped(command: str, width: int) -> None:
     reported = f"the node was left without its volumes by an earlier run -> empty it first, then: {command}; it says when it is done"
     text = render_table(("NODE", "WHY"), [["win-1", reported]], width)
     assert command in text

@@ -18,7 +18,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import
 from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain
 from ansible_collections.kubewin.csi.plugins.module_utils.text import carried, harmless, harmless_json, line, restored
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import ConnectionLost
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import ConnectionLostError
 
 from ..module_utils.kube.fakes import ApiError, Response, Script
 
@@ -69,7 +69,7 @@ GENUINE = [
 
 
 @pytest.mark.parametrize("text", GENUINE)
-def test_private_use_characters_come_back_as_themselves(text: str) -> None:
+def test_private_use_characters_round_trip(text: str) -> None:
     assert restored(carried(text)) == text
     assert restored(carried(restored(carried(text)))) == text
 
@@ -114,22 +114,22 @@ def test_watched_objects_logs_warnings_and_errors_are_cleaned() -> None:
     events = list(Client(Script(watched), retry_for=0).watch(kinds.POD, "1", 1))
     log = Response()
     log.data = NASTY.encode()
-    said = Client(Script(log), retry_for=0).log("shop", "web", "app")
+    printed = Client(Script(log), retry_for=0).log("shop", "web", "app")
     warned = Client(Script(Response({"metadata": {}}, {"Warning": f'299 - "{NASTY}"'})), retry_for=0)
     warnings = warned.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}, dry_run=True).warnings
     with pytest.raises(ClusterError) as refused:
         Client(Script(ApiError(422, {"message": NASTY})), retry_for=0).get(kinds.POD, "web", "shop")
-    for text in (events[0][1]["metadata"]["name"], said, *warnings, str(refused.value)):
+    for text in (events[0][1]["metadata"]["name"], printed, *warnings, str(refused.value)):
         assert "end" in text
         assert acts(text) == []
     assert "\n" not in str(refused.value)
 
 
-def test_what_a_host_says_is_cleaned() -> None:
-    said = commands.join_text([NASTY.encode()])
-    assert acts(said) == []
-    assert said.endswith("line\r\nlast")
-    assert acts(str(ConnectionLost(f"banner: {NASTY}"))) == []
+def test_text_of_a_host_is_cleaned() -> None:
+    printed = commands.join_text([NASTY.encode()])
+    assert acts(printed) == []
+    assert printed.endswith("line\r\nlast")
+    assert acts(str(ConnectionLostError(f"banner: {NASTY}"))) == []
 
 
 def test_names_of_files_on_a_volume_are_cleaned() -> None:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Somebody waits, and reads what is said of it."""
+"""Progress messages of a wait."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from ansible_collections.kubewin.csi.plugins.module_utils.waiting import Awaited
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"),
+    ("seconds", "messages"),
     [(0, "0 s"), (-0.5, "0 s"), (45.9, "45 s"), (60, "1 min"), (80, "1 min 20 s"), (7500, "2 h 5 min"), (3600, "1 h")],
 )
-def test_a_time_is_spelled_for_people(seconds: float, said: str) -> None:
-    assert spell(seconds) == said
+def test_a_duration_is_readable(seconds: float, messages: str) -> None:
+    assert spell(seconds) == messages
 
 
 def test_the_waited_time_is_reported_with_the_limit() -> None:
     assert so_far(80, 600) == "1 min 20 s of 10 min"
 
 
-def reported(*looks: tuple[float, tuple[Awaited, ...]]) -> list[tuple[float, str]]:
-    """(when, line) of what is said by looks at these times."""
+def reported(*observations: tuple[float, tuple[Awaited, ...]]) -> list[tuple[float, str]]:
+    """(when, line) of the messages of observations at these times."""
     now = 0.0
-    said: list[tuple[float, str]] = []
-    waits = Waits(lambda line: said.append((now, line)), lambda: now)
-    for when, awaited in looks:
+    messages: list[tuple[float, str]] = []
+    waits = Waits(lambda line: messages.append((now, line)), lambda: now)
+    for when, awaited in observations:
         now = when
         waits.report(*awaited)
-    return said
+    return messages
 
 
 def test_a_wait_is_reported_at_once_and_then_at_growing_intervals() -> None:
-    said = reported(*((now, (Awaited("win-1: not Ready", now, 600),)) for now in range(200)))
-    assert [when for when, dummy in said] == [0, 10, 30, 60, 120, 180]
-    assert said[0][1] == "win-1: not Ready (0 s of 10 min)"
-    assert said[-2][1] == "win-1: not Ready (2 min of 10 min)"
+    messages = reported(*((now, (Awaited("win-1: not Ready", now, 600),)) for now in range(200)))
+    assert [when for when, dummy in messages] == [0, 10, 30, 60, 120, 180]
+    assert messages[0][1] == "win-1: not Ready (0 s of 10 min)"
+    assert messages[-2][1] == "win-1: not Ready (2 min of 10 min)"
 
 
 def test_only_a_new_wait_is_reported_at_once() -> None:
@@ -61,25 +61,25 @@ def test_a_last_read_is_reported_without_a_time() -> None:
 
 
 def test_progress_is_reported_repeatedly_until_the_end() -> None:
-    said: list[str] = []
+    messages: list[str] = []
     twice = threading.Event()
 
     def notify(line: str) -> None:
-        said.append(line)
-        if len(said) == 2:
+        messages.append(line)
+        if len(messages) == 2:
             twice.set()
 
-    with reporting(notify, lambda: f"{len(said)} files", lambda: repeat(0.01)):
-        # Nothing comes here: another one tells meanwhile.
+    with reporting(notify, lambda: f"{len(messages)} files", lambda: repeat(0.01)):
+        # Nothing here: another message was reported meanwhile.
         assert twice.wait(120)
-    assert said[:2] == ["0 files", "1 files"]
+    assert messages[:2] == ["0 files", "1 files"]
 
 
-def test_what_is_quick_says_nothing() -> None:
-    said: list[str] = []
-    with reporting(said.append, lambda: "never"):
+def test_a_short_wait_reports_nothing() -> None:
+    messages: list[str] = []
+    with reporting(messages.append, lambda: "never"):
         pass
-    assert said == []
+    assert messages == []
 
 
 def test_what_fails_meanwhile_fails() -> None:

@@ -50,7 +50,7 @@ def accepted(name: str) -> dict[str, Any]:
 
 
 def shape(options: dict[str, Any], nested: str) -> dict[str, Any]:
-    """The parts of options that decide what is accepted, with Ansible's defaults for what is not said."""
+    """The parts of options that decide what is accepted, with Ansible's defaults for what is not set."""
     return {
         name: {
             "type": option.get("type") or "str",

@@ -47,7 +47,7 @@ ELSEWHERE = "another/1-1/1-1"
 
 def refusing(upgrade: Upgrade, other: Upgrade) -> Upgrade:
     """The same, whose waits only let the other run renew its lease."""
-    upgrade.lease._sleep = lambda _seconds: other.lease.held()
+    upgrade.lease._sleep = lambda _seconds: other.lease.renew()
     return upgrade
 
 
@@ -59,23 +59,23 @@ def upgrade_of(store: Cluster, *entries: NodeEntry, **changes: Any) -> Upgrade:
     return Upgrade(client_of(store), params, threading.Event())
 
 
-def test_what_is_handed_out_leaves_a_short_lease_that_the_run_still_holds() -> None:
+def test_an_external_step_leaves_a_short_lease_that_the_run_still_holds() -> None:
     store = Cluster("win-1", "win-2")
     entries = [NodeEntry(name, 0, "gate", began=BEGAN) for name in ("win-1", "win-2")]
     upgrade = upgrade_of(store, *entries, generation=1)
     result, _journal = upgrade.go_on()
     assert result["next"] == {"kind": "gate", "nodes": ["win-1", "win-2"]}
     assert store.things[LEASE]["spec"]["leaseDurationSeconds"] == 45
-    upgrade.lease.held()
+    upgrade.lease.renew()
     # As after the controller slept, and another run took over.
     store.things[LEASE]["metadata"]["resourceVersion"] = "later"
     store.things[LEASE]["spec"]["holderIdentity"] = "another/1-1/1-1"
     with pytest.raises(ClusterError, match="is held by another/1-1/1-1") as lost:
-        upgrade.lease.held()
+        upgrade.lease.renew()
     assert lost.value.reason == "taken_over"
 
 
-def test_a_finished_upgrade_opens_what_was_closed_in_its_name_after_its_end() -> None:
+def test_a_finished_upgrade_removes_its_cordons_set_after_its_end() -> None:
     store = Cluster("win-1")
     result, _journal = upgrade_of(store, NodeEntry("win-1", 0, "done", began=BEGAN), state="finished").go_on()
     assert result["outcome"] == "finished"
@@ -83,7 +83,7 @@ def test_a_finished_upgrade_opens_what_was_closed_in_its_name_after_its_end() ->
     assert LEASE not in store.things
 
 
-def test_a_run_that_holds_the_upgrade_knows_what_another_one_did_since_it_looked() -> None:
+def test_a_run_that_takes_the_lease_reads_what_another_run_did() -> None:
     """Else it would note what is on the volumes again, over what the faster run noted before it changed the nodes."""
     store = Cluster("win-1")
     slow = upgrade_of(store, NodeEntry("win-1", 0, "gate", began=BEGAN))
@@ -103,7 +103,7 @@ def test_a_run_that_holds_the_upgrade_knows_what_another_one_did_since_it_looked
     assert held["stored"] != before
     # The run keeps it between its tasks.
     assert store.things[LEASE]["spec"]["holderIdentity"] == holder_of(os.getpid())
-    again.lease.held()
+    again.lease.renew()
 
 
 def test_the_end_that_is_noted_gives_the_lease_back() -> None:

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import judge
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.evaluate import evaluate
 from ansible_collections.kubewin.csi.plugins.modules import readiness_info
 from ansible_collections.kubewin.csi.plugins.modules.readiness_info import loaded, passes, saved
 from situations.cluster import healthy
 from situations.named import SITUATIONS
 
 ROOT = Path(__file__).parents[4]
-# Nobody listens there; a task that got so far would say that.
+# No server listens there; a task that got so far would report that.
 UNREACHABLE = {"host": "http://127.0.0.1:9", "api_key": "nobody", "api_timeout": 1}
 
 
@@ -108,29 +108,29 @@ def test_a_run_is_refused_for_what_it_would_break_and_for_nothing_else(tmp_path:
     assert not (tmp_path / "out").exists()
 
 
-def test_without_msgspec_it_can_be_imported_and_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Said(Exception):
+def test_without_msgspec_it_can_be_imported_and_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    class ModuleFailed(Exception):
         """What the module fails with."""
 
     class Ansible:
         params: ClassVar[dict[str, Any]] = {}
 
         def fail_json(self, **result: Any) -> None:
-            raise Said(result["reason"], result["msg"])
+            raise ModuleFailed(result["reason"], result["msg"])
 
     with monkeypatch.context() as without:
         without.setitem(sys.modules, "msgspec", None)
         importlib.reload(readiness_info)
         without.setattr(readiness_info, "module", lambda spec: Ansible())
-        with pytest.raises(Said, match="Python library \\(msgspec\\)") as said:
+        with pytest.raises(ModuleFailed, match="Python library \\(msgspec\\)") as message:
             readiness_info.main()
     importlib.reload(readiness_info)
-    assert said.value.args[0] == "configuration"
+    assert message.value.args[0] == "configuration"
 
 
-BLOCKED = judge(SITUATIONS["a_driver_without_its_controller"].world().snapshot())
-READY = judge(healthy().snapshot())
-UNKNOWN = judge(SITUATIONS["pods_could_not_be_read"].world().snapshot())
+BLOCKED = evaluate(SITUATIONS["a_driver_without_its_controller"].world().snapshot())
+READY = evaluate(healthy().snapshot())
+UNKNOWN = evaluate(SITUATIONS["pods_could_not_be_read"].world().snapshot())
 WARNED = replace(BLOCKED, findings=(replace(BLOCKED.findings[0], severity="warning", doubt=False),))
 
 

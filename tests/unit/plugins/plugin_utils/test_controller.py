@@ -102,8 +102,8 @@ def test_it_has_no_files_of_the_parent() -> None:
 
 
 def test_it_detects_a_closed_reader(tmp_path: Path) -> None:
-    """As the modules look: an error on stdout (module_utils/kube/progress.py)."""
-    seen = tmp_path / "seen"
+    """As the modules detect it: an error on stdout (module_utils/kube/progress.py)."""
+    observed = tmp_path / "observed"
 
     def work() -> None:
         poll = select.poll()
@@ -111,7 +111,7 @@ def test_it_detects_a_closed_reader(tmp_path: Path) -> None:
         _print("begun")
         sys.stdout.flush()
         if poll.poll(60_000):
-            seen.touch()
+            observed.touch()
 
     class Over(BaseException):
         """As the time limit of a task."""
@@ -122,7 +122,7 @@ def test_it_detects_a_closed_reader(tmp_path: Path) -> None:
     with pytest.raises(Over):
         in_child(work, over)
     os.wait()
-    assert seen.exists()
+    assert observed.exists()
 
 
 def test_something_can_be_done_meanwhile_and_once_at_the_end() -> None:
@@ -167,13 +167,13 @@ def test_a_module_without_a_result_is_named_with_how_it_ended(
     assert result["reason"] == "module_lost"
     assert result["msg"].startswith(f"kubewin.csi.node_info: {expected}")
     assert "traceback" not in result
-    # What the message says of -vvv.
+    # As the message describes for -vvv.
     monkeypatch.setattr(display, "verbosity", 3)
     assert _result("kubewin.csi.node_info", status, "", stderr).get("traceback", []) == stderr.splitlines()
 
 
-def test_a_process_beside_the_task_goes_on_when_the_task_has_ended_and_holds_nothing_of_it(tmp_path: Path) -> None:
-    ended, seen = tmp_path / "ended", tmp_path / "seen"
+def test_a_background_process_outlives_the_task_and_holds_nothing_of_it(tmp_path: Path) -> None:
+    ended, observed = tmp_path / "ended", tmp_path / "observed"
 
     def work() -> None:
         waited = 0.0
@@ -181,16 +181,16 @@ def test_a_process_beside_the_task_goes_on_when_the_task_has_ended_and_holds_not
             time.sleep(0.05)
             waited += 0.05
         sys.stdout.write("to nobody")
-        seen.write_text(str(os.getsid(0) == os.getpid()), encoding="utf-8")
+        observed.write_text(str(os.getsid(0) == os.getpid()), encoding="utf-8")
 
     # Its pipes are closed when the task ends, or this would wait for ever.
     assert in_child(lambda: beside(work)) == (0, "", "")
-    assert not seen.exists()
+    assert not observed.exists()
     ended.touch()
     deadline = time.monotonic() + 300
-    while not (seen.exists() and seen.read_text(encoding="utf-8")) and time.monotonic() < deadline:
+    while not (observed.exists() and observed.read_text(encoding="utf-8")) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert seen.read_text(encoding="utf-8") == "True"
+    assert observed.read_text(encoding="utf-8") == "True"
 
 
 def test_a_process_beside_the_task_is_no_zombie_of_it() -> None:
@@ -203,7 +203,9 @@ def test_a_process_beside_the_task_is_no_zombie_of_it() -> None:
 
 
 @pytest.mark.parametrize("listed", [True, False], ids=["Linux", "without /proc"])
-def test_what_is_open_is_closed_without_a_try_for_every_number(monkeypatch: pytest.MonkeyPatch, listed: bool) -> None:
+def test_open_descriptors_are_closed_without_a_try_for_every_number(
+    monkeypatch: pytest.MonkeyPatch, listed: bool
+) -> None:
     """A container may allow a thousand million descriptors, and only Linux 5.9 closes a range at once."""
     tried: list[int] = []
 

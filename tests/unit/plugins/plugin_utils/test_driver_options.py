@@ -29,7 +29,7 @@ def test_false_and_zero_are_answers() -> None:
     assert taken(declared.ROLLOUT, **given) == {"timeout": 0}
 
 
-def test_a_variable_of_the_driver_comes_before_one_for_all_drivers() -> None:
+def test_a_variable_of_the_driver_outranks_one_for_all_drivers() -> None:
     for_all = {"kubewin_node_timeout": 900, "kubewin_batches": "2, 50%"}
     assert taken(declared.APPLY, **for_all) == {"node_timeout": 900, "batches": ["2", "50%"]}
     own = {"smb_csi_node_timeout": "60", "smb_csi_batches": 1, "vsphere_csi_node_timeout": 7}
@@ -38,7 +38,7 @@ def test_a_variable_of_the_driver_comes_before_one_for_all_drivers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "said"),
+    ("name", "value", "expected"),
     [
         (
             "mode",
@@ -50,9 +50,9 @@ def test_a_variable_of_the_driver_comes_before_one_for_all_drivers() -> None:
         ("storage_class", {"nam": "x"}, "smb_csi_storage_class.nam"),
     ],
 )
-def test_a_wrong_value_is_refused_under_the_name_of_its_variable(name: str, value: Any, said: str) -> None:
+def test_a_wrong_value_is_refused_under_the_name_of_its_variable(name: str, value: Any, expected: str) -> None:
     (message,) = driver_options.wrong("smb", {f"smb_csi_{name}": value, "vsphere_csi_mode": "other"})
-    assert said in message
+    assert expected in message
     (module,) = declared.OPTIONS[name].modules
     with pytest.raises(ValueError, match=message.replace("(", r"\(").split("(")[0][:20]):
         taken(module, **{f"smb_csi_{name}": value})

@@ -12,7 +12,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.foreign import foreign
 
 
 def used(value: Any) -> Any:
-    """The value as a play sees it that uses a variable holding it."""
+    """The value as a play gets it through a variable."""
     templar = Templar(loader=DataLoader(), variables={"it": foreign({"x": [value]})})
     try:
         from ansible.template import trust_as_template

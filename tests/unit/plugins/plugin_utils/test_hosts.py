@@ -14,56 +14,56 @@ WINDOWS = ("win-1", "win-2")
 EVERY = (*WINDOWS, "linux-1", "localhost")
 
 
-def said(playbook: str, **chosen: object) -> list[str]:
+def errors(playbook: str, **chosen: object) -> list[str]:
     return list(nothing_to_do(playbook, Chosen(**chosen)))  # type: ignore[arg-type]  # a parameter of tests
 
 
 @pytest.mark.parametrize("playbook", sorted(ON_HOSTS))
 def test_hosts_of_the_inventory_are_worked_on_limited_or_not(playbook: str) -> None:
-    assert said(playbook, hosts=EVERY, windows=WINDOWS) == []
-    assert said(playbook, hosts=("win-1",), windows=WINDOWS, limit="win-1") == []
+    assert errors(playbook, hosts=EVERY, windows=WINDOWS) == []
+    assert errors(playbook, hosts=("win-1",), windows=WINDOWS, limit="win-1") == []
 
 
 @pytest.mark.parametrize("playbook", sorted(ON_HOSTS))
-def test_no_windows_host_means_the_cluster_alone_only_where_that_was_said(playbook: str) -> None:
-    (sentence,) = said(playbook, hosts=("localhost",))
+def test_no_windows_host_is_allowed_only_with_cluster_only(playbook: str) -> None:
+    (sentence,) = errors(playbook, hosts=("localhost",))
     assert "an unreadable inventory counts as empty" in sentence
     assert "kubewin_cluster_only=true" in sentence
-    (sentence,) = said(playbook, hosts=("linux-1", "localhost"), pattern="winnodes")
+    (sentence,) = errors(playbook, hosts=("linux-1", "localhost"), pattern="winnodes")
     assert "winnodes matches none" in sentence
-    assert said(playbook, hosts=("localhost",), cluster_only=True) == []
+    assert errors(playbook, hosts=("localhost",), cluster_only=True) == []
 
 
 def test_a_saved_snapshot_needs_no_cluster() -> None:
-    assert said("preflight", hosts=("localhost",), on_file=True) == []
+    assert errors("preflight", hosts=("localhost",), on_file=True) == []
 
 
 @pytest.mark.parametrize("playbook", sorted(ON_HOSTS))
 def test_the_cluster_alone_is_no_word_beside_windows_hosts(playbook: str) -> None:
-    (sentence,) = said(playbook, hosts=EVERY, windows=WINDOWS, cluster_only=True)
+    (sentence,) = errors(playbook, hosts=EVERY, windows=WINDOWS, cluster_only=True)
     assert "the inventory has 2 Windows hosts" in sentence
 
 
 @pytest.mark.parametrize("playbook", sorted(ON_HOSTS))
 def test_a_limit_that_leaves_nothing_is_refused(playbook: str) -> None:
-    (sentence,) = said(playbook, hosts=("linux-1",), windows=WINDOWS, limit="linux-1")
+    (sentence,) = errors(playbook, hosts=("linux-1",), windows=WINDOWS, limit="linux-1")
     assert sentence.startswith("--limit is linux-1, which leaves no Windows host")
-    (sentence,) = said(playbook, hosts=("linux-1",), limit="linux-1", cluster_only=True)
+    (sentence,) = errors(playbook, hosts=("linux-1",), limit="linux-1", cluster_only=True)
     assert "runs on localhost. Run without --limit" in sentence
-    assert said(playbook, hosts=("localhost",), limit="localhost", cluster_only=True) == []
+    assert errors(playbook, hosts=("localhost",), limit="localhost", cluster_only=True) == []
 
 
 @pytest.mark.parametrize("playbook", sorted(ALL - ON_HOSTS))
-def test_what_looks_at_no_host_cannot_be_limited(playbook: str) -> None:
-    (sentence,) = said(playbook, hosts=("win-1",), windows=WINDOWS, limit="win-1")
+def test_a_playbook_without_hosts_cannot_be_limited(playbook: str) -> None:
+    (sentence,) = errors(playbook, hosts=("win-1",), windows=WINDOWS, limit="win-1")
     assert sentence.startswith(f"--limit is win-1, but {playbook} ")
-    assert said(playbook, hosts=EVERY, windows=WINDOWS) == []
-    assert said(playbook, hosts=("localhost",)) == []
-    assert said(playbook, hosts=("localhost",), limit="localhost") == []
+    assert errors(playbook, hosts=EVERY, windows=WINDOWS) == []
+    assert errors(playbook, hosts=("localhost",)) == []
+    assert errors(playbook, hosts=("localhost",), limit="localhost") == []
 
 
 @pytest.mark.parametrize(
-    ("playbook", "given", "says"),
+    ("playbook", "given", "expected"),
     [
         (
             "remove",
@@ -97,13 +97,13 @@ def test_what_looks_at_no_host_cannot_be_limited(playbook: str) -> None:
         ("verify", {}, ""),
     ],
 )
-def test_what_a_playbook_cannot_guess_has_to_be_named(playbook: str, given: dict[str, object], says: str) -> None:
+def test_what_a_playbook_cannot_guess_has_to_be_named(playbook: str, given: dict[str, object], expected: str) -> None:
     sentences = list(not_named(playbook, given, Chosen(hosts=EVERY, windows=WINDOWS)))
-    assert len(sentences) == bool(says)
-    assert "".join(sentences).startswith(says)
+    assert len(sentences) == bool(expected)
+    assert "".join(sentences).startswith(expected)
 
 
-def test_what_goes_from_all_nodes_at_once_cannot_be_limited_and_csi_proxy_goes_from_hosts() -> None:
+def test_a_removal_from_all_nodes_cannot_be_limited_and_one_from_hosts_can() -> None:
     limited = Chosen(limit="win-1", hosts=("win-1",), windows=WINDOWS)
     (sentence,) = not_named("remove", {"kubewin_drivers": "smb"}, limited)
     assert sentence.startswith("--limit leaves out win-2, but the node plugin of smb is removed from all nodes")

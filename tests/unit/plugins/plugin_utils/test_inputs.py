@@ -18,7 +18,7 @@ PAGES = [
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "said"),
+    ("name", "value", "expected"),
     [
         ("kubewin_drivers", " ", "is empty, expected one or more of"),
         ("kubewin_drivers", [], "is empty"),
@@ -84,10 +84,10 @@ PAGES = [
         ("kubewin_proven", {"vsphere": "win-1"}, "names of Nodes by driver"),
     ],
 )  # fmt: skip
-def test_what_cannot_work_is_refused_with_what_it_is(name: str, value: object, said: str) -> None:
+def test_what_cannot_work_is_refused_with_what_it_is(name: str, value: object, expected: str) -> None:
     (sentence,) = wrong({name: value})
     assert sentence.startswith(f"{name} is ")
-    assert said in sentence
+    assert expected in sentence
 
 
 @pytest.mark.parametrize(
@@ -114,15 +114,15 @@ def test_what_cannot_work_is_refused_with_what_it_is(name: str, value: object, s
         ("kubewin_proven", [{}, {"vsphere": ["win-1"]}]),
     ],
 )
-def test_every_form_in_which_an_input_may_come_is_taken(name: str, values: list[object]) -> None:
+def test_every_form_of_an_input_is_accepted(name: str, values: list[object]) -> None:
     assert [wrong({name: value}) for value in values] == [[] for _value in values]
 
 
-def test_all_that_is_wrong_is_said_at_once_and_of_others_variables_nothing() -> None:
-    said = wrong(
+def test_every_wrong_variable_is_reported_at_once_and_foreign_ones_are_ignored() -> None:
+    errors = wrong(
         {"kubewin_quiesce": "drain", "kubewin_node_timeout": "x", "kubewin_mine": "?", "kubewin_prepull": "yes"}
     )
-    assert [sentence.split()[0] for sentence in said] == ["kubewin_quiesce", "kubewin_node_timeout"]
+    assert [sentence.split()[0] for sentence in errors] == ["kubewin_quiesce", "kubewin_node_timeout"]
 
 
 @pytest.mark.parametrize("name", sorted(INPUTS))

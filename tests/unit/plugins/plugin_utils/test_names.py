@@ -30,7 +30,7 @@ def options(role: str) -> list[str]:
     return OPTIONS.get(role, [])
 
 
-def said(playbook: str, *given: str, extra: Iterable[str] = (), own: Iterable[str] = ()) -> list[str]:
+def errors(playbook: str, *given: str, extra: Iterable[str] = (), own: Iterable[str] = ()) -> list[str]:
     """Refusals of names, where `extra` are those of -e, one by one."""
     return names.refused(playbook, given, extra, extra, own, options)[0]
 
@@ -48,38 +48,38 @@ def said(playbook: str, *given: str, extra: Iterable[str] = (), own: Iterable[st
 )
 def test_a_mistyped_or_internal_name_is_refused_with_the_nearest(given: str, meant: str) -> None:
     for playbook in ("enable_csi", "preflight", "build_csi_proxy"):
-        for one in (said(playbook, given), said(playbook, extra=[given])):
+        for one in (errors(playbook, given), errors(playbook, extra=[given])):
             (sentence,) = one
             assert sentence.startswith(f"{given} is not a variable of this collection. Did you mean {meant}? ")
 
 
 def test_a_name_like_none_is_refused_without_a_guess() -> None:
-    (sentence,) = said("verify", "kubewin_colour")
+    (sentence,) = errors("verify", "kubewin_colour")
     assert "Did you mean" not in sentence
     assert "kubewin_own_variables" in sentence
 
 
-def test_names_of_the_user_say_nothing() -> None:
+def test_own_variables_of_the_user_pass() -> None:
     others = ["ansible_user", "inventory_hostname", "netapp_csi_version", "site", "kubernetes_release"]
-    assert said("enable_csi", *others, extra=others) == []
-    assert said("enable_csi", "kubewin_site", own=["kubewin_site"]) == []
+    assert errors("enable_csi", *others, extra=others) == []
+    assert errors("enable_csi", "kubewin_site", own=["kubewin_site"]) == []
 
 
-def test_a_prefix_that_is_mistyped_is_seen_where_it_was_given_for_this_run() -> None:
-    (sentence,) = said("enable_csi", extra=["kubwin_drivers"])
+def test_a_mistyped_prefix_is_detected_in_extra_variables() -> None:
+    (sentence,) = errors("enable_csi", extra=["kubwin_drivers"])
     assert "Did you mean kubewin_drivers?" in sentence
-    assert said("enable_csi", "kubwin_drivers") == []
+    assert errors("enable_csi", "kubwin_drivers") == []
 
 
 def test_what_other_roles_take_is_internal_only_as_an_extra_variable() -> None:
-    assert len(said("enable_csi", extra=["csi_driver_version", "node_upgrade_name"])) == 2
-    assert said("enable_csi", "csi_driver_version", "node_upgrade_name") == []
+    assert len(errors("enable_csi", extra=["csi_driver_version", "node_upgrade_name"])) == 2
+    assert errors("enable_csi", "csi_driver_version", "node_upgrade_name") == []
 
 
 def test_what_the_playbook_decides_cannot_be_given() -> None:
-    (sentence,) = said("remove", extra=["csi_proxy_state"])
+    (sentence,) = errors("remove", extra=["csi_proxy_state"])
     assert "enable_csi installs, remove removes" in sentence
-    assert len(said("enable_csi", "csi_proxy_state")) == 1
+    assert len(errors("enable_csi", "csi_proxy_state")) == 1
 
 
 @cache
@@ -121,7 +121,7 @@ def test_which_nodes_a_run_changes_no_variable_of_a_driver_decides(option: str) 
 
 
 def test_an_input_of_another_playbook_is_refused_where_it_was_typed_and_else_fits() -> None:
-    (sentence,) = said("preflight", extra=["kubewin_upgrade_target"])
+    (sentence,) = errors("preflight", extra=["kubewin_upgrade_target"])
     assert sentence == (
         "kubewin_upgrade_target is set for preflight, which does not use it; it is an input of upgrade. Did you mean kubewin_target?"
     )
@@ -134,9 +134,9 @@ def test_an_input_of_another_playbook_is_refused_where_it_was_typed_and_else_fit
     ]
 
 
-def test_statistics_and_what_the_inventory_says_pass_everywhere() -> None:
+def test_statistics_and_inventory_variables_pass_everywhere() -> None:
     handed = [*names.STATISTICS, *names.INVENTORY]
-    assert said("upgrade", *handed, extra=handed) == []
+    assert errors("upgrade", *handed, extra=handed) == []
 
 
 def test_every_statistic_is_known() -> None:
@@ -152,7 +152,7 @@ def _sources() -> Iterator[Path]:
     yield from (ROOT / "plugins" / "action").glob("*.py")
 
 
-def test_what_the_inventory_plugin_says_is_known() -> None:
+def test_variables_of_the_inventory_plugin_are_known() -> None:
     folder = ROOT / "plugins" / "module_utils" / "inventory"
     sources = [*folder.glob("*.py"), ROOT / "plugins" / "inventory" / "windows_nodes.py"]
     written = set(re.findall(r'"(kubewin_\w+)":', "\n".join(path.read_text(encoding="utf-8") for path in sources)))
@@ -170,20 +170,20 @@ def _closure(playbook: str) -> set[str]:
         for path in (ROOT / "roles" / "kubewin" / "vars" / "main").glob("*.yml")
         for name, value in yaml.safe_load(path.read_text(encoding="utf-8")).items()
     }
-    todo, seen, text = [PLAYBOOKS / f"{playbook}.yml"], set(), ""
+    todo, observed, text = [PLAYBOOKS / f"{playbook}.yml"], set(), ""
     while todo:
         path = todo.pop()
-        if path in seen:
+        if path in observed:
             continue
-        seen.add(path)
+        observed.add(path)
         here = re.sub(r"^ *#.*$", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
         text += here
         # Also the files between which a template chooses.
         folders = (PLAYBOOKS / "tasks", PLAYBOOKS / "plays") if path.is_relative_to(PLAYBOOKS) else (path.parent,)
         included = [folder / one for one in re.findall(r"\b(\w+\.yml)", here) for folder in folders]
         todo += [one for one in included if one.exists()]
-        if "kubewin.csi.host_looks" in here:
-            text += (ROOT / "plugins" / "plugin_utils" / "looks.py").read_text(encoding="utf-8")
+        if "kubewin.csi.host_results" in here:
+            text += (ROOT / "plugins" / "plugin_utils" / "host_results.py").read_text(encoding="utf-8")
         if CLUSTER & set(re.findall(r"\bkubewin\.csi\.(\w+):", here)):
             # Access to the cluster is an input that the actions read.
             text += (ROOT / "plugins" / "plugin_utils" / "controller.py").read_text(encoding="utf-8")
@@ -208,7 +208,7 @@ def _closure(playbook: str) -> set[str]:
 
 
 @pytest.mark.parametrize("playbook", sorted({name for rule in INPUTS.values() for name in rule.playbooks}))
-def test_a_playbook_takes_what_the_table_says(playbook: str) -> None:
+def test_a_playbook_takes_the_variables_of_the_table(playbook: str) -> None:
     used = _closure(playbook)
     # Read by the check of the inputs alone.
     checked = {"kubewin_own_variables", "kubewin_cluster_only"}
@@ -255,5 +255,5 @@ def test_no_variable_of_a_playbook_can_be_set_from_outside(path: Path) -> None:
     """An extra variable wins over them all, so each has a name that the check of the inputs refuses."""
     ours = set(_variables(yaml.safe_load(path.read_text(encoding="utf-8"))))
     ansible = {name for name in ours if name.startswith("ansible_")} | {"<<"}
-    open_to_all = {name for name in ours - ansible - {"csi_proxy_state"} if not said("enable_csi", extra=[name])}
+    open_to_all = {name for name in ours - ansible - {"csi_proxy_state"} if not errors("enable_csi", extra=[name])}
     assert open_to_all == set()

@@ -21,14 +21,14 @@ def proof(**changes: Any) -> dict[str, Any]:
     return {**known, **changes}
 
 
-def test_what_was_proven_says_where() -> None:
+def test_a_proof_names_its_nodes() -> None:
     assert described(proof()) == "written on win-1, read back on win-1 by its next pod, read back on win-2"
     assert described(proof(read_on=["win-1"], note="there is no other node to read it on")).endswith(
         "by its next pod; there is no other node to read it on"
     )
 
 
-def test_what_failed_says_how_far_it_came_at_which_step_and_what_helps() -> None:
+def test_a_failure_reports_progress_step_and_remedy() -> None:
     bad = {"step": "restart", "node": "win-1", "seconds": 9, "ok": False, "detail": "FailedMount"}
     found = proof(verdict="failed", read_on=[], error="FailedMount", remedy="start it", steps=[*proof()["steps"], bad])
     assert described(found) == "written on win-1, then FailedMount (restart on win-1) -> start it"

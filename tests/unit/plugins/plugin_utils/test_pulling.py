@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What pulling images says, and when it fails."""
+"""Progress of pulling images, and when it fails."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_progress_counts_nodes_and_names_those_in_trouble() -> None:
     ]
 
 
-def test_it_goes_on_while_there_is_time_and_ends_well_with_the_last_node() -> None:
+def test_it_continues_while_there_is_time_and_succeeds_with_the_last_node() -> None:
     assert ended(SEEN, 5.0) == {}
     assert ended({**SEEN, "waiting": [], "why": {}}, -1.0) == {}
 

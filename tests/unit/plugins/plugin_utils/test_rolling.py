@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a change that goes node by node says, and when it fails."""
+"""Progress of a change node by node, and when it fails."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.rolling import ended, 
 def roll(
     step: str, message: str = "", nodes: tuple[str, ...] = (), left: tuple[str, ...] = (), **states: str
 ) -> dict[str, Any]:
-    """A look at nodes, given as win_1="done"."""
+    """An observation of nodes, given as win_1="done"."""
     found = [
         {"node": name.replace("_", "-"), "state": state, "why": "no pod" if state == "moving" else ""}
         for name, state in states.items()
@@ -22,35 +22,35 @@ def roll(
 
 
 def test_progress_reports_nodes_with_another_state() -> None:
-    seen = roll("wait", win_1="done", win_2="moving", win_3="old")
-    assert list(progress(seen, {"win-1": "moving"}, 7, 600)) == [
+    observed = roll("wait", win_1="done", win_2="moving", win_3="old")
+    assert list(progress(observed, {"win-1": "moving"}, 7, 600)) == [
         "  7 s: 1 of 3 nodes have the new plugin",
         "    win-1: works",
         "    win-2: pod replaced (no pod)",
     ]
 
 
-def test_progress_says_whom_it_waits_for_when_nothing_changed() -> None:
-    seen = {**roll("wait", win_1="done", win_2="moving"), "waited": {"win-2": 80.5}}
-    assert list(progress(seen, {"win-1": "done", "win-2": "moving"}, 130, 600)) == [
+def test_progress_names_the_awaited_nodes_when_nothing_changed() -> None:
+    observed = {**roll("wait", win_1="done", win_2="moving"), "waited": {"win-2": 80.5}}
+    assert list(progress(observed, {"win-1": "done", "win-2": "moving"}, 130, 600)) == [
         "  2 min 10 s: 1 of 2 nodes have the new plugin; waiting for win-2, 1 min 20 s of 10 min (no pod)"
     ]
 
 
-def test_progress_says_that_a_node_is_gone() -> None:
-    seen = {**roll("wait", win_1="done"), "waited": {}}
-    assert list(progress(seen, {"win-1": "done", "win-2": "moving"}, 130, 600)) == [
+def test_progress_reports_a_missing_node() -> None:
+    observed = {**roll("wait", win_1="done"), "waited": {}}
+    assert list(progress(observed, {"win-1": "done", "win-2": "moving"}, 130, 600)) == [
         "  2 min 10 s: 1 of 1 nodes have the new plugin",
         "    win-2: the DaemonSet no longer places a pod there, for example because its Node was deleted; not waiting for it",
     ]
 
 
-def test_an_end_that_is_good_says_nothing() -> None:
+def test_a_successful_end_prints_nothing() -> None:
     assert ended(roll("finish", win_1="done"), "d/plugin", "smb") == {}
     assert ended(roll("rest", left=("win-2",), win_1="done"), "d/plugin", "smb") == {}
 
 
-def test_a_stop_names_who_has_what_and_how_to_go_on_or_back() -> None:
+def test_a_stop_names_the_nodes_of_each_template_and_the_next_commands() -> None:
     result = ended(
         roll("stop", "ErrImagePull", ("win-2",), ("win-9",), win_1="done", win_2="moving", win_3="old"), "d/p", "smb"
     )
@@ -59,18 +59,18 @@ def test_a_stop_names_who_has_what_and_how_to_go_on_or_back() -> None:
 
 
 def test_a_canary_that_is_back_fails_and_names_what_was_wrong() -> None:
-    seen = {**roll("finish", win_1="done"), "failed_canary": {"node": "win-1", "because": "ErrImagePull"}}
-    result = ended(seen, "d/plugin", "smb")
+    observed = {**roll("finish", win_1="done"), "failed_canary": {"node": "win-1", "because": "ErrImagePull"}}
+    result = ended(observed, "d/plugin", "smb")
     assert result["reason"] == "canary_failed"
     assert "canary win-1: ErrImagePull. Rolled back" in result["msg"]
 
 
-def test_a_canary_that_works_with_neither_says_both() -> None:
-    seen = {
+def test_a_canary_that_works_with_neither_reports_both() -> None:
+    observed = {
         **roll("stop", "no pipe", ("win-1",), win_1="moving"),
         "failed_canary": {"node": "win-1", "because": "ErrImagePull"},
     }
-    result = ended(seen, "d/plugin", "smb")
+    result = ended(observed, "d/plugin", "smb")
     assert result["reason"] == "canary_failed"
     assert "ErrImagePull" in result["msg"]
     assert "does not work there either: no pipe" in result["msg"]
@@ -81,7 +81,7 @@ def test_nodes_that_another_run_has_to_take_are_warned_of() -> None:
     assert left_over(roll("rest", left=("win-2", "win-3")), "d/plugin").startswith("win-2, win-3 still have the former")
 
 
-def test_a_failed_application_returns_what_was_changed_and_who_waits_and_no_more() -> None:
+def test_a_failed_application_returns_changes_and_waiting_nodes_only() -> None:
     objects = [
         {"action": action, "kind": "Role", "namespace": "csi", "name": "r", "before": {"x": "y" * 500}, "after": {}}
         for action in ("none", "update")

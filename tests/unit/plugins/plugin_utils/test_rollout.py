@@ -1,5 +1,5 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the gate says, and when it fails."""
+"""Progress of the gate, and when it fails."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ def rollout(verdict: str, *nodes: dict[str, Any], trouble: tuple[dict[str, str],
 
 
 def test_progress_reports_nodes_whose_verdict_changed() -> None:
-    seen = rollout("waiting", node("win-1", "green"), node("win-2", "waiting", "no pod"))
-    lines = list(progress(seen, {"win-1": "green"}, 4, 60))
+    observed = rollout("waiting", node("win-1", "green"), node("win-2", "waiting", "no pod"))
+    lines = list(progress(observed, {"win-1": "green"}, 4, 60))
     assert lines == ["  4 s of 1 min: 1 of 2 nodes green", "    win-2: waiting (no pod)"]
 
 
-def test_progress_says_that_an_unproven_node_is_enough_where_it_is() -> None:
-    seen = rollout("unproven", node("win-1", "green"), node("win-2", "unproven", "nobody looked"))
-    [head, dummy] = progress(seen, {"win-1": "green"}, 1, 600, accepts=True)
+def test_progress_accepts_an_unproven_node_where_allowed() -> None:
+    observed = rollout("unproven", node("win-1", "green"), node("win-2", "unproven", "not read"))
+    [head, dummy] = progress(observed, {"win-1": "green"}, 1, 600, accepts=True)
     assert head == "  1 s of 10 min: 1 of 2 nodes green, 1 registered and unproven (accepted)"
-    assert "enough" not in next(progress(seen, {"win-1": "green"}, 1, 600))
+    assert "enough" not in next(progress(observed, {"win-1": "green"}, 1, 600))
 
 
-def test_progress_says_whom_it_waits_for_when_nothing_changed() -> None:
-    seen = rollout("waiting", node("win-1", "green"), node("win-2", "waiting", "no pod"))
-    known = {one["node"]: one["fingerprint"] for one in seen["nodes"]}
-    assert list(progress(seen, known, 80, 600)) == [
+def test_progress_names_the_awaited_nodes_when_nothing_changed() -> None:
+    observed = rollout("waiting", node("win-1", "green"), node("win-2", "waiting", "no pod"))
+    known = {one["node"]: one["fingerprint"] for one in observed["nodes"]}
+    assert list(progress(observed, known, 80, 600)) == [
         "  1 min 20 s of 10 min: 1 of 2 nodes green; still waiting for win-2"
     ]
 
@@ -65,19 +65,19 @@ def test_green_passes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("verdict", "reason", "says"),
+    ("verdict", "reason", "expected"),
     [
         ("waiting", "gate_timeout", "after 60 s these nodes are not ready: win-2"),
         ("red", "gate_red", "waiting would not help: win-2"),
         ("unproven", "gate_unproven", "their hosts were not read: win-2"),
     ],
 )
-def test_everything_else_fails_with_a_reason_and_a_table(verdict: str, reason: str, says: str) -> None:
-    seen = rollout(verdict, node("win-1", "green"), node("win-2", verdict, "what it lacks"))
-    result = ended(seen, {}, 60, "", check_mode=False)
+def test_everything_else_fails_with_a_reason_and_a_table(verdict: str, reason: str, expected: str) -> None:
+    observed = rollout(verdict, node("win-1", "green"), node("win-2", verdict, "what it lacks"))
+    result = ended(observed, {}, 60, "", check_mode=False)
     assert result["failed"] is True
     assert result["reason"] == reason
-    assert says in result["msg"]
+    assert expected in result["msg"]
     assert "win-2: what it lacks -> do this" in result["msg"]
     assert "what it lacks -> do this" in result["table"]
     assert "win-9" in result["table"]
@@ -93,23 +93,23 @@ def test_a_failure_of_many_nodes_is_short_and_names_each_cause_once() -> None:
     assert "win-199" in result["table"]
 
 
-def test_nodes_that_are_all_green_at_the_first_look_are_one_line() -> None:
-    seen = rollout("green", node("win-1", "green"), node("win-2", "green"))
-    assert list(progress(seen, {}, 0, 600)) == ["  0 s of 10 min: 2 of 2 nodes green"]
+def test_nodes_that_are_all_green_at_first_are_one_line() -> None:
+    observed = rollout("green", node("win-1", "green"), node("win-2", "green"))
+    assert list(progress(observed, {}, 0, 600)) == ["  0 s of 10 min: 2 of 2 nodes green"]
 
 
 @pytest.mark.parametrize("given", [True, "true", "yes"])
-def test_unproven_passes_when_accepted_and_is_said(given: Any) -> None:
-    seen = rollout("unproven", node("win-2", "unproven", "nobody looked"))
-    result = ended(seen, {"accept_unproven": given}, 60, "", check_mode=False)
+def test_unproven_passes_when_accepted_and_is_reported(given: Any) -> None:
+    observed = rollout("unproven", node("win-2", "unproven", "not read"))
+    result = ended(observed, {"accept_unproven": given}, 60, "", check_mode=False)
     assert "failed" not in result
-    assert "nobody looked" in result["msg"]
+    assert "not read" in result["msg"]
 
 
 @pytest.mark.parametrize("given", [False, "false", "no", None, ""])
-def test_unproven_is_not_accepted_by_a_word_that_says_no(given: Any) -> None:
-    seen = rollout("unproven", node("win-2", "unproven", "nobody looked"))
-    assert ended(seen, {"accept_unproven": given}, 60, "", check_mode=False)["failed"] is True
+def test_a_false_word_does_not_accept_unproven(given: Any) -> None:
+    observed = rollout("unproven", node("win-2", "unproven", "not read"))
+    assert ended(observed, {"accept_unproven": given}, 60, "", check_mode=False)["failed"] is True
 
 
 def test_no_node_has_its_own_reason() -> None:
@@ -123,7 +123,7 @@ def test_an_api_server_that_never_answered_is_the_reason() -> None:
     assert "connection refused" in result["msg"]
 
 
-def test_check_mode_looks_and_does_not_fail() -> None:
+def test_check_mode_observes_and_does_not_fail() -> None:
     result = ended(rollout("waiting", node("win-2", "waiting", "no pod")), {}, 60, "", check_mode=True)
     assert "failed" not in result
     assert "would fail now" in result["msg"]

@@ -1,4 +1,4 @@
-"""The closing summary says for every node what was seen and never calls green what nobody looked at."""
+"""The closing summary reports every node's facts and never calls an unread node green."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ SERVING: dict[str, Any] = {
 
 
 def host(name: str, *csi_proxy: dict[str, Any] | None, left_out: str | None = None) -> dict[str, Any]:
-    seen = csi_proxy[0] if csi_proxy else SERVING
-    return {"name": f"{name}.example.com", "node": name, "csi_proxy": seen, "left_out": left_out}
+    observed = csi_proxy[0] if csi_proxy else SERVING
+    return {"name": f"{name}.example.com", "node": name, "csi_proxy": observed, "left_out": left_out}
 
 
 def gate(**verdicts: str) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def test_the_worst_driver_decides_for_a_node() -> None:
 
 
 def test_a_driver_that_is_not_deployed_yet_leaves_no_node_green() -> None:
-    """As enable_csi --check with a new driver sees it."""
+    """The facts of enable_csi --check with a new driver."""
     new: dict[str, Any] = {"nodes": [], "others": [], "daemonset": None}
     beside = summarize([host("win-1")], {"vsphere": gate(win_1="green"), "smb": new}, [])
     assert (beside["verdict"], beside["nodes"][0]["why"]) == (
@@ -91,8 +91,8 @@ def test_a_slice_shows_its_own_hosts_and_counts_the_others() -> None:
 
 
 def test_a_csi_proxy_that_a_pod_runs_is_not_called_absent() -> None:
-    seen = {**SERVING, "service": None, "managed_by": "host-process"}
-    summary = summarize([host("win-1", seen)], {"vsphere": gate(win_1="green")}, [])
+    observed = {**SERVING, "service": None, "managed_by": "host-process"}
+    summary = summarize([host("win-1", observed)], {"vsphere": gate(win_1="green")}, [])
     assert summary["nodes"][0]["csi_proxy"] == "serving (managed by host-process)"
 
 
@@ -110,8 +110,10 @@ def test_findings_keep_their_host_and_remedy() -> None:
         "message": "defragsvc is disabled",
         "remedy": "sc config defragsvc start= demand",
     }
-    seen = {**SERVING, "findings": [finding]}
-    summary = summarize([host("win-1", seen), host("win-2", seen)], {"vsphere": gate(win_1="green", win_2="green")}, [])
+    observed = {**SERVING, "findings": [finding]}
+    summary = summarize(
+        [host("win-1", observed), host("win-2", observed)], {"vsphere": gate(win_1="green", win_2="green")}, []
+    )
     text = render_summary(summary)
     assert text.count("CSI-H04") == 1
     assert "warning CSI-H04 on win-1.example.com, win-2.example.com: defragsvc is disabled" in text
@@ -187,14 +189,14 @@ def test_one_host_is_a_few_lines_with_what_is_to_be_done() -> None:
     }
     note = {**warning, "id": "CSI-N20", "severity": "note", "message": "real-time protection is on"}
     drift = [{"item": "start_mode", "found": "manual", "expected": "auto"}]
-    seen = {
+    observed = {
         **SERVING,
         "serving": False,
         "missing_pipes": ["csi-proxy-disk-v1"],
         "drift": drift,
         "findings": [warning, note],
     }
-    assert brief(seen) == [
+    assert brief(observed) == [
         "csi-proxy 1.3.0 running, 1 pipes missing",
         "missing pipes: csi-proxy-disk-v1",
         "start_mode: found manual, expected auto",

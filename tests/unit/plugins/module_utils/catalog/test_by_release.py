@@ -44,17 +44,17 @@ def test_what_upstream_installs_is_no_finding(release: str) -> None:
     driver, version = DRIVERS["azure_file"], parse(release)
     # The API server fills in what upstream leaves out.
     spec = {"requiresRepublish": False, **driver.csi_driver_of(version)}
-    seen = replace(snapshot(), csi_driver={"spec": spec})
-    assert [one.id for one in object_findings(driver, Request(), seen, version, HOME)] == []
+    observed = replace(snapshot(), csi_driver={"spec": spec})
+    assert [one.id for one in object_findings(driver, Request(), observed, version, HOME)] == []
 
 
 @pytest.mark.parametrize(
     ("release", "count", "node_id"), [("3.0.3", 16, "true"), ("3.1.2", 15, None), ("3.2.0", 2, None)]
 )
 def test_all_feature_states_of_a_vsphere_release_are_created(release: str, count: int, node_id: str | None) -> None:
-    seen = snapshot(csi_driver=None, feature_states={HOME: None})
+    observed = snapshot(csi_driver=None, feature_states={HOME: None})
     made = plan(
-        DRIVERS["vsphere"], Request(version=release, create_cluster_objects=True, allow_version_skew=True), seen
+        DRIVERS["vsphere"], Request(version=release, create_cluster_objects=True, allow_version_skew=True), observed
     )
     states = made.settings["feature_states_data"]
     assert len(states) == count
@@ -92,11 +92,11 @@ def test_lines_of_the_operator_that_are_leapt_over(now: str, then: str, expected
         ("smb", "1.20.1", []),
     ],
 )
-def test_an_advisory_warns_below_the_releases_that_mend_it(key: str, release: str, expected: list[str]) -> None:
+def test_an_advisory_warns_below_the_fixed_releases(key: str, release: str, expected: list[str]) -> None:
     driver, version = DRIVERS[key], parse(release)
     assert [one.name for one in driver.advisories if one.concerns(version)] == expected
-    seen = snapshot(csi_driver={"spec": dict(driver.csi_driver_of(version))})
-    reported = [one for one in object_findings(driver, Request(), seen, version, HOME) if one.id == "CSI-D24"]
+    observed = snapshot(csi_driver={"spec": dict(driver.csi_driver_of(version))})
+    reported = [one for one in object_findings(driver, Request(), observed, version, HOME) if one.id == "CSI-D24"]
     assert [one.severity for one in reported] == ["warning"] * len(expected)
     assert all(name in reported[0].message for name in expected)
 
@@ -118,8 +118,8 @@ def test_the_default_release_has_no_known_weakness(key: str) -> None:
 )
 def test_gke_gets_no_system_priority_outside_kube_system(kubernetes: str, namespace: str | None, expected: str) -> None:
     driver = DRIVERS["gce_pd"]
-    seen = snapshot(kubernetes=kubernetes, csi_driver={"spec": dict(driver.csi_driver)})
-    made = plan(driver, Request(namespace=namespace), seen)
+    observed = snapshot(kubernetes=kubernetes, csi_driver={"spec": dict(driver.csi_driver)})
+    made = plan(driver, Request(namespace=namespace), observed)
     assert made.settings["priority_class"] == expected
     assert ("CSI-D35" in {one.id for one in made.findings}) == (not expected)
 

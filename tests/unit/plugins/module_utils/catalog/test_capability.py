@@ -46,7 +46,7 @@ def test_what_no_cell_mentions_is_unknown() -> None:
     assert takes({"file system": (Cell(None, "s", "does not say"),)}, Asked()).why == "does not say"
 
 
-def test_a_no_comes_before_a_doubt() -> None:
+def test_not_ready_outranks_unknown() -> None:
     table = {"file system": (Cell(None, "s", "may"),), "ReadWriteMany": (Cell(False, "t", "does not"),)}
     assert takes(table, Asked(("ReadWriteMany",))) == capability.Taken("no", "ReadWriteMany", "does not", "t")
 

@@ -31,7 +31,7 @@ def test_every_other_gate_was_locked_when_it_was_stable() -> None:
             assert not known.forced(parse(f"{major}.{minor - 1}"))
 
 
-def test_a_kind_whose_translation_was_dropped_is_dead_from_then_on() -> None:
+def test_a_kind_without_translation_is_dead_from_that_release_on() -> None:
     assert RBD is not None
     assert [RBD.dead(parse(text)) for text in ("1.30.9", "1.31.0")] == [False, True]
     assert not any(known.dead(parse("1.99")) for known in in_tree.PLUGINS if known.translated)
@@ -71,7 +71,8 @@ def test_how_far_kubelets_may_be_behind() -> None:
     ("now", "then", "named"),
     [
         ("7.2.0", "8.1.0", "A"), ("7.1.1", "8.1.0", "B"), ("7.2.0", "8.0.1", "C"), ("8.1.0", "9.0.0", "D"),
-        ("8.0.1", "9.0.0", "E"), ("7.1.0", "8.0.1", ""), ("9.0.0", "10.15.0", ""), ("7.2.0", "9.0.0", ""),
+        ("8.0.1", "9.0.0", "E"), ("7.1.0", "8.0.1", ""), ("7.2.1", "8.0.1", "C"), ("10.15.0", "10.16.0", "D"),
+        ("9.0.0", "10.15.0", "D"),
     ],
 )  # fmt: skip
 def test_the_scenarios_of_an_operator_upgrade(now: str, then: str, named: str) -> None:
@@ -86,3 +87,11 @@ def test_lines_and_operators_belong_to_one_another() -> None:
         assert of_operator.kubernetes == line.kubernetes
     # Every line whose drivers are known is known here too, from the first that brings csi-proxy on.
     assert set(openshift.lines()) <= {line.openshift for line in wmco.LINES}
+
+
+@pytest.mark.parametrize(
+    ("version", "there"),
+    [("7.0.1", False), ("7.2.0", True), ("8.0.1", False), ("8.1.0-803afb0", True), ("9.0.0", True), ("10.16.0", True), ("6.0.0", False)],
+)  # fmt: skip
+def test_which_releases_bring_csi_proxy(version: str, there: bool) -> None:
+    assert wmco.brings_csi_proxy(parse(version)) is there

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.native import native
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.translation import Untranslatable, plugin_of
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.translation import TranslationError, plugin_of
 
 ZONE = "topology.kubernetes.io/zone"
 OLD_ZONE = "failure-domain.beta.kubernetes.io/zone"
@@ -71,7 +71,7 @@ def test_a_google_disk_needs_its_zone_and_its_project() -> None:
     regional = native(volume({OLD_ZONE: "europe-west1-b__europe-west1-c"}, **disk), "p")
     assert regional.handle == "projects/p/regions/europe-west1/disks/d"
     for found, project, words in ((volume(**disk), "p", "the zone"), (volume({ZONE: "z"}, **disk), "", "the project")):
-        with pytest.raises(Untranslatable, match=words):
+        with pytest.raises(TranslationError, match=words):
             native(found, project)
 
 
@@ -92,7 +92,7 @@ def test_a_google_disk_needs_its_zone_and_its_project() -> None:
     ],
 )
 def test_what_a_driver_cannot_take_over(source: dict[str, Any], words: str) -> None:
-    with pytest.raises(Untranslatable, match=words) as raised:
+    with pytest.raises(TranslationError, match=words) as raised:
         native(volume(**source))
     assert raised.value.remedy
 

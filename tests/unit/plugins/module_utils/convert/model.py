@@ -4,11 +4,11 @@
 """A small cluster in which the tables of steps run against everybody else, and a search of all that can happen.
 
 A state is a tuple; from each, every possible event leads to another: a controller's next deed, a user's, and each half of
-our own (decide on what was just seen; send it, when the world may have moved on; die). All states that can be reached are
+our own (decide on a fresh observation; send the action, when the cluster may have changed; end). All states that can be reached are
 visited once, breadth first, so that the first bad one comes with a shortest story.
 
 What is in it: the volume controller (binding, Lost, Released), both protections, external-provisioner (its finalizer, and
-the deletion of the disk behind a released volume with policy Delete, whoever made the volume), external-attacher, the
+the deletion of the disk behind a released volume with policy Delete, whatever created the volume), external-attacher, the
 driver's syncer of vSphere, the workload's controller, scheduler and kubelet. Controllers act late: each on its own event,
 in any order, after any delay.
 """
@@ -74,7 +74,7 @@ class PV(NamedTuple):
 
 
 class PVC(NamedTuple):
-    """The claim. uid: 1 from the beginning, 2 the set's, 3 and 4 ours, 5 somebody's.
+    """The claim. uid: 1 from the beginning, 2 the set's, 3 and 4 ours, 5 a user's.
 
     volume: index of its volume, -1 for none, FRESH for one with another disk. lock: its term, 0 for none.
     """
@@ -98,7 +98,7 @@ NO_POD = Pod(NONE, "")
 
 
 class Process(NamedTuple):
-    """One of our runs. record, action: their numbers; action -1 before it has looked. alive: False when it ended."""
+    """One of our runs. record, action: their numbers; action -1 before it has observed. alive: False when it ended."""
 
     record: int
     action: int
@@ -159,7 +159,7 @@ class Search:
     records: list[Record] = field(default_factory=list)
     actions: list[Action] = field(default_factory=list)
     found: dict[State, tuple[State, str] | None] = field(default_factory=dict)
-    # States in which our run says that it is done, or that it stops; and who leads where, for `never_stuck`.
+    # States in which our run reports that it is done, or that it stops; and transitions, for `never_stuck`.
     ends: set[State] = field(default_factory=set)
     before: dict[State, list[State]] = field(default_factory=dict)
     events: set[str] = field(default_factory=set)
@@ -362,10 +362,10 @@ class Search:
             if claim and (pvc is None or pvc.uid != claim):
                 phase = "Released"
             elif not claim and pvc is not None and pvc.volume == index and pvc.phase == "Lost":
-                # A claim that is Lost comes back only to a volume that names its uid.
+                # A Lost claim is bound again only to a volume that names its uid.
                 phase = "Available"
             elif pvc is not None and pvc.volume in (index, -1) and not (pvc.volume == -1 and pv.terminating):
-                # A claimRef names the claim, so nobody else's claim can come in between.
+                # A claimRef names the claim, so no other claim can be bound in between.
                 phase, claim = "Bound", pvc.uid
                 bound = pvc._replace(volume=index, phase="Bound")
                 if bound != pvc:
@@ -395,7 +395,7 @@ class Search:
             yield f"{pv.side} is not protected any more", into(pv._replace(fins=pv.fins & ~PV_PROTECTION))
         if pv.policy == "Retain" and pv.fins & EP:
             yield f"the provisioner releases {pv.side}", into(pv._replace(fins=pv.fins & ~EP))
-        # It takes a native volume of its driver for its own, whoever made that.
+        # It takes a native volume of its driver for its own, whatever created it.
         owned = bool(pv.by) or pv.side == "new"
         if pv.policy == "Delete" and owned and not pv.fins & EP and not pv.terminating:
             yield f"the provisioner holds {pv.side}", into(pv._replace(fins=pv.fins | EP))
@@ -445,19 +445,19 @@ class Search:
             if name == "scale":
                 yield "a user scales the set", s._replace(spent=spent, replicas=1 - s.replicas)
             if name == "retention":
-                yield "somebody lets the set delete claims", s._replace(spent=spent, deletes=True)
+                yield "a user lets the set delete claims", s._replace(spent=spent, deletes=True)
             if name == "policy":
                 for index, pv in enumerate(s.pvs):
                     if pv is not None and pv.policy == "Retain":
                         pvs = (*s.pvs[:index], pv._replace(policy="Delete"), *s.pvs[index + 1 :])
-                        # With the claim deleted by a user as well, this says what is to become of the disk.
+                        # If a user also deleted the claim, this policy decides about the disk.
                         asked = s.asked or self.spent_by(s, "claim")
-                        yield f"somebody sets {pv.side} to Delete", s._replace(spent=spent, asked=asked, pvs=pvs)
+                        yield f"a user sets {pv.side} to Delete", s._replace(spent=spent, asked=asked, pvs=pvs)
             if name in ("empty", "other") and s.pvc is None:
                 made = PVC(5, -1, "Pending", False, 0, False)
                 if name == "other":
                     made = made._replace(volume=FRESH, phase="Bound")
-                yield f"somebody makes a claim ({name})", s._replace(spent=spent, pvc=made)
+                yield f"a user makes a claim ({name})", s._replace(spent=spent, pvc=made)
             if name == "by_hand" and s.pvc is None:
                 for index, pv in enumerate(s.pvs):
                     if pv is not None and not pv.terminating:
@@ -496,7 +496,7 @@ class Search:
                 self.finished += 1
                 self.check_end(s, record)
         else:
-            yield f"{which} looks", self.put(s, which, process._replace(action=self.action(move)))
+            yield f"{which} observes", self.put(s, which, process._replace(action=self.action(move)))
 
     def begin(self, s: State, which: str, holder: int) -> Iterator[tuple[str, State]]:
         # One run is started again after its death only; a second one may take over from a first that lives.
@@ -517,7 +517,7 @@ class Search:
             if self.records[copy].direction == "forward":
                 rolled_back = self.action(Save(self.records[copy].rolled_back("a user asked for it")))
                 yield (
-                    f"{which} is told to undo at {self.records[copy].step}",
+                    f"{which} rolls back at  {self.records[copy].step}",
                     self.put(s._replace(spent=s.spent | 1 << bit), which, process._replace(action=rolled_back)),
                 )
 
@@ -527,10 +527,10 @@ class Search:
     def move(self, s: State, process: Process) -> Move:
         key = (process.record, s.pvs, s.pvc, s.replicas, s.deletes, s.pod, s.helper, s.attached, s.registered)
         if key not in self._moves:
-            self._moves[key] = self.world.decide(self.records[process.record], self.seen(s))
+            self._moves[key] = self.world.decide(self.records[process.record], self.observed(s))
         return self._moves[key]
 
-    def seen(self, s: State) -> Observation:
+    def observed(self, s: State) -> Observation:
         uses = [f"pod db ({s.pod.state})"] if s.pod.state != NONE else []
         if s.helper.state == NONE:
             uses += [f"{side} is attached" for side, is_so in zip(("old", "new"), s.attached, strict=True) if is_so]
@@ -609,23 +609,23 @@ class Search:
             return self.apply_to_volume(s, record, action)
         pvc = s.pvc
         if isinstance(action, (Mark, DeleteClaim)):
-            if pvc is None or not self.same(action.uid, action.version, str(pvc.uid), pvc):
+            if pvc is None or not self.same(action.claim.uid, action.claim.version, str(pvc.uid), pvc):
                 return None
             if isinstance(action, Mark):
                 if action.hold and pvc.terminating:
                     return None
                 if pvc.uid in (2, 5) and not pvc.lock:
-                    raise Violation("somebody else's claim is taken")
+                    raise Violation("another user's claim is taken")
                 return s._replace(pvc=pvc._replace(lock=action.generation, held=action.hold))
             if pvc.terminating:
                 return None
             if pvc.uid in (2, 5) and not pvc.lock:
-                raise Violation("somebody else's claim is deleted")
+                raise Violation("another user's claim is deleted")
             if any(pv is not None and pv.claim == pvc.uid and pv.policy != "Retain" for pv in s.pvs):
                 raise Violation("a claim is deleted whose volume has not the policy Retain")
             return s._replace(pvc=pvc._replace(terminating=True))
         if isinstance(action, Scale):
-            if action.version != self.version(("set", s.replicas, s.deletes)) and self.world.preconditions:
+            if action.workload.version != self.version(("set", s.replicas, s.deletes)) and self.world.preconditions:
                 return None
             if s.deletes and not action.replicas:
                 raise Violation("our scaling to 0 deletes the claims of the whole set")
@@ -653,9 +653,9 @@ class Search:
     def apply_to_volume(
         self, s: State, record: Record, action: SetPolicy | SetProvisioner | DeleteVolume | DropProtection | Reserve
     ) -> State | None:
-        index = 0 if action.name == "pv" else 1
+        index = 0 if action.volume.name == "pv" else 1
         pv = s.pvs[index]
-        if pv is None or not self.same(action.uid, action.version, pv.uid, pv):
+        if pv is None or not self.same(action.volume.uid, action.volume.version, pv.uid, pv):
             return None
         if isinstance(action, SetPolicy):
             pv = pv._replace(policy=action.policy)

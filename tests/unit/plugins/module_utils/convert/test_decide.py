@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a person is told to do about a claim never costs data, and is enough to go on with or to end. The model tries the rest."""
+"""A remedy for a claim never loses data, and suffices to continue or to end. The model tests the rest."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def theirs(volume: str, lock: str = "", uid: str = "another-uid") -> ObservedCla
     )
 
 
-def looks(found: Record) -> Iterator[tuple[Record, Observation, ObservedClaim]]:
+def observations(found: Record) -> Iterator[tuple[Record, Observation, ObservedClaim]]:
     """Every step in both directions, with every claim that may stand there."""
     for step, back, volume, lock, uid in itertools.product(
         found.steps,
         (False, True),
-        ("", found.old.name, found.new.name, "pv-of-somebody"),
+        ("", found.old.name, found.new.name, "pv-of-another"),
         ("", found.lock, "another.k9"),
         (found.claim_uid, "another-uid"),
     ):
@@ -55,11 +55,11 @@ def looks(found: Record) -> Iterator[tuple[Record, Observation, ObservedClaim]]:
 
 
 @pytest.mark.parametrize("desired", [IN_PLACE, RECLAIM])
-def test_no_claim_with_a_volume_of_its_own_goes_and_none_by_hand_without_a_look(desired: Request) -> None:
+def test_no_claim_with_a_volume_of_its_own_is_deleted_and_none_by_hand_without_an_observation(desired: Request) -> None:
     found = record(desired)
     reported = 0
-    for at, seen, claim in looks(found):
-        move = next_move(at, seen)
+    for at, observed, claim in observations(found):
+        move = next_move(at, observed)
         known = claim.volume in ("", found.old.name, found.new.name)
         assert known or not isinstance(move, DeleteClaim), (at.step, claim)
         if isinstance(move, Stop) and "delete pvc" in move.remedy:
@@ -71,19 +71,19 @@ def test_no_claim_with_a_volume_of_its_own_goes_and_none_by_hand_without_a_look(
 
 
 @pytest.mark.parametrize("policy", ["Delete", "Retain"])
-def test_a_conversion_can_be_undone_until_the_user_says_that_it_is_final(policy: str) -> None:
+def test_a_conversion_can_be_rolled_back_until_the_user_makes_it_final(policy: str) -> None:
     found = replace(record(), policy=policy).at("finish")
     claim = ObservedClaim(
         found.claim_uid, "1", "Bound", "pv-1", terminating=False, lock=found.lock, generation=1, held=False
     )
     volume = replace(TARGET, phase="Bound", claim_uid=found.claim_uid)
-    looked = Observation((volume,), claim, (), final=False)
-    move = next_move(found, looked)
+    current = Observation((volume,), claim, (), final=False)
+    move = next_move(found, current)
     assert isinstance(move, Done), move
     assert move.until
-    # Undone from there, and final when the user says so.
-    assert next_move(found.rolled_back("asked"), looked) != move
-    assert not isinstance(next_move(found, replace(looked, final=True)), Done)
+    # Rolled back from there, and final if the user makes it final.
+    assert next_move(found.rolled_back("asked"), current) != move
+    assert not isinstance(next_move(found, replace(current, final=True)), Done)
 
 
 def stopped(at: Record, claim: ObservedClaim | None) -> Stop:
@@ -97,18 +97,21 @@ def test_a_claim_with_another_volume_is_left_alone_and_the_run_can_be_ended() ->
     assert stop.reason == "claim_changed"
     assert "created by another client (uid another-uid), and has another volume, pv-of-production" in stop.found
     assert "This run changes neither" in stop.remedy
-    assert f"move its record away: ConfigMap kubewin-convert-{record().run} in each record namespace" in stop.remedy
+    assert (
+        f"move its record out of every store: ConfigMap kubewin-convert-{record().run} in each record namespace"
+        in stop.remedy
+    )
 
 
 def test_another_runs_lock_on_a_claim_with_another_volume_is_not_taken() -> None:
-    """Nor is one gone on with that somebody gave our lock."""
+    """Nor does one continue that a user gave our lock."""
     for lock in ("another.k9", record().lock):
         stop = stopped(record(RECLAIM).at("delete_claim"), theirs("pv-of-production", lock))
         assert "annotate" not in stop.remedy
         assert "This run continues once no claim has that name." in stop.remedy
 
 
-def test_in_place_a_claim_that_was_bound_by_hand_is_gone_on_with_once_it_is_locked() -> None:
+def test_in_place_a_claim_that_was_bound_by_hand_continues_once_it_is_locked() -> None:
     at = record().at("finish")
     lock = f"kubectl -n shop annotate --overwrite pvc data-db-0 kubewin.io/convert={at.lock}/1"
     gone = stopped(at, None)
@@ -124,7 +127,7 @@ def test_in_place_a_claim_that_was_bound_by_hand_is_gone_on_with_once_it_is_lock
     assert made == CreateVolume("new", "another-uid")
 
 
-def test_a_run_that_has_begun_nothing_is_only_ended_when_its_claim_is_gone() -> None:
+def test_a_run_that_changed_nothing_ends_only_when_its_claim_is_deleted() -> None:
     assert stopped(record(), None).remedy == "Roll back, which ends this run; it has changed nothing."
 
 

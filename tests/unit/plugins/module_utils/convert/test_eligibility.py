@@ -24,17 +24,17 @@ RECLAIM = Request("shop", "data-db-0", variant="re_claim", storage_class="fast")
 CSI = "csi.vsphere.vmware.com"
 
 
-def judged(found: Facts, desired: Request = REQUEST) -> Eligibility:
+def evaluated(found: Facts, desired: Request = REQUEST) -> Eligibility:
     return evaluate(found, desired)
 
 
 def blocks(found: Facts, desired: Request = REQUEST) -> dict[str, str]:
     """Lines of the blockers by their ids."""
-    return {one.id: one.line() for one in judged(found, desired).findings if one.severity == "blocker"}
+    return {one.id: one.line() for one in evaluated(found, desired).findings if one.severity == "blocker"}
 
 
 def test_a_migrated_volume_enters_with_its_workload_and_its_disks_id() -> None:
-    entry = judged(facts())
+    entry = evaluated(facts())
     assert not entry.refused, entry.findings
     assert entry.handle == "fcd-1"
     assert entry.workloads == (Workload("StatefulSet", "shop", "db", "set-uid", 2),)
@@ -126,24 +126,26 @@ def test_a_native_volume_needs_nothing() -> None:
     native = volume({"csi": {"driver": CSI, "volumeHandle": "fcd-1"}})
     del native["spec"]["csi"]["driver"]
     native["spec"]["csi"]["driver"] = CSI
-    assert [one.id for one in judged(facts(volume=native)).findings] == ["CSI-B02"]
+    assert [one.id for one in evaluated(facts(volume=native)).findings] == ["CSI-B02"]
 
 
-def test_what_argo_keeps_is_converted_when_that_is_asked_for() -> None:
+def test_claims_of_argo_are_converted_on_request() -> None:
     allowed = Request("shop", "data-db-0", managed=True)
-    assert not judged(facts(claim=claim(**ARGO)), allowed).refused
+    assert not evaluated(facts(claim=claim(**ARGO)), allowed).refused
 
 
-def test_a_node_before_the_end_of_the_plugin_may_say_that_it_is_migrated() -> None:
+def test_a_node_before_the_end_of_the_plugin_may_report_that_it_is_migrated() -> None:
     old, csi_node = node("win-2", "v1.27.4")
     csi_node["metadata"]["annotations"] = {
         "storage.alpha.kubernetes.io/migrated-plugins": "kubernetes.io/aws-ebs,kubernetes.io/vsphere-volume"
     }
-    assert not judged(facts(nodes=[(old, csi_node)])).refused
+    assert not evaluated(facts(nodes=[(old, csi_node)])).refused
 
 
 @pytest.mark.parametrize(("kubelet", "enters"), [("v1.28.9", False), ("v1.29.5", True), ("v1.30.0", True), ("", False)])
-def test_a_node_that_lists_nothing_is_judged_by_its_kubelet_as_preflight_judges_it(kubelet: str, enters: bool) -> None:
+def test_a_node_that_lists_nothing_is_evaluated_by_its_kubelet_as_preflight_evaluates_it(
+    kubelet: str, enters: bool
+) -> None:
     found, csi_node = node("win-2", kubelet)
     csi_node["metadata"]["annotations"] = {"storage.alpha.kubernetes.io/migrated-plugins": ""}
     assert list(blocks(facts(nodes=[(found, csi_node)]))) == ([] if enters else ["CSI-B07"])
@@ -165,8 +167,8 @@ def test_a_deployment_is_found_behind_its_replica_set_and_by_its_template() -> N
     sets = [deployment, replica_set]
     web = Workload("Deployment", "shop", "web", "d", 1)
     by_pod = facts(sets=sets, pods=[pod({"kind": "ReplicaSet", "name": "web-1", "uid": "r"}, "web-1-x")])
-    assert judged(by_pod).workloads == (web,)
-    assert judged(facts(sets=sets, pods=[])).workloads == (web,)
+    assert evaluated(by_pod).workloads == (web,)
+    assert evaluated(facts(sets=sets, pods=[])).workloads == (web,)
 
 
 def second(**metadata: Any) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -180,10 +182,10 @@ SECOND = Request("shop", "data-db-1")
 
 def test_a_set_at_zero_replicas_still_owns_all_its_claims() -> None:
     stopped = facts(sets=[stateful_set(replicas=0)], pods=[])
-    assert judged(stopped).workloads[0].replicas == 0
+    assert evaluated(stopped).workloads[0].replicas == 0
     its, disk = second()
     found = replace(stopped, claim=its, volume=disk)
-    assert judged(found, SECOND).workloads == (Workload("StatefulSet", "shop", "db", "set-uid", 0),)
+    assert evaluated(found, SECOND).workloads == (Workload("StatefulSet", "shop", "db", "set-uid", 0),)
     spoiled = stateful_set(replicas=0, persistentVolumeClaimRetentionPolicy={"whenScaled": "Delete"})
     spoiled["metadata"].update(ARGO)
     assert set(blocks(replace(found, sets=[spoiled]), SECOND)) == {"CSI-B16", "CSI-B17"}
@@ -193,7 +195,7 @@ def test_a_set_at_zero_replicas_still_owns_all_its_claims() -> None:
 def test_claims_of_other_names_are_not_a_sets(name: str) -> None:
     its = claim(name=name)
     disk = volume(claimRef={"namespace": "shop", "name": name, "uid": "claim-uid"})
-    assert judged(facts(claim=its, volume=disk, pods=[]), Request("shop", name)).workloads == ()
+    assert evaluated(facts(claim=its, volume=disk, pods=[]), Request("shop", name)).workloads == ()
 
 
 def first_record() -> Record:
@@ -225,7 +227,7 @@ def test_what_a_workload_has_while_another_claim_of_it_is_converted_is_not_what_
     assert list(blocks(stopped_by(begun.rolled_back("asked")), SECOND)) == ["CSI-B22"]
 
 
-def test_one_that_has_given_the_workload_back_or_comes_first_or_is_anothers_is_not_in_the_way() -> None:
+def test_a_claim_that_released_the_workload_or_precedes_or_belongs_to_another_does_not_block() -> None:
     begun = first_record()
     found = stopped_by(begun, lock=f"{begun.lock}/1")
     assert not evaluate(found, SECOND, ["data-db-0", "data-db-1"]).refused
@@ -234,7 +236,7 @@ def test_one_that_has_given_the_workload_back_or_comes_first_or_is_anothers_is_n
     assert not blocks(stopped_by(others), SECOND)
 
 
-def test_a_stopped_workload_with_a_claim_that_a_run_of_elsewhere_has_locked() -> None:
+def test_a_stopped_workload_with_a_claim_that_a_remote_run_has_locked() -> None:
     lines = blocks(stopped_by(lock="abc.k/1"), SECOND)
     assert list(lines) == ["CSI-B22"]
     assert "PersistentVolumeClaim shop/data-db-0 is locked by run abc.k" in lines["CSI-B22"]
@@ -243,7 +245,7 @@ def test_a_stopped_workload_with_a_claim_that_a_run_of_elsewhere_has_locked() ->
 
 
 def test_further_replicas_would_keep_the_old_class() -> None:
-    notes = [one for one in judged(facts(), RECLAIM).findings if one.id == "CSI-B31"]
+    notes = [one for one in evaluated(facts(), RECLAIM).findings if one.id == "CSI-B31"]
     assert "its template data keeps StorageClass thin" in notes[0].message
 
 

@@ -9,7 +9,7 @@ The model (model.py) is searched whole, for each set of disturbances: nothing is
   order: then that is what was asked for;
 - there are never two bound volumes with one disk behind them and policy Delete;
 - we never delete a claim or a volume whose policy is not Retain, nor take the protection off a volume that is to stay,
-  nor touch a claim that somebody else made;
+  nor touch a claim of another user;
 - the disk is never attached by both handles, no volume object goes while it is attached, and vSphere's syncer never takes
   the disk of the new volume out of its register;
 - we never scale a set to 0 that deletes the claims of pods that it scales away, which may be those of other volumes;
@@ -18,7 +18,7 @@ The model (model.py) is searched whole, for each set of disturbances: nothing is
 
 Our run may die between any two requests and be started again with the newest copy of its record, or with the one before.
 
-Somebody who sets a policy to Delete at any moment, also in the instant before one of our requests, loses nothing: a volume
+A user who sets a policy to Delete at any moment, also in the instant before one of our requests, loses nothing: a volume
 is deleted with the resourceVersion at which it was Retain, while it is Bound, and a policy takes effect on one that is
 Released, which no step of ours leads to. In re-claim the claim goes after its volume went, and when the new one is
 offered to the next claim of that name; so a set that is scaled up in between, or a controller that makes the claim
@@ -26,10 +26,10 @@ anew, gets the disk.
 
 What the model leaves out: time (leases and timeouts are choices that may fall either way), the API server's own failures
 and refusals by admission (each is a run that dies or stops at that request), more than one workload, pod or node, a set that is
-told to delete claims while its pods are ending already (their claims go then, whoever scaled it),
+set to delete claims while its pods are ending already (their claims are deleted then, whatever scaled it),
 provisioning's own errors, a claim made by others that the new volume is too small for (it gets another disk, and the run
-stops), another volume that somebody makes with the same handle or for the same claim, also in the instant before the
-Lost claim is deleted, a finalizer that nobody knows, and the data itself: a disk is there or not. Resource versions are
+stops), another volume that a user creates with the same handle or for the same claim, also in the instant before the
+Lost claim is deleted, an unknown finalizer, and the data itself: a disk is there or not. Resource versions are
 compared by content, so a change back and forth goes unnoticed here, while a server would refuse: the model allows more.
 """
 
@@ -86,7 +86,7 @@ def test_one_user_at_any_moment(variant: Variant, user: str) -> None:
 @pytest.mark.parametrize("undo", [(), ("undo",)])
 def test_a_user_creates_a_claim_of_that_name_while_there_is_none(user: str, undo: tuple[str, ...]) -> None:
     found = search("re_claim", user, *undo, keep_ways=True)
-    assert f"somebody makes a claim ({user})" in found.events
+    assert f"a user makes a claim ({user})" in found.events
     assert found.stuck() is None
 
 
@@ -99,13 +99,13 @@ def test_the_sets_own_claim_has_the_disk_and_may_be_kept_or_deleted() -> None:
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_set_that_is_set_to_delete_claims_before_the_rollback(variant: Variant) -> None:
     found = search(variant, "retention", "undo", keep_ways=True)
-    assert "somebody lets the set delete claims" in found.events
+    assert "a user lets the set delete claims" in found.events
     assert found.stuck() is None
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("undo", [(), ("undo",)])
-def test_a_claim_that_was_bound_by_hand_in_place_of_a_deleted_one_is_gone_on_with(
+def test_a_claim_that_was_bound_by_hand_in_place_of_a_deleted_one_continues(
     variant: Variant, undo: tuple[str, ...]
 ) -> None:
     found = search(variant, "claim", "by_hand", "keep", *undo, keep_ways=True)
@@ -121,7 +121,7 @@ def test_policy_and_claim_by_users(variant: Variant) -> None:
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_users_who_delete_the_claim_and_the_volume_while_it_is_undone(variant: Variant) -> None:
+def test_users_who_delete_the_claim_and_the_volume_during_a_rollback(variant: Variant) -> None:
     assert search(variant, "claim", "volume", "undo", forgets=True).finished
 
 
@@ -171,8 +171,8 @@ def broken(variant: Variant, *users: str, **how: object) -> str:
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_without_retain(monkeypatch: pytest.MonkeyPatch, variant: Variant) -> None:
-    monkeypatch.setattr(decide, "_not_retained", lambda _seen: None)
-    monkeypatch.setitem(decide._STEPS, "retain", lambda record, _seen: decide._advance(record))
+    monkeypatch.setattr(decide, "_not_retained", lambda _observed: None)
+    monkeypatch.setitem(decide._STEPS, "retain", lambda record, _observed: decide._advance(record))
     assert broken(variant) == "old is deleted while its policy is Delete"
 
 
@@ -185,13 +185,13 @@ def test_without_retain(monkeypatch: pytest.MonkeyPatch, variant: Variant) -> No
     ],
 )
 def test_with_the_claim_deleted_before_its_volume(monkeypatch: pytest.MonkeyPatch, user: str, expected: str) -> None:
-    """The order that suggests itself, and is told everywhere: claim, volume, new volume, new claim."""
+    """The order of most public instructions: claim, volume, new volume, new claim."""
 
-    def claim_first(record: Record, seen: Observation) -> Move:
-        claim = seen.claim
+    def claim_first(record: Record, observed: Observation) -> Move:
+        claim = observed.claim
         if claim is None:
             return decide._advance(record)
-        return decide._foreign(record, seen) or decide._quiet(seen) or DeleteClaim(claim.uid, claim.version)
+        return decide._foreign(record, observed) or decide._quiet(observed) or DeleteClaim(claim)
 
     steps: list[Step] = [step for step in record_module.STEPS if step != "delete_claim"]
     steps.insert(steps.index("delete_volume"), "delete_claim")
@@ -201,24 +201,26 @@ def test_with_the_claim_deleted_before_its_volume(monkeypatch: pytest.MonkeyPatc
 
 
 def test_with_the_claim_deleted_before_the_new_volume_is_offered() -> None:
-    def hasty(record: Record, seen: Observation) -> Move:
+    def hasty(record: Record, observed: Observation) -> Move:
         offered = tuple(
-            replace(volume, phase="Available") if not volume.claim_uid else volume for volume in seen.volumes
+            replace(volume, phase="Available") if not volume.claim_uid else volume for volume in observed.volumes
         )
-        return next_move(record, replace(seen, volumes=offered))
+        return next_move(record, replace(observed, volumes=offered))
 
     assert broken("re_claim", "scale", decide=hasty) == "the claim gets a new and empty disk"
 
 
 def test_without_waiting_until_it_is_unused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decide, "_quiet", lambda _seen: None)
+    monkeypatch.setattr(decide, "_quiet", lambda _observed: None)
     # With attachments the attacher's finalizer would still keep the volume, and in re-claim the claim's protection.
     assert broken("in_place", attaches=False) == "old goes while it is in use"
 
 
 def test_without_looking_at_what_the_set_does_with_its_claims() -> None:
-    def blind(record: Record, seen: Observation) -> Move:
-        return next_move(record, replace(seen, workloads=tuple(replace(one, deletes=False) for one in seen.workloads)))
+    def blind(record: Record, observed: Observation) -> Move:
+        return next_move(
+            record, replace(observed, workloads=tuple(replace(one, deletes=False) for one in observed.workloads))
+        )
 
     assert broken("in_place", "retention", decide=blind) == "our scaling to 0 deletes the claims of the whole set"
 
@@ -231,7 +233,7 @@ def test_without_preconditions_a_set_that_was_just_set_to_delete_claims_is_scale
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_without_waiting_for_the_register(monkeypatch: pytest.MonkeyPatch, variant: Variant) -> None:
-    monkeypatch.setitem(decide._STEPS, "forget", lambda record, _seen: decide._advance(record))
+    monkeypatch.setitem(decide._STEPS, "forget", lambda record, _observed: decide._advance(record))
     assert broken(variant, forgets=True) == "the syncer unregisters the disk of the new volume"
 
 
@@ -242,23 +244,23 @@ def test_without_preconditions_a_late_request_hits_the_new_volume() -> None:
     )
 
 
-def test_without_preconditions_a_policy_that_came_back_is_not_seen() -> None:
+def test_without_preconditions_a_reverted_policy_is_not_detected() -> None:
     assert broken("in_place", "policy", preconditions=False) == "old is deleted while its policy is Delete"
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_without_holding_the_claim_while_the_policy_is_restored(variant: Variant) -> None:
-    def unheld(record: Record, seen: Observation) -> Move:
-        if record.step == "finish" and seen.claim is not None:
-            seen = replace(seen, claim=replace(seen.claim, held=True))
-        return next_move(record, seen)
+    def unheld(record: Record, observed: Observation) -> Move:
+        if record.step == "finish" and observed.claim is not None:
+            observed = replace(observed, claim=replace(observed.claim, held=True))
+        return next_move(record, observed)
 
     assert broken(variant, "claim", "pod", decide=unheld) == "the provisioner deletes the disk behind new"
 
 
 def test_without_the_claims_uid_it_stays_lost() -> None:
-    def anonymous(record: Record, seen: Observation) -> Move:
-        move = next_move(record, seen)
+    def anonymous(record: Record, observed: Observation) -> Move:
+        move = next_move(record, observed)
         return replace(move, claim_uid="") if isinstance(move, CreateVolume) else move
 
     found = search("in_place", decide=anonymous, keep_ways=True)
@@ -268,8 +270,8 @@ def test_without_the_claims_uid_it_stays_lost() -> None:
 
 
 def test_without_taking_the_protection_off_it_never_ends() -> None:
-    def patient(record: Record, seen: Observation) -> Move:
-        move = next_move(record, seen)
+    def patient(record: Record, observed: Observation) -> Move:
+        move = next_move(record, observed)
         return Wait("it goes", "") if isinstance(move, DropProtection) else move
 
     assert search("in_place", decide=patient, keep_ways=True).stuck() is not None
@@ -277,10 +279,10 @@ def test_without_taking_the_protection_off_it_never_ends() -> None:
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_without_reading_the_claim_before_the_policy_is_restored(variant: Variant) -> None:
-    def blind(record: Record, seen: Observation) -> Move:
-        claim = seen.claim
+    def blind(record: Record, observed: Observation) -> Move:
+        claim = observed.claim
         if record.step in ("finish", "unlock") and claim is not None and claim.terminating:
-            seen = replace(seen, claim=replace(claim, terminating=False))
-        return next_move(record, seen)
+            observed = replace(observed, claim=replace(claim, terminating=False))
+        return next_move(record, observed)
 
     assert broken(variant, "claim", "pod", decide=blind) == "the provisioner deletes the disk behind new"

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether a driver's controller is at work, its syncer included: a Deployment with ready pods may have nobody who leads."""
+"""Whether a driver's controller works, its syncer included: a Deployment with ready pods may have no leader."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOW = "Sat, 21 Nov 2026 12:00:00 GMT"
 
 
 def at_work(ready: int, lease: dict[str, Any] | None) -> str:
-    """What is said of vSphere's controller, at noon by the server's clock."""
+    """The finding about vSphere's controller, at noon by the server's clock."""
     dated = {"Date": NOW}
     deployment = {
         "metadata": {"namespace": "vmware-system-csi", "name": "vsphere-csi-controller"},

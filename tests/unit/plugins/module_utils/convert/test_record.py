@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A record is all that a later run has: what is in it comes back, and what is none is refused."""
+"""A record is all that a later run has: it round-trips, and an invalid one is refused."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.convert import explain
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.begin import begin, groups
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.eligibility import Request, evaluate
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import (
-    BadRecord,
     Record,
+    RecordFormatError,
     Workload,
     from_json,
     newest,
@@ -61,7 +61,7 @@ def test_it_is_read_as_it_was_written() -> None:
     ],
 )
 def test_what_is_no_record_is_refused(spoil: dict[str, Any], words: str) -> None:
-    with pytest.raises(BadRecord, match=words):
+    with pytest.raises(RecordFormatError, match=words):
         from_json(json.dumps({**json.loads(record().as_json()), **spoil}))
 
 
@@ -72,7 +72,7 @@ def test_whatever_a_user_changed_it_is_refused_or_can_continue(desired: Request)
     number = 0
     for spoiled in spoiled_by_hand({name: value for name, value in whole.items() if name not in ("objects", "schema")}):
         text = json.dumps({**spoiled, "schema": whole["schema"], "objects": whole["objects"]})
-        with contextlib.suppress(BadRecord):
+        with contextlib.suppress(RecordFormatError):
             read = from_json(text).taken_over().rolled_back("x")
             explain.steps(read, final=True)
             explain.standing(read)
@@ -84,7 +84,7 @@ def test_whatever_a_user_changed_it_is_refused_or_can_continue(desired: Request)
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '"x"'])
 def test_what_is_torn_is_refused(text: str) -> None:
-    with pytest.raises(BadRecord):
+    with pytest.raises(RecordFormatError):
         from_json(text)
 
 
@@ -92,7 +92,7 @@ def test_the_copy_that_was_written_last_counts() -> None:
     first = record().saved("a")
     second = first.following().saved("b")
     assert newest({"file": first, "ConfigMap": second}) is second
-    with pytest.raises(BadRecord, match="different runs: a has run"):
+    with pytest.raises(RecordFormatError, match="different runs: a has run"):
         newest({"a": first, "b": replace(first, run="other")})
 
 
@@ -172,7 +172,7 @@ def test_volumes_that_share_a_workload_are_converted_one_after_another() -> None
     assert [[one.run for one in group] for group in made] == [["1", "2", "3"], ["4"], ["5"]]
 
 
-def test_what_was_begun_comes_before_what_shares_its_workload_and_was_not() -> None:
+def test_a_begun_conversion_precedes_one_of_the_same_workload_that_is_not() -> None:
     made = groups([replace(record(), run="later"), replace(record(), run="begun", sequence=3)])
     assert [[one.run for one in group] for group in made] == [["begun", "later"]]
 
@@ -191,7 +191,7 @@ def test_the_steps_of_both_tables_are_listed_in_order() -> None:
 
 
 @pytest.mark.parametrize("policy", ["Delete", "Retain"])
-def test_until_it_is_final_the_plan_says_how_to_undo_it_and_how_to_end_that(policy: str) -> None:
+def test_until_it_is_final_the_plan_has_the_commands_to_roll_back_and_to_finish(policy: str) -> None:
     found = replace(record(), policy=policy)
     *_before, last = explain.steps(found, final=False)
     assert last["step"] == "finish"
@@ -205,6 +205,6 @@ def test_until_it_is_final_the_plan_says_how_to_undo_it_and_how_to_end_that(poli
     assert "unlock" in reported
 
 
-def test_before_there_is_a_lock_there_is_nothing_to_go_back_from() -> None:
+def test_without_a_lock_there_is_nothing_to_roll_back() -> None:
     assert record().rolled_back("asked").step == "unlock"
     assert record().following().rolled_back("asked").step == "retain"

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Records are kept in two places or not at all, and either place is enough to go on."""
+"""Records are kept in two stores or not at all, and either store is enough to continue."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_records_of_other_claims_are_not_ours(folders: tuple[Path, Path]) -> Non
 def test_a_claim_of_that_name_in_another_cluster_has_its_own_record_in_the_same_directory(
     folders: tuple[Path, Path],
 ) -> None:
-    """One that rests in the staging cluster is not gone on with in production, and is still there afterwards."""
+    """A paused one of the staging cluster does not continue in production, and still exists afterwards."""
     staging = both(folders).write(record().at("finish"), "now")
     production = Records([Folder(str(folder)) for folder in folders], "c2")
     assert production.find("shop", "data-db-0", "") is None
@@ -119,7 +119,7 @@ def test_a_claim_of_that_name_in_another_cluster_has_its_own_record_in_the_same_
 
 
 def test_in_a_cluster_that_was_restored_the_copy_that_is_done_is_left_out(folders: tuple[Path, Path]) -> None:
-    """The claim has its lock again, and the copy that was restored with it says where it stands now."""
+    """The claim has its lock again, and the copy that was restored with it has its present step."""
     restored = both(folders).write(record().at("canary"), "now")
     Folder(str(folders[0])).write(replace(restored, step="done").saved("later"))
     records = both(folders)

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.data.baselines import Baselines, Unusable
+from ansible_collections.kubewin.csi.plugins.module_utils.data.baselines import BaselineError, Baselines
 from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import FileEntry, Manifest, NotNoted
 from unit.plugins.module_utils.kube.fakes import ObjectStore, client_of
 
@@ -28,16 +28,16 @@ def test_a_baseline_is_found_by_another_machine_whose_folder_is_empty(tmp_path: 
     assert Baselines(client_of(store), "kubewin", "nine", str(tmp_path / "there")).read(CLAIM) == KEPT
     assert Baselines(client_of(store), "kubewin", "nine", None).read(CLAIM) == KEPT
     assert Baselines(client_of(store), "kubewin", "ten", None).read(CLAIM) is None
-    # A copy for people, for its owner alone.
+    # A readable copy, for its owner alone.
     copy = tmp_path / "here" / "shop_data.jsonl"
     assert copy.stat().st_mode & 0o777 == 0o600
     assert here.where(CLAIM).endswith(f" and file {copy}")
-    # Somebody deletes the ConfigMap: the copy does.
+    # A user deletes the ConfigMap: the copy is enough.
     store.things.clear()
     assert here.read(CLAIM) == KEPT
 
 
-def test_what_could_not_be_noted_says_why() -> None:
+def test_a_record_that_could_not_be_written_reports_why() -> None:
     store = ObjectStore()
     failed = NotNoted("it is used by web-0, which does not run", "2026-11-21T10:00:00Z")
     Baselines(client_of(store), "kubewin", "nine", None).write(CLAIM, failed, ())
@@ -77,12 +77,17 @@ def test_a_set_is_removed_and_others_stay() -> None:
 
 def test_a_baseline_that_cannot_be_read_or_written_is_named(tmp_path: Path) -> None:
     files = Baselines(None, "", "nine", str(tmp_path))
-    with room_for(10), pytest.raises(Unusable, match=r"shop_data.jsonl cannot be written: .*File too large") as refused:
+    with (
+        room_for(10),
+        pytest.raises(BaselineError, match=r"shop_data.jsonl cannot be written: .*File too large") as refused,
+    ):
         files.write(CLAIM, KEPT, ())
     assert refused.value.reason == "refused"
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "shop_data.jsonl").write_text("{", encoding="utf-8")
-    with pytest.raises(Unusable, match=r"the baseline of shop/data cannot be read: file .*renew=true") as unreadable:
+    with pytest.raises(
+        BaselineError, match=r"the baseline of shop/data cannot be read: file .*renew=true"
+    ) as unreadable:
         files.read(CLAIM)
     assert unreadable.value.reason == "baseline_unreadable"
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Digests of folders tell that something differs and where; they never call equal what they did not see."""
+"""Digests of directories show that something differs and where; they never call equal what was not read."""
 
 from __future__ import annotations
 

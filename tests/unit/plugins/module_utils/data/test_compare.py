@@ -76,7 +76,7 @@ def test_one_path(was: FileEntry | None, now: FileEntry | None, verdict: str, wh
         assert "locked" in report
 
 
-def test_what_only_one_look_could_reach_is_not_compared_and_neither_missing_nor_added() -> None:
+def test_what_only_one_read_could_reach_is_not_compared_and_neither_missing_nor_added() -> None:
     gap = (Gap("deep", "longer than 260 characters"),)
     inside = file("deep/er/a", b"one")
     for before, after in ((manifest(inside), manifest(gaps=gap)), (manifest(gaps=gap), manifest(inside))):
@@ -87,7 +87,7 @@ def test_what_only_one_look_could_reach_is_not_compared_and_neither_missing_nor_
     assert compare(manifest(file("deeper", b"")), manifest(gaps=gap), ()).verdict == "different"
 
 
-def test_a_volume_in_use_is_compared_by_names_sizes_and_times_and_that_is_said() -> None:
+def test_a_volume_in_use_is_compared_and_reported_by_names_sizes_and_times() -> None:
     before = manifest(file("a", b"one"), file("b.log", b"one"))
     after = manifest(
         file("a", b"one", read=False), file("b.log", b"one two", read=False, written="friday"), how="listing"

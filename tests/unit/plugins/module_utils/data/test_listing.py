@@ -1,6 +1,6 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Reading dir's lines, whoever's language and clock they are in."""
+"""Parse dir's lines in any language and clock format."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_files_directories_and_links_are_distinguished_and_links_are_not_followe
     assert [gap.path for gap in found.gaps] == ["locked away"]
 
 
-def test_words_of_another_language_and_a_path_in_other_letters_say_the_same() -> None:
+def test_another_language_and_other_letters_of_a_path_parse_the_same() -> None:
     found = parse(GERMAN, "C:\\data")
     assert found is not None
     assert found.entries == (
@@ -85,7 +85,7 @@ def test_words_of_another_language_and_a_path_in_other_letters_say_the_same() ->
 
 
 @pytest.mark.parametrize("text", ["", "File Not Found\r\n", " Directory of C:\\database\r\n"])
-def test_nothing_said_of_the_folder_is_not_an_empty_folder(text: str) -> None:
+def test_no_output_for_a_directory_is_not_an_empty_directory(text: str) -> None:
     assert parse(text, "C:\\data") is None
 
 
@@ -99,5 +99,5 @@ def test_what_windows_keeps_on_a_volume_is_no_data() -> None:
     assert (found.entries, found.gaps) == ((), ())
 
 
-def test_dir_is_asked_for_everything_in_one_form() -> None:
+def test_dir_lists_everything_in_one_form() -> None:
     assert command("C:\\my data") == ("cmd", "/u", "/d", "/c", "dir", "/a", "/s", "/-c", "C:\\my data")

@@ -13,7 +13,7 @@ NAMES = ("kubewin-csi-data", "kubewin-csi-data-pods", "kubewin-csi-records")
 RULES = Path(__file__).parents[5] / "roles" / "csi_driver" / "files" / "kubewin-rbac.yaml"
 
 
-def test_the_shipped_roles_hold_exactly_what_a_look_needs() -> None:
+def test_the_shipped_roles_have_exactly_the_needed_rules() -> None:
     items = yaml.safe_load(RULES.read_text(encoding="utf-8"))["items"]
     roles = [item for item in items if item["metadata"]["name"] in NAMES]
     held = {

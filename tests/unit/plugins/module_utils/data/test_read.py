@@ -18,7 +18,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.data.choice import Lim
 from ansible_collections.kubewin.csi.plugins.module_utils.data.compare import Comparison, compare, heads
 from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import FileEntry, Manifest
 from ansible_collections.kubewin.csi.plugins.module_utils.data.read import Place, Reader
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, Cut
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, StreamError
 from lab.cluster import nanoserver
 from lab.cluster.bsdtar import Archive
 
@@ -82,7 +82,7 @@ def volume(tmp_path: Path) -> Path:
     (folder / "here.lnk").symlink_to("orders.db")
     # A junction: to a folder of the same volume, which must not be found twice.
     (folder / "there").symlink_to(f"{FOLDER}\\logs")
-    # And one that tar cannot be told to leave out.
+    # And one that tar cannot exclude.
     (folder / "w\u00e4rts").symlink_to(f"{FOLDER}\\logs")
     return folder
 
@@ -91,10 +91,10 @@ def reader_of(container: Container, limits: Limits = PLENTY, folder: str = FOLDE
     return Reader(cast("Any", container), Place("shop", "reader", "read", folder), limits, "nano", **clock)
 
 
-def look(
+def read(
     volume: Path, limits: Limits = PLENTY, before: Manifest | None = None, container: Container | None = None
 ) -> Manifest:
-    """As the module does it for a volume that nobody uses."""
+    """As the module does it for an unused volume."""
     reader = reader_of(container or Container(volume), limits)
     listed = reader.listing()
     wanted = sample([one for one in listed.entries if one.kind == "file"], limits.total, limits.seed)
@@ -103,11 +103,11 @@ def look(
 
 
 def again(volume: Path, before: Manifest, limits: Limits = PLENTY) -> Comparison:
-    return compare(before, look(volume, limits, before), ("*.log",))
+    return compare(before, read(volume, limits, before), ("*.log",))
 
 
 def test_everything_is_read_whatever_its_name_and_however_long_its_path(volume: Path) -> None:
-    found = look(volume)
+    found = read(volume)
     files = {one.path: one for one in found.files}
     assert set(files) == {
         str(path.relative_to(volume)) for path in volume.rglob("*") if path.is_file() and not path.is_symlink()
@@ -124,28 +124,28 @@ def test_everything_is_read_whatever_its_name_and_however_long_its_path(volume: 
     }
 
 
-def test_how_far_it_is_can_be_asked_at_any_time(volume: Path) -> None:
+def test_progress_can_be_read_at_any_time(volume: Path) -> None:
     (volume / "film.mkv").write_bytes(bytes(3 << 20))
     container = Container(volume)
     now = [100.0]
     reader = reader_of(container, clock=lambda: now[0])
-    seen: list[str] = []
+    observed: list[str] = []
 
     def ask(_command: Sequence[str]) -> None:
-        seen.append(reader.standing)
+        observed.append(reader.standing)
         now[0] += 80
 
     container.wrong = ask
     listed = reader.listing()
     reader.contents(listed, frozenset(one.path for one in listed.entries if one.kind == "file"), {})
-    assert seen[0].startswith("0.0 MiB came through the API server (0 s of ")
-    assert seen[1].startswith("0 of 6 files read, ")
-    assert "(1 min 20 s of " in seen[1]
+    assert observed[0].startswith("0.0 MiB came through the API server (0 s of ")
+    assert observed[1].startswith("0 of 6 files read, ")
+    assert "(1 min 20 s of " in observed[1]
     assert reader.standing.startswith("6 of 6 files read, 3.0 MiB came through the API server (")
 
 
 def test_nothing_changed_is_the_same(volume: Path) -> None:
-    assert again(volume, look(volume)).verdict == "same"
+    assert again(volume, read(volume)).verdict == "same"
 
 
 def changed_byte(volume: Path) -> None:
@@ -188,7 +188,7 @@ CHANGES: dict[str, tuple[Callable[[Path], Any], str, str]] = {
 
 @pytest.mark.parametrize(("change", "path", "what"), CHANGES.values(), ids=CHANGES)
 def test_exactly_that_is_reported(volume: Path, change: Callable[[Path], Any], path: str, what: str) -> None:
-    before = look(volume)
+    before = read(volume)
     change(volume)
     found = again(volume, before)
     assert [(one.path, one.what) for one in found.differences] == [(path, what)]
@@ -196,16 +196,16 @@ def test_exactly_that_is_reported(volume: Path, change: Callable[[Path], Any], p
 
 
 def test_a_log_that_only_grew_is_as_it_should_be(volume: Path) -> None:
-    before = look(volume)
+    before = read(volume)
     with (volume / "logs/app.log").open("ab") as log:
         log.write(b"three\r\n")
     found = again(volume, before)
     assert (found.verdict, found.grown) == ("same", ["logs/app.log"])
 
 
-def test_a_locked_file_is_not_compared_and_all_that_comes_after_it_is(volume: Path) -> None:
+def test_a_locked_file_is_not_compared_and_all_following_ones_are(volume: Path) -> None:
     """tar ends at a file that it cannot open; the others are then asked for by their names."""
-    before = look(volume)
+    before = read(volume)
     (volume / "zz.txt").write_bytes(b"LAST of all")
     with (volume / "orders.db").open("rb") as locked:
         fcntl.flock(locked, fcntl.LOCK_EX)
@@ -219,7 +219,7 @@ def test_a_locked_file_is_not_compared_and_all_that_comes_after_it_is(volume: Pa
 def test_a_name_that_tar_cannot_take_is_not_compared_after_a_locked_file(volume: Path) -> None:
     with (volume / f"{DEEP}/bottom.txt").open("rb") as locked:
         fcntl.flock(locked, fcntl.LOCK_EX)
-        found = {one.path: one for one in look(volume).entries}
+        found = {one.path: one for one in read(volume).entries}
     assert not found["Gr\u00fc\u00dfe/\u65e5\u672c.txt"].sha256
     assert "its name cannot be passed to tar" in found["Gr\u00fc\u00dfe/\u65e5\u672c.txt"].why
     assert found["zz.txt"].sha256
@@ -227,17 +227,17 @@ def test_a_name_that_tar_cannot_take_is_not_compared_after_a_locked_file(volume:
     assert f"{DEEP}/bottom.txt" not in found
 
 
-def test_without_tar_nothing_is_read_and_that_is_said(volume: Path) -> None:
+def test_without_tar_nothing_is_read_and_the_result_reports_it(volume: Path) -> None:
     container = Container(volume)
     container.wrong = lambda command: ClusterError("no such program", "exec_failed") if command[0] == "tar" else None
-    found = look(volume, container=container)
+    found = read(volume, container=container)
     assert {one.why for one in found.files if one.size} == {"tar could not be started in image nano: no such program"}
     assert compare(found, found, ()).verdict == "incomplete"
     assert sum(command[0] == "tar" for command in container.commands) == 1
 
 
 def test_above_the_limit_a_sample_is_read(volume: Path) -> None:
-    found = look(volume, Limits(total=40, rate=1 << 30, seconds=600, seed="seed"))
+    found = read(volume, Limits(total=40, rate=1 << 30, seconds=600, seed="seed"))
     files = {one.path: one for one in found.files}
     assert files["orders.db"].why == "it is not in the sample of 40 bytes (seed seed)"
     assert files["zz.txt"].sha256
@@ -245,7 +245,7 @@ def test_above_the_limit_a_sample_is_read(volume: Path) -> None:
 
 
 def test_what_turned_out_larger_than_allowed_ends_the_reading(volume: Path) -> None:
-    """A file that grew between the listing and the reading, say."""
+    """For example a file that grew between the listing and the reading."""
     limits = Limits(total=9100, rate=1 << 30, seconds=600, seed="seed")
     container = Container(volume)
 
@@ -254,7 +254,7 @@ def test_what_turned_out_larger_than_allowed_ends_the_reading(volume: Path) -> N
             (volume / "orders.db").write_bytes(os.urandom(3 << 20))
 
     container.wrong = grown
-    found = {one.path: one for one in look(volume, limits, container=container).files}
+    found = {one.path: one for one in read(volume, limits, container=container).files}
     assert found["zz.txt"].why == "more than 9100 bytes would have passed through the API server"
 
 
@@ -272,16 +272,16 @@ def test_reading_is_no_faster_than_allowed_and_ends_in_time(volume: Path) -> Non
     assert 5 <= now[0] < 6
 
     container = Container(volume)
-    container.wrong = lambda command: Cut("it did not end", "timeout") if command[0] == "tar" else None
-    found = look(volume, container=container)
+    container.wrong = lambda command: StreamError("it did not end", "timeout") if command[0] == "tar" else None
+    found = read(volume, container=container)
     assert {one.why for one in found.files if one.size} == {"the 600 s for reading were exceeded"}
 
 
 def test_a_lost_connection_is_an_error_and_not_a_difference(volume: Path) -> None:
     container = Container(volume)
-    container.wrong = lambda command: Cut("gone", "cut") if command[0] == "tar" else None
-    with pytest.raises(Cut):
-        look(volume, container=container)
+    container.wrong = lambda command: StreamError("gone", "cut") if command[0] == "tar" else None
+    with pytest.raises(StreamError):
+        read(volume, container=container)
 
 
 def test_a_folder_that_is_not_there_is_not_an_empty_volume(volume: Path) -> None:
@@ -301,7 +301,7 @@ def test_two_gigabytes_are_read_in_constant_memory(volume: Path) -> None:
         file.seek((2 << 30) - 3)
         file.write(b"end")
     tracemalloc.start()
-    found = {one.path: one for one in look(volume).files}
+    found = {one.path: one for one in read(volume).files}
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert found["disk.vhdx"].size == 2 << 30

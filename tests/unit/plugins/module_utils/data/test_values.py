@@ -13,7 +13,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import (
     FileEntry,
     Gap,
     Manifest,
-    NoManifest,
+    ManifestError,
     from_json,
     summary,
 )
@@ -47,7 +47,7 @@ OTHER = KEPT.to_json().replace('"schema": 1', '"schema": 2')
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"schema": 1}', KEPT.to_json()[:-5], OTHER])
 def test_what_is_no_manifest_is_refused(text: str) -> None:
-    with pytest.raises(NoManifest):
+    with pytest.raises(ManifestError):
         from_json(text)
 
 
@@ -102,7 +102,7 @@ def pod(
 WHOLE = {"name": "v", "mountPath": "/test/"}
 
 
-def test_who_uses_a_claim_and_who_can_list_all_of_it() -> None:
+def test_users_of_a_claim_and_those_that_can_list_all_of_it() -> None:
     pods = [
         pod("runs", WHOLE),
         pod("part", {**WHOLE, "subPath": "orders"}),

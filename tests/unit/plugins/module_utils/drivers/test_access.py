@@ -76,12 +76,12 @@ def named(account: str) -> Account:
         ("get", "persistentvolumeclaims", None, ""),
     ],
 )
-def test_what_the_play_does_around_csi_proxy_is_asked_for_when_the_play_does_it(
+def test_rules_for_the_plays_work_around_csi_proxy_are_checked_when_it_does_that(
     need: tuple[str, str, str | None, str],
 ) -> None:
     assert need in asked()
     unmanaged = asked(Request(csi_proxy_managed=False))
-    # A plugin's own role grants looking at nodes, so that is needed in any case.
+    # A plugin's own role grants reading nodes, so that is always needed.
     assert (need in unmanaged) == (need[:2] == ("get", "nodes"))
 
 
@@ -97,7 +97,7 @@ def test_a_namespace_of_another_owner_is_not_written(live: dict[str, Any] | None
     assert verbs == ({"get", "create", "patch"} if written else set())
 
 
-def test_binding_is_asked_for_by_the_name_of_the_role() -> None:
+def test_binding_is_checked_by_the_name_of_the_role() -> None:
     assert ("bind", "clusterroles", None, "kubewin-vsphere-csi-node") in asked()
     assert ("bind", "roles", HOME, "kubewin-vsphere-csi-node") in asked()
     assert ("bind", "roles", HOME, "mine") in asked(Request(service_account="mine"))
@@ -113,7 +113,7 @@ def test_every_driver_has_a_role_of_its_own(driver: Driver) -> None:
     everywhere = [need for need in wanted if need.namespace is None]
     assert missing(everywhere, shipped("kubewin-csi", name).may) == ()
     # Also where the account holds all that it grants: the API server does not see a role made a moment ago yet, and answers
-    # 404 to whoever binds it without the verb `bind`.
+    # 404 for an account that binds it without the verb `bind`.
     binds = [rule for rule in shipped(name).rules if "bind" in rule["verbs"]]
     assert [rule["resourceNames"] for rule in binds] == [[driver.service_account]]
 

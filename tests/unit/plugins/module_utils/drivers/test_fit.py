@@ -1,5 +1,5 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Which image a Windows host can run, and what a node's runtime tells."""
+"""Which image a Windows host can run, and what a node's runtime reports."""
 
 from __future__ import annotations
 

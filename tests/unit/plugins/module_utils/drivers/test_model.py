@@ -10,7 +10,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import O
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import ObservedDaemonSet
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import Marks
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
-from unit.plugins.module_utils.drivers.worlds import VSPHERE, daemon_set, seen
+from unit.plugins.module_utils.drivers.worlds import VSPHERE, daemon_set, observed
 
 
 @pytest.mark.parametrize(
@@ -22,10 +22,10 @@ from unit.plugins.module_utils.drivers.worlds import VSPHERE, daemon_set, seen
         ({}, False),
     ],
 )
-def test_a_node_shows_who_prepared_it_and_what_it_runs(metadata: dict[str, Any], expected: bool) -> None:
+def test_a_node_shows_its_owner_and_its_releases(metadata: dict[str, Any], expected: bool) -> None:
     info = {"containerRuntimeVersion": "containerd://1.7.27", "kernelVersion": "10.0.20348.2700"}
-    seen = ObservedNode.from_object({"metadata": {"name": "win-1", **metadata}, "status": {"nodeInfo": info}})
-    assert (seen.of_operator, seen.runtime, seen.build) == (expected, "containerd://1.7.27", "20348")
+    observed = ObservedNode.from_object({"metadata": {"name": "win-1", **metadata}, "status": {"nodeInfo": info}})
+    assert (observed.of_operator, observed.runtime, observed.build) == (expected, "containerd://1.7.27", "20348")
 
 
 @pytest.mark.parametrize(
@@ -55,8 +55,8 @@ def test_the_controller_of_an_object_is_distinguished_from_its_other_owners() ->
     assert Marks.from_object({"metadata": {"ownerReferences": owners[:1]}}) == Marks()
 
 
-def test_ports_of_the_host_are_asked_for_or_come_with_its_network() -> None:
-    assert seen("exporter", port=9808).host_ports == {9808}
+def test_ports_of_the_host_are_declared_or_follow_from_its_network() -> None:
+    assert observed("exporter", port=9808).host_ports == {9808}
     inside = daemon_set("exporter", port=9808)
     pod = inside["spec"]["template"]["spec"]
     del pod["containers"][0]["ports"][0]["hostPort"]
@@ -78,5 +78,5 @@ def test_ports_of_the_host_are_asked_for_or_come_with_its_network() -> None:
     ],
 )
 def test_a_node_plugin_for_windows_is_known_by_its_paths(path: str, windows: bool, serves: bool) -> None:
-    found = seen("plugin", path=path)
+    found = observed("plugin", path=path)
     assert (found.on_windows, found.serves_on_windows(VSPHERE.name)) == (windows, serves)

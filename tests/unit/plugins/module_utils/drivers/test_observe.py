@@ -1,5 +1,5 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The look at a cluster before a deployment: where it looks, and what it asks about this account."""
+"""The observation of a cluster before a deployment: what it reads, and which permissions it checks."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ class Server:
         raise ApiError(404)
 
 
-def look(server: Server) -> tuple[str, ...]:
+def missing_access(server: Server) -> tuple[str, ...]:
     clock = Clock()
     client = Client(server, retry_for=5, clock=clock, sleep=clock.sleep)
     return snapshot(client, VSPHERE, Request(), check_access=True).missing_access
 
 
-def test_a_subresource_and_a_name_are_asked_for_as_such() -> None:
+def test_a_subresource_and_a_name_are_checked_as_such() -> None:
     server = Server({"resource": "pods", "subresource": "log"})
-    assert look(server) == ('{apiGroups: [""], resources: ["pods/log"], verbs: ["get"]}',)
+    assert missing_access(server) == ('{apiGroups: [""], resources: ["pods/log"], verbs: ["get"]}',)
     binds = [one for one in server.reviews if one["verb"] == "bind"]
     assert [(one["resource"], one["name"], one.get("namespace")) for one in binds] == [
         ("clusterroles", VSPHERE.service_account, None),
@@ -61,14 +61,14 @@ def test_a_subresource_and_a_name_are_asked_for_as_such() -> None:
     ]
 
 
-def test_pods_are_asked_for_in_the_whole_cluster() -> None:
+def test_pods_are_checked_in_the_whole_cluster() -> None:
     server = Server({"resource": "pods", "verb": "list", "namespace": ""})
-    assert look(server) == ('{apiGroups: [""], resources: ["pods"], verbs: ["list"]}',)
+    assert missing_access(server) == ('{apiGroups: [""], resources: ["pods"], verbs: ["list"]}',)
 
 
 def test_a_namespace_that_is_there_and_not_ours_needs_no_writing() -> None:
     server = Server({"resource": "namespaces", "verb": "patch"})
-    assert look(server) == ()
+    assert missing_access(server) == ()
     assert not [one for one in server.reviews if one["resource"] == "namespaces"]
 
 
@@ -101,7 +101,7 @@ def openshift(image: str, status: dict[str, Any] | None) -> tuple[str, list[str]
     return snapshot(client, VSPHERE, Request(), check_access=False).openshift, server.paths
 
 
-def test_a_digest_asks_openshift_for_the_last_update_that_was_finished() -> None:
+def test_a_digest_reads_the_last_completed_update_of_openshift() -> None:
     history = [
         {"state": "Partial", "version": "4.20.1"},
         {"state": "Completed", "version": "4.19.7"},
@@ -116,14 +116,14 @@ def test_a_cluster_that_is_no_openshift_has_no_version_of_it() -> None:
     assert openshift("quay.io/x@sha256:aa", None)[0] == ""
 
 
-def test_a_tag_needs_no_openshift_and_nothing_is_asked() -> None:
+def test_a_tag_needs_no_openshift_and_no_request() -> None:
     found, paths = openshift("x/driver:v3.4.0", {"desired": {"version": "4.20.1"}})
     assert found == ""
     assert CLUSTER_VERSION not in paths
 
 
 @pytest.mark.parametrize("privileged", [True, False, None])
-def test_openshift_is_asked_about_the_plugins_account_if_that_is_allowed(privileged: bool | None) -> None:
+def test_the_plugins_account_is_checked_on_openshift_if_that_is_allowed(privileged: bool | None) -> None:
     digest = listed(controller("quay.io/x@sha256:aa"))
     server, clock = Server({}, {**digest, CLUSTER_VERSION: {"status": {"desired": {"version": "4.20.1"}}}}), Clock()
     server.privileged = privileged

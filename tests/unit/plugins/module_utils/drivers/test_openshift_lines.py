@@ -60,7 +60,7 @@ def test_it_is_planned_with_images_that_can_be_pulled(line: str, platform: str) 
     assert set(made.settings["images"].values()) <= set(
         release.images_for(made.rule.mode if made.rule else "").values()
     )
-    # Where it is not what the cluster ships, the plan says so and why.
+    # If it differs from what the cluster ships, the plan reports why.
     shipped = openshift.shipped(f"{line}.9", key)
     reported = {finding.id for finding in made.findings}
     assert ("CSI-D09" in reported) == (bool(shipped) and made.version not in shipped)

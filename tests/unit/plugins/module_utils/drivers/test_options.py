@@ -65,7 +65,7 @@ def test_what_can_be_is_let_through() -> None:
     assert list(findings(Request())) == []
 
 
-def test_it_is_all_that_a_plan_then_says() -> None:
+def test_it_is_then_the_whole_plan() -> None:
     made = plan(DRIVERS["vsphere"], Request(namespace="Kube-System"), snapshot(controllers=(), csi_driver=None))
     assert [(one.id, one.object) for one in made.findings] == [("CSI-D08", "namespace Kube-System")]
     assert not made.deployable

@@ -11,7 +11,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import R
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.ownership import described, owner, platform, providers
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.plan import plan
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
-from unit.plugins.module_utils.drivers.worlds import HOME, OURS, VSPHERE, seen, snapshot
+from unit.plugins.module_utils.drivers.worlds import HOME, OURS, VSPHERE, observed, snapshot
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ CONTROLLED = {"ownerReferences": [{"kind": "StorageCluster", "name": "main", "co
 
 
 @pytest.mark.parametrize(
-    ("driver", "running_on", "marks", "who", "how"),
+    ("driver", "running_on", "marks", "tool", "how"),
     [
         pytest.param("azure_file", "openshift", notes("operator.openshift.io/spec-hash"), "managed by OpenShift's storage operator",
                      "oc patch clustercsidriver file.csi.azure.com", id="OpenShift's operators"),
@@ -77,17 +77,17 @@ CONTROLLED = {"ownerReferences": [{"kind": "StorageCluster", "name": "main", "co
     ],
 )  # fmt: skip
 def test_the_owner_that_would_recreate_it_is_named_by_its_labels(
-    driver: str, running_on: str, marks: dict[str, Any], who: str, how: str
+    driver: str, running_on: str, marks: dict[str, Any], tool: str, how: str
 ) -> None:
-    found = owner(DRIVERS[driver], running_on, seen("theirs", **marks))
+    found = owner(DRIVERS[driver], running_on, observed("theirs", **marks))
     assert found is not None
-    assert (found.who, found.recreates) == (who, True)
+    assert (found.manager, found.recreates) == (tool, True)
     assert how in found.how
     assert found.mark in described(found)
 
 
 @pytest.mark.parametrize(
-    ("running_on", "name", "marks", "who", "recreates"),
+    ("running_on", "name", "marks", "tool", "recreates"),
     [
         pytest.param("eks", "ebs-csi-node-windows", {}, "installed by EKS", True, id="the add-on's name on its platform"),
         pytest.param("", "ebs-csi-node-windows", {}, "not created by this collection", False, id="that name elsewhere"),
@@ -99,29 +99,29 @@ def test_the_owner_that_would_recreate_it_is_named_by_its_labels(
     ],
 )  # fmt: skip
 def test_a_plugin_that_a_user_installed_is_not_recreated(
-    running_on: str, name: str, marks: dict[str, Any], who: str, recreates: bool
+    running_on: str, name: str, marks: dict[str, Any], tool: str, recreates: bool
 ) -> None:
-    found = owner(DRIVERS["aws_ebs"], running_on, seen(name, **marks))
+    found = owner(DRIVERS["aws_ebs"], running_on, observed(name, **marks))
     assert found is not None
-    assert (found.who, found.recreates) == (who, recreates)
+    assert (found.manager, found.recreates) == (tool, recreates)
 
 
 def test_ours_has_no_other_owner() -> None:
-    assert owner(VSPHERE, "", seen(VSPHERE.daemonset, labels=OURS)) is None
+    assert owner(VSPHERE, "", observed(VSPHERE.daemonset, labels=OURS)) is None
 
 
 def test_providers_serve_the_driver_on_windows_or_have_our_name() -> None:
     there = (
-        seen(VSPHERE.daemonset, path="/somewhere/else"),
-        seen(VSPHERE.daemonset, "another", path="/somewhere/else"),
-        seen("theirs"),
-        seen("ours", labels=OURS),
+        observed(VSPHERE.daemonset, path="/somewhere/else"),
+        observed(VSPHERE.daemonset, "another", path="/somewhere/else"),
+        observed("theirs"),
+        observed("ours", labels=OURS),
     )
     found = providers(VSPHERE, snapshot(daemon_sets=there), HOME)
     assert [one.title for one in found] == [f"DaemonSet {HOME}/{VSPHERE.daemonset}", f"DaemonSet {HOME}/theirs"]
 
 
-def test_a_csidriver_that_an_operator_keeps_is_said_and_never_written() -> None:
+def test_a_csidriver_of_an_operator_is_reported_and_never_written() -> None:
     kept = {"metadata": {"annotations": {"csi.openshift.io/managed": "true"}}, "spec": {"attachRequired": True}}
     made = plan(VSPHERE, Request(create_cluster_objects=True), snapshot(csi_driver=kept))
     (found,) = [one for one in made.findings if one.id == "CSI-D48"]
@@ -139,9 +139,11 @@ CLAIM: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("ours", [(), (seen(VSPHERE.daemonset, labels=OURS),)], ids=["first deployment", "ours runs"])
+@pytest.mark.parametrize(
+    "ours", [(), (observed(VSPHERE.daemonset, labels=OURS),)], ids=["first deployment", "ours runs"]
+)
 def test_a_daemon_set_that_only_claims_a_driver_is_named_and_blocks_nothing(ours: tuple[Any, ...]) -> None:
-    there = (seen("mine", "tenant", **CLAIM), *ours)
+    there = (observed("mine", "tenant", **CLAIM), *ours)
     made = plan(VSPHERE, Request(), snapshot(daemon_sets=there, registered=("win-1",) if ours else ()))
     assert made.deployable
     (found,) = [one for one in made.findings if one.object == "DaemonSet tenant/mine"]
@@ -159,7 +161,7 @@ def test_a_daemon_set_that_only_claims_a_driver_is_named_and_blocks_nothing(ours
     ],
 )
 def test_one_that_works_or_worked_still_blocks(spoilt: dict[str, Any], registered: tuple[str, ...]) -> None:
-    there = (seen("theirs", "tenant", **{**CLAIM, **spoilt}),)
+    there = (observed("theirs", "tenant", **{**CLAIM, **spoilt}),)
     made = plan(VSPHERE, Request(), snapshot(daemon_sets=there, registered=registered))
     assert [one.id for one in made.findings if one.severity == "blocker"] == ["CSI-D40"]
 
@@ -168,5 +170,5 @@ def test_one_that_works_or_worked_still_blocks(spoilt: dict[str, Any], registere
     "forged", [{"deletionTimestamp": "2026-11-02T09:30:00Z"}, notes("kubewin.io/handover", "to_platform")]
 )
 def test_our_label_on_an_object_that_does_not_run_blocks_nothing(forged: dict[str, Any]) -> None:
-    there = (seen("mine", "tenant", labels=OURS, ready=0, **forged),)
+    there = (observed("mine", "tenant", labels=OURS, ready=0, **forged),)
     assert plan(VSPHERE, Request(), snapshot(daemon_sets=there)).deployable

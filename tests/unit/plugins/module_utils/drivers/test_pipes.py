@@ -63,10 +63,10 @@ def test_every_pod_that_mounts_a_pipe_is_named() -> None:
     )
 
 
-def test_what_goes_anyway_does_not_count_and_neither_do_its_pods() -> None:
+def test_a_daemonset_that_is_removed_anyway_does_not_count_nor_do_its_pods() -> None:
     assert mounting([daemon_set(PIPE, ours=SMB.name)], [pod(PIPE)], {SMB.name}) == ()
     assert len(mounting([daemon_set(PIPE, ours=SMB.name)], [pod(PIPE)], ())) == 2
-    # One of that driver which somebody else put there does not go.
+    # One of that driver with another owner is not removed.
     assert len(mounting([daemon_set(PIPE)], [pod(PIPE)], {SMB.name})) == 2
 
 
@@ -83,7 +83,7 @@ def test_a_pod(one: dict[str, Any], counts: bool) -> None:
     assert bool(mounting([], [one], ())) is counts
 
 
-def test_volumes_hang_on_csi_proxy_unless_the_driver_is_seen_to_do_without() -> None:
+def test_volumes_depend_on_csi_proxy_unless_the_driver_is_known_not_to_use_it() -> None:
     host_process = {
         "metadata": {"namespace": "d", "name": "csi-smb-node-win", "uid": "u"},
         "spec": {
@@ -110,13 +110,13 @@ def test_volumes_hang_on_csi_proxy_unless_the_driver_is_seen_to_do_without() -> 
     assert not without_pipes(GCE, [])
 
 
-def test_the_refusal_names_everything_up_to_a_length_and_says_what_to_do() -> None:
+def test_the_refusal_names_everything_up_to_a_length_and_the_remedy() -> None:
     assert refusal((), ()) == ""
     users = tuple(f"DaemonSet d/plugin-{number} mounts csi-proxy-smb-v1" for number in range(30))
-    said = refusal(users, [(SMB, [Use("win-1", "pod shop/db-0 (claim data)")])])
-    assert "plugin-19" in said
-    assert "plugin-20" not in said
-    assert "and 11 more" in said
-    assert "host_process" in said
+    message = refusal(users, [(SMB, [Use("win-1", "pod shop/db-0 (claim data)")])])
+    assert "plugin-19" in message
+    assert "plugin-20" not in message
+    assert "and 11 more" in message
+    assert "host_process" in message
     one = refusal((), [(SMB, [Use("win-1", "pod shop/db-0 (claim data)")])])
     assert f"win-1: {SMB.title} ({SMB.name}): pod shop/db-0 (claim data), mounted through csi-proxy" in one

@@ -11,7 +11,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import R
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.plan import Plan, plan
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import ObservedDaemonSet
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
-from unit.plugins.module_utils.drivers.worlds import HOME, OURS, VSPHERE, controller, node, seen, snapshot
+from unit.plugins.module_utils.drivers.worlds import HOME, OURS, VSPHERE, controller, node, observed, snapshot
 
 
 def blockers(made: Plan) -> set[str]:
@@ -32,7 +32,7 @@ def test_a_cluster_that_is_ready_gets_the_controllers_release() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "running", "kubernetes", "expected", "says"),
+    ("wanted", "running", "kubernetes", "expected", "contains"),
     [
         pytest.param(Request(version="3.4.0"), "v3.4.0", "v1.36.3", set(), "", id="the last csi-proxy release"),
         pytest.param(Request(version="v3.4.0"), "v3.4.0", "v1.20.0", set(), "", id="oldest Kubernetes"),
@@ -89,19 +89,19 @@ def test_a_cluster_that_is_ready_gets_the_controllers_release() -> None:
         pytest.param(
             Request(version="True"), "v3.4.0", "v1.36.3", {"CSI-D01"}, "'True' is not a release", id="no text"
         ),
-        pytest.param(Request(), "sha256", "v1.36.3", set(), "", id="a digest tells no release: the catalog's default"),
+        pytest.param(Request(), "sha256", "v1.36.3", set(), "", id="a digest has no release: the catalog's default"),
     ],
 )
-def test_release_and_mode(wanted: Request, running: str, kubernetes: str, expected: set[str], says: str) -> None:
+def test_release_and_mode(wanted: Request, running: str, kubernetes: str, expected: set[str], contains: str) -> None:
     image = f"quay.io/x/driver@sha256:{'0' * 64}" if running == "sha256" else running
     made = plan(VSPHERE, wanted, snapshot(kubernetes=kubernetes, controllers=(controller(image),)))
     assert blockers(made) == expected
     assert made.deployable is (not expected)
-    assert says in made.refusal
+    assert contains in made.refusal
 
 
 @pytest.mark.parametrize(
-    ("spoilt", "expected", "says"),
+    ("spoilt", "expected", "contains"),
     [
         pytest.param({"controllers": ()}, "CSI-D30", "vsphere-csi-controller", id="no controller"),
         pytest.param({"controllers": (controller(available=0),)}, "CSI-D31", "0 of 1", id="controller not running"),
@@ -128,10 +128,10 @@ def test_release_and_mode(wanted: Request, running: str, kubernetes: str, expect
         pytest.param({"missing_access": ("{rule}",)}, "CSI-D60", "{rule}", id="missing permission"),
     ],
 )
-def test_what_is_around_must_fit(spoilt: dict[str, Any], expected: str, says: str) -> None:
+def test_what_is_around_must_fit(spoilt: dict[str, Any], expected: str, contains: str) -> None:
     made = plan(VSPHERE, Request(), snapshot(**spoilt))
     assert blockers(made) == {expected}
-    assert says in made.refusal
+    assert contains in made.refusal
 
 
 def test_old_releases_need_their_windows_switch() -> None:
@@ -159,13 +159,15 @@ def test_a_namespace_of_another_owner_is_never_applied() -> None:
 @pytest.mark.parametrize(
     ("there", "expected"),
     [
-        pytest.param(seen("vsphere-csi-node-windows"), {"CSI-D41"}, id="upstream's own under our name"),
-        pytest.param(seen("other", "elsewhere"), {"CSI-D40"}, id="another provider"),
-        pytest.param(seen("vsphere-csi-node-windows", labels=OURS), set(), id="ours"),
+        pytest.param(observed("vsphere-csi-node-windows"), {"CSI-D41"}, id="upstream's own under our name"),
+        pytest.param(observed("other", "elsewhere"), {"CSI-D40"}, id="another provider"),
+        pytest.param(observed("vsphere-csi-node-windows", labels=OURS), set(), id="ours"),
         pytest.param(
-            seen("vsphere-csi-node", path="/var/lib/kubelet/plugins/csi.vsphere.vmware.com/"), set(), id="Linux's"
+            observed("vsphere-csi-node", path="/var/lib/kubelet/plugins/csi.vsphere.vmware.com/"), set(), id="Linux's"
         ),
-        pytest.param(seen("smb", path="C:\\var\\lib\\kubelet\\plugins\\smb.csi.k8s.io\\"), set(), id="another driver"),
+        pytest.param(
+            observed("smb", path="C:\\var\\lib\\kubelet\\plugins\\smb.csi.k8s.io\\"), set(), id="another driver"
+        ),
     ],
 )
 def test_second_providers(there: ObservedDaemonSet, expected: set[str]) -> None:
@@ -188,7 +190,7 @@ def test_a_file_system_that_windows_cannot_mount_is_refused(key: str, value: str
     assert blockers(made) & {"CSI-D45"} == expected
 
 
-def test_a_class_that_only_the_user_can_complete_is_left_out_and_said() -> None:
+def test_a_class_that_only_the_user_can_complete_is_omitted_and_reported() -> None:
     made = plan(DRIVERS["smb"], Request(), snapshot(controllers=()))
     assert not made.settings["storage_class"]["create"]
     assert "CSI-D46" in {one.id for one in made.findings}
@@ -198,7 +200,7 @@ def test_a_class_that_only_the_user_can_complete_is_left_out_and_said() -> None:
 
 
 def test_a_hostprocess_provider_mounts_nothing_and_is_found_by_its_arguments() -> None:
-    seen = ObservedDaemonSet.from_object(
+    observed = ObservedDaemonSet.from_object(
         {
             "metadata": {"name": "hp", "namespace": "x"},
             "status": {"numberReady": 1},
@@ -223,7 +225,7 @@ def test_a_hostprocess_provider_mounts_nothing_and_is_found_by_its_arguments() -
             },
         }
     )
-    assert blockers(plan(VSPHERE, Request(), snapshot(daemon_sets=(seen,)))) == {"CSI-D40"}
+    assert blockers(plan(VSPHERE, Request(), snapshot(daemon_sets=(observed,)))) == {"CSI-D40"}
 
 
 @pytest.mark.parametrize(
@@ -249,7 +251,7 @@ def test_a_storage_class_that_cannot_become_ours(live: dict[str, Any], expected:
     assert plan(VSPHERE, Request(storage_class={"create": False}), world).deployable
 
 
-def test_creating_the_objects_is_asked_for_and_said() -> None:
+def test_creating_the_objects_is_opt_in_and_reported() -> None:
     world = snapshot(controllers=(), csi_driver=None, feature_states={HOME: None}, namespaces={HOME: None})
     made = plan(VSPHERE, Request(create_cluster_objects=True), world)
     assert made.deployable
@@ -299,7 +301,7 @@ def test_the_namespace_is_the_controllers() -> None:
     assert plan(VSPHERE, Request(), world).namespace == home
 
 
-def test_unknown_releases_of_a_known_mode_are_derived_and_said() -> None:
+def test_unknown_releases_of_a_known_mode_are_derived_and_reported() -> None:
     made = plan(VSPHERE, Request(version="3.3.9"), snapshot(controllers=(controller("v3.3.1"),)))
     assert made.settings["images"]["driver"].endswith("driver:v3.3.9")
     assert made.settings["images"]["registrar"].endswith(":v2.10.0")

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Pulling images with pods that do nothing else: what they are, and what their status tells."""
+"""Pulling images with pods that do nothing else: their form, and what their status shows."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.pull import (
     Pull,
+    evaluate,
     images,
-    judge,
     lacking,
-    look,
     missing,
     pod,
+    progress,
     selector,
 )
 
@@ -85,10 +85,10 @@ def test_each_node_has_a_pod_of_its_own_name_and_the_same_next_time() -> None:
     assert names[0] == names[2] != names[1]
 
 
-def seen(*states: dict[str, Any], phase: str = "Pending", **status: Any) -> Pull:
+def observed(*states: dict[str, Any], phase: str = "Pending", **status: Any) -> Pull:
     """What is made of a pod whose two containers have these statuses."""
     found = {**made(), "status": {"phase": phase, "containerStatuses": list(states), **status}}
-    return judge([found])[0]
+    return evaluate([found])[0]
 
 
 def waits(reason: str, message: str = "", image: str = "driver:2") -> dict[str, Any]:
@@ -101,16 +101,16 @@ THERE = {"image": "registrar:1", "imageID": "sha256:1", "state": {"terminated": 
 @pytest.mark.parametrize(
     ("found", "expected"),
     [
-        pytest.param(seen(), "waiting", id="nobody has looked at it"),
-        pytest.param(seen(waits("ContainerCreating"), waits("ContainerCreating")), "waiting", id="it pulls"),
-        pytest.param(seen(waits("ContainerCreating"), THERE), "waiting", id="one of two"),
-        pytest.param(seen(THERE, THERE, phase="Succeeded"), "done", id="both have run"),
-        pytest.param(seen(THERE, waits("CreateContainerError")), "done", id="the image is there and does not run"),
-        pytest.param(seen(waits("ErrImagePull", "no such tag"), THERE), "troubled", id="the kubelet tries again"),
-        pytest.param(seen(waits("ImagePullBackOff"), THERE), "troubled", id="and waits between"),
-        pytest.param(seen(waits("InvalidImageName"), THERE), "failed", id="no try mends that"),
+        pytest.param(observed(), "waiting", id="no kubelet has processed it"),
+        pytest.param(observed(waits("ContainerCreating"), waits("ContainerCreating")), "waiting", id="it pulls"),
+        pytest.param(observed(waits("ContainerCreating"), THERE), "waiting", id="one of two"),
+        pytest.param(observed(THERE, THERE, phase="Succeeded"), "done", id="both have run"),
+        pytest.param(observed(THERE, waits("CreateContainerError")), "done", id="the image is there and does not run"),
+        pytest.param(observed(waits("ErrImagePull", "no such tag"), THERE), "troubled", id="the kubelet tries again"),
+        pytest.param(observed(waits("ImagePullBackOff"), THERE), "troubled", id="and waits between"),
+        pytest.param(observed(waits("InvalidImageName"), THERE), "failed", id="no retry can help"),
         pytest.param(
-            seen(phase="Failed", reason="UnexpectedAdmissionError", message="no room"), "failed", id="the kubelet refused it"
+            observed(phase="Failed", reason="UnexpectedAdmissionError", message="no room"), "failed", id="the kubelet refused it"
         ),
     ],
 )  # fmt: skip
@@ -119,8 +119,8 @@ def test_how_far_a_node_is(found: Pull, expected: str) -> None:
 
 
 def test_trouble_names_image_reason_and_the_registrys_words() -> None:
-    assert seen(waits("ErrImagePull", "no such tag"), THERE).why == "driver:2: ErrImagePull no such tag"
-    assert seen(phase="Failed", reason="Evicted", message="no room").why == "Evicted no room"
+    assert observed(waits("ErrImagePull", "no such tag"), THERE).why == "driver:2: ErrImagePull no such tag"
+    assert observed(phase="Failed", reason="Evicted", message="no room").why == "Evicted no room"
 
 
 def windows(name: str, *, ready: str = "True", images: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -153,7 +153,7 @@ def test_nothing_is_pulled_where_nothing_runs_or_changes_or_where_it_is_not_ours
     assert lacking(PLUGIN, None, NODES, ()) == {}
     assert lacking(PLUGIN, running("driver:2"), NODES, ()) == {}
     assert lacking(PLUGIN, theirs, NODES, ()) == {}
-    # A change that was cut off: the template is there, and nodes may still lack its images.
+    # An interrupted change: the template exists,  and nodes may still lack its images.
     assert set(lacking(PLUGIN, running("driver:2", **{"kubewin.io/rolling": "{}"}), NODES, ())) == {"win-1", "win-2"}
 
 
@@ -168,17 +168,17 @@ def of(node: str, *states: dict[str, Any], phase: str = "Pending") -> dict[str, 
 
 def test_ten_nodes_pull_at_a_time_and_one_that_is_done_makes_room() -> None:
     names = [f"win-{number}" for number in range(15)]
-    assert look([], names, (), {}).start == tuple(names[:10])
+    assert progress([], names, (), {}).start == tuple(names[:10])
     pods = [of("win-0", THERE, THERE, phase="Succeeded"), *(of(name) for name in names[1:10])]
-    found = look(pods, names, (), {})
+    found = progress(pods, names, (), {})
     assert (found.done, found.start) == (("win-0",), ("win-10",))
     assert found.waiting == tuple(names[1:])
-    assert look([], names, tuple(names), {}).waiting == ()
+    assert progress([], names, tuple(names), {}).waiting == ()
 
 
-def test_trouble_is_believed_after_a_while_and_at_once_where_no_try_mends_it() -> None:
+def test_a_failing_pull_fails_after_a_while_and_at_once_if_no_retry_can_help() -> None:
     pods = [of("win-1", waits("ErrImagePull", "no such tag"), THERE), of("win-2", waits("InvalidImageName"), THERE)]
-    early = look(pods, ["win-1", "win-2"], (), {"win-1": 119.0})
+    early = progress(pods, ["win-1", "win-2"], (), {"win-1": 119.0})
     assert set(early.why) == {"win-1", "win-2"}
     assert set(early.failures) == {"win-2"}
-    assert set(look(pods, ["win-1", "win-2"], (), {"win-1": 120.0}).failures) == {"win-1", "win-2"}
+    assert set(progress(pods, ["win-1", "win-2"], (), {"win-1": 120.0}).failures) == {"win-1", "win-2"}

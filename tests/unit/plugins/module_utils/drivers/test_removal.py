@@ -40,7 +40,7 @@ def attachment(on: str = "win-1", attacher: str = VSPHERE.name) -> dict[str, Any
 
 
 @pytest.mark.parametrize(
-    ("pods", "volumes", "said"),
+    ("pods", "volumes", "expected"),
     [
         pytest.param([pod(CLAIM)], [volume(csi=CSI)], "claim data", id="a claim"),
         pytest.param([pod(CLAIM, phase="Pending")], [volume(csi=CSI)], "claim data", id="a pod that is starting"),
@@ -55,8 +55,8 @@ def attachment(on: str = "win-1", attacher: str = VSPHERE.name) -> dict[str, Any
         ),
     ],
 )
-def test_a_pod_counts(pods: list[Any], volumes: list[Any], said: str) -> None:
-    assert uses(VSPHERE, [node()], pods, [BOUND], volumes, []) == (Use("win-1", f"pod shop/db-0 ({said})"),)
+def test_a_pod_counts(pods: list[Any], volumes: list[Any], expected: str) -> None:
+    assert uses(VSPHERE, [node()], pods, [BOUND], volumes, []) == (Use("win-1", f"pod shop/db-0 ({expected})"),)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_what_the_kubelet_has_in_use_counts(name: str, counts: bool) -> None:
 
 
 def test_the_refusal_names_nodes_users_and_the_way_out() -> None:
-    said = refusal(VSPHERE, uses(VSPHERE, [node()], [pod(CLAIM)], [BOUND], [volume(csi=CSI)], []))
-    assert "win-1: pod shop/db-0 (claim data)" in said
-    assert "force_in_use" in said
+    expected = refusal(VSPHERE, uses(VSPHERE, [node()], [pod(CLAIM)], [BOUND], [volume(csi=CSI)], []))
+    assert "win-1: pod shop/db-0 (claim data)" in expected
+    assert "force_in_use" in expected
     assert refusal(VSPHERE, ()) == ""

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Waiting until a DaemonSet and its pods are gone, told meanwhile."""
+"""Wait until a DaemonSet and its pods are deleted, with progress."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ LIVE: dict[str, Any] = {
 
 
 class Cluster:
-    """The DaemonSet is there for as many looks, then it is not."""
+    """The DaemonSet exists for that many reads."""
 
-    def __init__(self, looks: int) -> None:
-        self.looks = looks
+    def __init__(self, reads: int) -> None:
+        self.reads = reads
 
     def get(self, *_what: Any) -> dict[str, Any] | None:
-        self.looks -= 1
-        return LIVE if self.looks >= 0 else None
+        self.reads -= 1
+        return LIVE if self.reads >= 0 else None
 
     def watch(self, *_what: Any, **_how: Any) -> Iterator[tuple[str, Any]]:
         return iter(())
 
 
-def gone(looks: int, seconds: float) -> tuple[bool, list[str]]:
-    said: list[str] = []
-    done = wait_until_gone(cast(Client, Cluster(looks)), LIVE, time.monotonic() + seconds, said.append)
-    return done, said
+def gone(reads: int, seconds: float) -> tuple[bool, list[str]]:
+    messages: list[str] = []
+    done = wait_until_gone(cast(Client, Cluster(reads)), LIVE, time.monotonic() + seconds, messages.append)
+    return done, messages
 
 
 def test_what_is_waited_for_is_reported() -> None:
-    done, said = gone(looks=2, seconds=60)
+    done, messages = gone(reads=2, seconds=60)
     assert done
-    assert "waiting until the pods of DaemonSet drivers/node end, 2 left" in said[0]
+    assert "waiting until the pods of DaemonSet drivers/node end, 2 left" in messages[0]
 
 
-def test_what_is_gone_at_once_needs_no_word() -> None:
-    assert gone(looks=0, seconds=60) == (True, [])
+def test_an_immediate_deletion_reports_nothing() -> None:
+    assert gone(reads=0, seconds=60) == (True, [])
 
 
 def test_waiting_ends_at_the_deadline() -> None:
-    assert not gone(looks=10, seconds=0)[0]
+    assert not gone(reads=10, seconds=0)[0]

@@ -1,5 +1,5 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What stands around a deployment: names, OpenShift's own rules, other node plugins, hand-overs that were cut off, ports."""
+"""The surroundings of a deployment: names, OpenShift's own rules, other node plugins, interrupted hand-overs, ports."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import Request
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.plan import plan
 from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding
-from unit.plugins.module_utils.drivers.worlds import HOME, OURS, VSPHERE, controller, seen, snapshot
+from unit.plugins.module_utils.drivers.worlds import HOME, OURS, VSPHERE, controller, observed, snapshot
 
 OPERATOR: dict[str, Any] = {"annotations": {"operator.openshift.io/spec-hash": "5f3c0a"}}
 
@@ -21,11 +21,12 @@ def found(number: str, wanted: Request | None = None, **spoilt: Any) -> list[Fin
 
 
 @pytest.mark.parametrize(("privileged", "expected"), [(True, []), (False, ["blocker"]), (None, ["warning"])])
-def test_the_scc_is_asked_for_on_openshift_alone(privileged: bool | None, expected: list[str]) -> None:
-    said = found("CSI-D12", openshift="4.20.3", privileged=privileged)
-    assert [one.severity for one in said] == expected
+def test_the_scc_is_checked_on_openshift_only(privileged: bool | None, expected: list[str]) -> None:
+    found_one = found("CSI-D12", openshift="4.20.3", privileged=privileged)
+    assert [one.severity for one in found_one] == expected
     assert all(
-        one.remedy == f"oc adm policy add-scc-to-user privileged -z {VSPHERE.service_account} -n {HOME}" for one in said
+        one.remedy == f"oc adm policy add-scc-to-user privileged -z {VSPHERE.service_account} -n {HOME}"
+        for one in found_one
     )
     assert found("CSI-D12", privileged=privileged) == []
 
@@ -54,50 +55,50 @@ def test_openshifts_own_namespaces_are_left_alone_by_its_label_sync() -> None:
     assert reported == []
 
 
-def test_theirs_beside_ours_is_handed_over_to_or_sent_away() -> None:
-    there = (seen(VSPHERE.daemonset, labels=OURS), seen("theirs", "elsewhere", **OPERATOR))
-    (said,) = found("CSI-D43", daemon_sets=there)
-    assert said.severity == "blocker"
-    assert f"besides {HOME}/{VSPHERE.daemonset} of this collection" in said.message
-    assert "-e kubewin_handover=to_platform" in said.remedy
-    assert "oc patch clustercsidriver" in said.remedy
+def test_theirs_beside_ours_gets_a_handover_or_is_removed() -> None:
+    there = (observed(VSPHERE.daemonset, labels=OURS), observed("theirs", "elsewhere", **OPERATOR))
+    (found_one,) = found("CSI-D43", daemon_sets=there)
+    assert found_one.severity == "blocker"
+    assert f"beside {HOME}/{VSPHERE.daemonset} of this collection" in found_one.message
+    assert "-e kubewin_handover=to_platform" in found_one.remedy
+    assert "oc patch clustercsidriver" in found_one.remedy
 
 
-def test_what_is_named_is_replaced_unless_it_would_come_back() -> None:
+def test_a_named_daemonset_is_replaced_unless_its_owner_recreates_it() -> None:
     wanted = Request(replace=f"{HOME}/{VSPHERE.daemonset}")
-    (said,) = found("CSI-D49", wanted, daemon_sets=(seen(VSPHERE.daemonset),))
-    assert said.severity == "warning"
-    assert found("CSI-D41", wanted, daemon_sets=(seen(VSPHERE.daemonset),)) == []
-    (kept,) = found("CSI-D41", wanted, daemon_sets=(seen(VSPHERE.daemonset, **OPERATOR),))
+    (found_one,) = found("CSI-D49", wanted, daemon_sets=(observed(VSPHERE.daemonset),))
+    assert found_one.severity == "warning"
+    assert found("CSI-D41", wanted, daemon_sets=(observed(VSPHERE.daemonset),)) == []
+    (kept,) = found("CSI-D41", wanted, daemon_sets=(observed(VSPHERE.daemonset, **OPERATOR),))
     assert "first disable it at its source: oc patch" in kept.remedy
 
 
 def test_the_remedy_for_a_plugin_that_a_user_installed_is_the_hand_over_to_ours() -> None:
-    (said,) = found("CSI-D40", daemon_sets=(seen("theirs"),))
-    assert f"-e kubewin_handover=to_kubewin -e kubewin_replace={HOME}/theirs" in said.remedy
+    (found_one,) = found("CSI-D40", daemon_sets=(observed("theirs"),))
+    assert f"-e kubewin_handover=to_kubewin -e kubewin_replace={HOME}/theirs" in found_one.remedy
 
 
-def test_a_hand_over_that_was_cut_off_comes_first() -> None:
-    (said,) = found("CSI-D47", replacing="a/b")
-    assert (said.severity, said.object) == ("blocker", "DaemonSet a/b")
-    assert "-e kubewin_handover=to_kubewin -e kubewin_replace=a/b" in said.remedy
+def test_an_interrupted_handover_comes_first() -> None:
+    (found_one,) = found("CSI-D47", replacing="a/b")
+    assert (found_one.severity, found_one.object) == ("blocker", "DaemonSet a/b")
+    assert "-e kubewin_handover=to_kubewin -e kubewin_replace=a/b" in found_one.remedy
     assert found("CSI-D47", Request(replace="a/b"), replacing="a/b") == []
 
-    leaving = seen(VSPHERE.daemonset, labels=OURS, annotations={"kubewin.io/handover": "to_platform"})
-    (said,) = found("CSI-D47", daemon_sets=(leaving,))
-    assert said.remedy.endswith("-e kubewin_handover=to_platform")
+    leaving = observed(VSPHERE.daemonset, labels=OURS, annotations={"kubewin.io/handover": "to_platform"})
+    (found_one,) = found("CSI-D47", daemon_sets=(leaving,))
+    assert found_one.remedy.endswith("-e kubewin_handover=to_platform")
 
 
 @pytest.mark.parametrize(
     ("release", "there", "expected"),
     [
         pytest.param(
-            "3.7.3", seen("exporter", "x", "C:\\var\\log", port=9808), ["DaemonSet x/exporter"], id="on Windows"
+            "3.7.3", observed("exporter", "x", "C:\\var\\log", port=9808), ["DaemonSet x/exporter"], id="on Windows"
         ),
-        pytest.param("3.7.3", seen("exporter", "x", "/var/log", port=9808), [], id="on Linux"),
-        pytest.param("3.7.3", seen("exporter", "x", "C:\\var\\log", port=9809), [], id="another port"),
-        pytest.param("3.7.3", seen(VSPHERE.daemonset, labels=OURS, port=9808), [], id="ours itself"),
-        pytest.param("3.4.0", seen("exporter", "x", "C:\\var\\log", port=9808), [], id="in a network of its own"),
+        pytest.param("3.7.3", observed("exporter", "x", "/var/log", port=9808), [], id="on Linux"),
+        pytest.param("3.7.3", observed("exporter", "x", "C:\\var\\log", port=9809), [], id="another port"),
+        pytest.param("3.7.3", observed(VSPHERE.daemonset, labels=OURS, port=9808), [], id="ours itself"),
+        pytest.param("3.4.0", observed("exporter", "x", "C:\\var\\log", port=9808), [], id="in a network of its own"),
     ],
 )
 def test_a_port_of_the_node_is_had_by_one_only(release: str, there: Any, expected: list[str]) -> None:
@@ -107,8 +108,8 @@ def test_a_port_of_the_node_is_had_by_one_only(release: str, there: Any, expecte
 
 def test_a_plugin_of_ours_that_is_being_deleted_is_waited_for_and_not_applied_to() -> None:
     there, leaving = (
-        seen(VSPHERE.daemonset, labels=OURS),
-        seen(VSPHERE.daemonset, labels=OURS, deletionTimestamp="2026-01-01T00:00:00Z"),
+        observed(VSPHERE.daemonset, labels=OURS),
+        observed(VSPHERE.daemonset, labels=OURS, deletionTimestamp="2026-01-01T00:00:00Z"),
     )
     assert found("CSI-D14", daemon_sets=(there,)) == []
     (reported,) = found("CSI-D14", daemon_sets=(leaving,))

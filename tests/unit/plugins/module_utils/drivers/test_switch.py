@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A node plugin that would change its mode: what the plan says, and what it refuses."""
+"""A node plugin that would change its mode: what the plan reports, and what it refuses."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ SMB, DISK = DRIVERS["smb"], DRIVERS["azure_disk"]
 
 
 def running(driver: Driver, mode: str, managed_by: str = "kubewin.csi", **spoilt: Any) -> Snapshot:
-    seen = ObservedDaemonSet(driver.namespace, driver.daemonset, managed_by, {}, (), "", mode=mode)
-    return snapshot(daemon_sets=(seen,), **spoilt)
+    observed = ObservedDaemonSet(driver.namespace, driver.daemonset, managed_by, {}, (), "", mode=mode)
+    return snapshot(daemon_sets=(observed,), **spoilt)
 
 
-def change(driver: Driver, seen: Snapshot, mode: str) -> Switch | None:
-    return switch(driver, next(rule for rule in driver.modes if rule.mode == mode), seen, driver.namespace)
+def change(driver: Driver, observed: Snapshot, mode: str) -> Switch | None:
+    return switch(driver, next(rule for rule in driver.modes if rule.mode == mode), observed, driver.namespace)
 
 
 def found(driver: Driver, left: str, mode: str, *in_use: tuple[str, str]) -> list[Finding]:
-    seen = running(driver, left, in_use=in_use)
-    return list(findings(driver, change(driver, seen, mode), seen))
+    observed = running(driver, left, in_use=in_use)
+    return list(findings(driver, change(driver, observed, mode), observed))
 
 
 def test_the_same_mode_a_first_installation_and_another_owners_plugin_are_no_change() -> None:
@@ -48,7 +48,7 @@ def test_a_mode_that_takes_volumes_along_changes_under_them() -> None:
     assert "only where csi-proxy serves" in reported.message
 
 
-def test_smb_does_not_go_back_to_csi_proxy_on_a_node_that_uses_a_share() -> None:
+def test_smb_does_not_return_to_csi_proxy_on_a_node_that_uses_a_share() -> None:
     uses = [("win-2", f"pod shop/db-{number}") for number in range(12)]
     blocker, note = found(SMB, "host_process", "csi_proxy", *uses)
     assert (blocker.id, blocker.severity, blocker.object) == ("CSI-D70", "blocker", "Node win-2")
@@ -58,7 +58,7 @@ def test_smb_does_not_go_back_to_csi_proxy_on_a_node_that_uses_a_share() -> None
     assert [one.id for one in found(SMB, "csi_proxy", "host_process", *uses)] == ["CSI-D71"]
 
 
-def test_only_a_change_that_would_lose_volumes_asks_the_hosts_for_them() -> None:
+def test_only_a_change_that_would_lose_volumes_reads_them_from_the_hosts() -> None:
     back = change(SMB, running(SMB, "host_process"), "csi_proxy")
     assert back is not None
     assert back.as_dict() == {"from": "host_process", "to": "csi_proxy", "drain": True, "counters": SMB.counters}

@@ -63,7 +63,7 @@ class Row:
     driver: str
     expected: str
     source: str
-    says: str = ""
+    contains: str = ""
     version: str | None = None
     mode: str = "auto"
     running: str = ""
@@ -119,16 +119,16 @@ PLANS = [
     Row("vsphere", "3.3.1 csi_proxy", VSPHERE.format("v3.3.1"), version="3.3.1"),
     Row("vsphere", "3.4.0 csi_proxy", VSPHERE_34, version="3.4.0"),
     Row("vsphere", "3.4.0 csi_proxy", VSPHERE_34, version="3.4.0", mode="csi_proxy", kubernetes="v1.20.0"),
-    Row("vsphere", "3.4.1-rc.1 csi_proxy", VSPHERE.format("v3.4.1-rc.1"), version="3.4.1-rc.1", says="CSI-D04"),
+    Row("vsphere", "3.4.1-rc.1 csi_proxy", VSPHERE.format("v3.4.1-rc.1"), version="3.4.1-rc.1", contains="CSI-D04"),
     Row("vsphere", "3.4.0 csi_proxy", VSPHERE_34, version="3.4.0", containerd="containerd://1.5.18"),
-    Row("vsphere", "3.5.0 host_process", VSPHERE_35, version="3.5.0", says="wmic.exe"),
-    Row("vsphere", "3.7.3 host_process", VSPHERE_37, version="3.7.3", says="wmic.exe"),
-    Row("vsphere", "3.8.0 host_process", VSPHERE_MOD, version="3.8.0", says="newer than every known release"),
-    Row("vsphere", "3.7.3 host_process", COMPAT, version="3.7.3", builds=("26100",), says="CSI-D51"),
-    Row("vsphere", "3.4.0 csi_proxy", VSPHERE_BUILDS, version="3.4.0", builds=("17763", "14393"), says="14393"),
-    Row("vsphere", "3.7.3 host_process", HOST_PROCESS, version="3.7.3", kubernetes="v1.24.0", says="CSI-D07"),
+    Row("vsphere", "3.5.0 host_process", VSPHERE_35, version="3.5.0", contains="wmic.exe"),
+    Row("vsphere", "3.7.3 host_process", VSPHERE_37, version="3.7.3", contains="wmic.exe"),
+    Row("vsphere", "3.8.0 host_process", VSPHERE_MOD, version="3.8.0", contains="newer than every known release"),
+    Row("vsphere", "3.7.3 host_process", COMPAT, version="3.7.3", builds=("26100",), contains="CSI-D51"),
+    Row("vsphere", "3.4.0 csi_proxy", VSPHERE_BUILDS, version="3.4.0", builds=("17763", "14393"), contains="14393"),
+    Row("vsphere", "3.7.3 host_process", HOST_PROCESS, version="3.7.3", kubernetes="v1.24.0", contains="CSI-D07"),
     Row("vsphere", "3.7.3 host_process", HOST_PROCESS, version="3.7.3", kubernetes="v1.26.0-gke.100"),
-    Row("vsphere", "3.4.0 csi_proxy", SKEW, version="3.4.0", running="v3.7.3", skew=True, says="CSI-D33"),
+    Row("vsphere", "3.4.0 csi_proxy", SKEW, version="3.4.0", running="v3.7.3", skew=True, contains="CSI-D33"),
     Row("vsphere", "3.7.3 host_process", VSPHERE_37, running="v3.7.3"),
     Row("vsphere", "3.4.0 csi_proxy", VSPHERE_34, running="harbor.example:8443/a/b/c/driver:3.4.0"),
     Row(
@@ -139,82 +139,96 @@ PLANS = [
     ),
     # AWS EBS: both, csi-proxy by default.
     Row("aws_ebs", "1.64.0 csi_proxy", EBS),
-    Row("aws_ebs", "1.64.0 host_process", EBS_HP, mode="host_process", says="alpha"),
+    Row("aws_ebs", "1.64.0 host_process", EBS_HP, mode="host_process", contains="alpha"),
     Row("aws_ebs", "1.64.0 csi_proxy", EBS, containerd="containerd://1.5.18"),
     Row("aws_ebs", "1.64.0 csi_proxy", EBS_BUILDS, builds=("17763", "20348", "26100")),
-    Row("aws_ebs", "1.48.0 csi_proxy", EBS_BUILDS, version="1.48.0", builds=("26100",), says="CSI-D51"),
+    Row("aws_ebs", "1.48.0 csi_proxy", EBS_BUILDS, version="1.48.0", builds=("26100",), contains="CSI-D51"),
     Row(
         "aws_ebs",
         "1.63.1 csi_proxy",
         EBS,
         running="aws-ebs-csi-driver:v1.63.1-eksbuild.3",
         kubernetes="v1.33.1-eks-595af52",
-        says="EKS",
+        contains="EKS",
     ),
     Row("aws_ebs", "1.62.0 csi_proxy", EBS, running="registry.k8s.io/provider-aws/aws-ebs-csi-driver:v1.62.0"),
-    Row("aws_ebs", "1.65.0 csi_proxy", EBS, version="1.65.0", says="newer than every known release"),
+    Row("aws_ebs", "1.65.0 csi_proxy", EBS, version="1.65.0", contains="newer than every known release"),
     Row(
         "aws_ebs",
         "1.64.0 host_process",
         HOST_PROCESS,
         mode="host_process",
         containerd="containerd://1.6.36",
-        says="CSI-D55",
+        contains="CSI-D55",
     ),
     Row("aws_ebs", "1.64.0 csi_proxy", EBS, kubernetes="v1.20.0"),
     # Azure Disk: HostProcess by default from 1.30.4 on.
     Row("azure_disk", "1.34.5 host_process", DISK_DEFAULT),
     Row("azure_disk", "1.31.1 host_process", DISK_DEFAULT, version="1.31.1"),
     Row("azure_disk", "1.29.7 csi_proxy", DISK_BEFORE, version="1.29.7"),
-    Row("azure_disk", "1.30.3 csi_proxy", DISK_BEFORE, version="1.30.3", says="CSI-D04"),
-    Row("azure_disk", "1.30.4 host_process", DISK_DEFAULT, version="1.30.4", says="CSI-D04"),
+    Row("azure_disk", "1.30.3 csi_proxy", DISK_BEFORE, version="1.30.3", contains="CSI-D04"),
+    Row("azure_disk", "1.30.4 host_process", DISK_DEFAULT, version="1.30.4", contains="CSI-D04"),
     Row("azure_disk", "1.29.7 host_process", DISK_HP, version="1.29.7", mode="host_process"),
-    Row("azure_disk", "1.34.5 csi_proxy", DISK, mode="csi_proxy", says="NVMe"),
-    Row("azure_disk", "1.34.5 csi_proxy", HOST_PROCESS, containerd="containerd://1.5.18", says="CSI-D06"),
-    Row("azure_disk", "1.34.5 csi_proxy", HOST_PROCESS, containerd="docker://20.10.21", says="CSI-D06"),
-    Row("azure_disk", "1.34.5 csi_proxy", HOST_PROCESS, kubernetes="v1.22.17", says="CSI-D06"),
+    Row("azure_disk", "1.34.5 csi_proxy", DISK, mode="csi_proxy", contains="NVMe"),
+    Row("azure_disk", "1.34.5 csi_proxy", HOST_PROCESS, containerd="containerd://1.5.18", contains="CSI-D06"),
+    Row("azure_disk", "1.34.5 csi_proxy", HOST_PROCESS, containerd="docker://20.10.21", contains="CSI-D06"),
+    Row("azure_disk", "1.34.5 csi_proxy", HOST_PROCESS, kubernetes="v1.22.17", contains="CSI-D06"),
     Row("azure_disk", "1.34.5 host_process", DISK_HP, builds=("26100",)),
-    Row("azure_disk", "1.34.5 host_process", DISK_HP, containerd="", says="CSI-D56"),
+    Row("azure_disk", "1.34.5 host_process", DISK_HP, containerd="", contains="CSI-D56"),
     Row("azure_disk", "1.34.4 host_process", DISK_HP, running="azuredisk-csi:v1.34.4-windows-hp"),
-    Row("azure_disk", "1.35.0 host_process", DISK_HP, version="1.35.0", says="newer than every known release"),
+    Row("azure_disk", "1.35.0 host_process", DISK_HP, version="1.35.0", contains="newer than every known release"),
     # Azure File: HostProcess by default from 1.30.5 on.
     Row("azure_file", "1.35.7 host_process", FILE_DEFAULT),
     Row("azure_file", "1.30.5 host_process", FILE_DEFAULT, version="1.30.5"),
-    Row("azure_file", "1.30.4 csi_proxy", FILE_BEFORE, version="1.30.4", says="CSI-D04"),
-    Row("azure_file", "1.35.7 csi_proxy", FILE, mode="csi_proxy", says="global mapping"),
-    Row("azure_file", "1.35.7 csi_proxy", HOST_PROCESS, containerd="containerd://1.5.0", says="CSI-D06"),
+    Row("azure_file", "1.30.4 csi_proxy", FILE_BEFORE, version="1.30.4", contains="CSI-D04"),
+    Row("azure_file", "1.35.7 csi_proxy", FILE, mode="csi_proxy", contains="global mapping"),
+    Row("azure_file", "1.35.7 csi_proxy", HOST_PROCESS, containerd="containerd://1.5.0", contains="CSI-D06"),
     Row("azure_file", "1.35.7 host_process", FILE_HP, builds=("26100", "17763")),
     # GCE PD: csi-proxy only.
     Row("gce_pd", "1.26.0 csi_proxy", GCE),
     Row("gce_pd", "1.17.15 csi_proxy", GCE_BUILDS, version="1.17.15", builds=("17763",)),
     Row("gce_pd", "1.18.0 csi_proxy", GCE_BUILDS, version="1.18.0"),
-    Row("gce_pd", "1.26.0 csi_proxy", COMPAT, builds=("26100",), says="CSI-D51"),
+    Row("gce_pd", "1.26.0 csi_proxy", COMPAT, builds=("26100",), contains="CSI-D51"),
     Row("gce_pd", "1.26.0 csi_proxy", GCE_README, kubernetes="v1.19.16"),
-    Row("gce_pd", "1.26.0 csi_proxy", GCE, kubernetes="v1.33.5-gke.1125000", says="GKE"),
+    Row("gce_pd", "1.26.0 csi_proxy", GCE, kubernetes="v1.33.5-gke.1125000", contains="GKE"),
     # SMB: both from 1.17.0 on.
     Row("smb", "1.20.3 host_process", SMB_DEFAULT),
     Row("smb", "1.16.0 csi_proxy", SMB_DEFAULT, version="1.16.0"),
     Row("smb", "1.20.3 csi_proxy", SMB, mode="csi_proxy"),
     Row("smb", "1.17.0 host_process", SMB_HP, version="1.17.0", builds=("26100",)),
-    Row("smb", "1.20.3 csi_proxy", HOST_PROCESS, kubernetes="v1.21.14", says="CSI-D06"),
+    Row("smb", "1.20.3 csi_proxy", HOST_PROCESS, kubernetes="v1.21.14", contains="CSI-D06"),
     Row("smb", "1.19.1 host_process", SMB_HP, running="mirror.example/x/smbplugin:v1.19.1"),
-    # OpenShift: digests, so the line tells the release.
+    # OpenShift: digests, so its release decides.
     Row(
         "vsphere",
         "3.3.1 csi_proxy",
         fork("vmware-vsphere-csi-driver", "4.19"),
         openshift="4.19.7",
-        says="OpenShift 4.19.7 ships",
+        contains="OpenShift 4.19.7 ships",
     ),
     Row(
-        "vsphere", "3.5.0 host_process", fork("vmware-vsphere-csi-driver", "4.20"), openshift="4.20.3", says="wmic.exe"
+        "vsphere",
+        "3.5.0 host_process",
+        fork("vmware-vsphere-csi-driver", "4.20"),
+        openshift="4.20.3",
+        contains="wmic.exe",
     ),
-    Row("vsphere", "3.1.2 csi_proxy", fork("vmware-vsphere-csi-driver", "4.12"), openshift="4.12.80", says="CSI-D09"),
-    Row("vsphere", "3.1.2 csi_proxy", fork("vmware-vsphere-csi-driver", "4.14"), openshift="4.14.20", says="CSI-D33"),
+    Row(
+        "vsphere", "3.1.2 csi_proxy", fork("vmware-vsphere-csi-driver", "4.12"), openshift="4.12.80", contains="CSI-D09"
+    ),
+    Row(
+        "vsphere", "3.1.2 csi_proxy", fork("vmware-vsphere-csi-driver", "4.14"), openshift="4.14.20", contains="CSI-D33"
+    ),
     # The operator's own example for 4.14 (hack/manifests/csi/vsphere).
-    Row("vsphere", "3.3.0 csi_proxy", SKEW, version="3.3.0", openshift="4.14.20", says="no release 3.0"),
+    Row("vsphere", "3.3.0 csi_proxy", SKEW, version="3.3.0", openshift="4.14.20", contains="no release 3.0"),
     Row("aws_ebs", "1.45.0 csi_proxy", fork("aws-ebs-csi-driver", "4.20"), openshift="4.20.3"),
-    Row("aws_ebs", "1.47.0 csi_proxy", fork("aws-ebs-csi-driver", "4.21"), openshift="4.21.0", says="1.47.0 or 1.48.0"),
+    Row(
+        "aws_ebs",
+        "1.47.0 csi_proxy",
+        fork("aws-ebs-csi-driver", "4.21"),
+        openshift="4.21.0",
+        contains="1.47.0 or 1.48.0",
+    ),
     Row("aws_ebs", "1.48.0 csi_proxy", fork("aws-ebs-csi-driver", "4.21"), openshift="4.21.0", version="1.48.0"),
     Row("azure_disk", "1.33.1 host_process", fork("azure-disk-csi-driver", "4.20"), openshift="4.20.3"),
     Row("azure_file", "1.33.3 host_process", fork("azure-file-csi-driver", "4.20"), openshift="4.20.3"),
@@ -223,10 +237,10 @@ PLANS = [
         "1.30.5 host_process",
         fork("azure-file-csi-driver", "4.17"),
         openshift="4.17.30",
-        says="1.30.5 is the nearest",
+        contains="1.30.5 is the nearest",
     ),
-    Row("gce_pd", "1.22.1 csi_proxy", fork("gcp-pd-csi-driver", "4.20"), openshift="4.20.3", says="CSI-D09"),
-    Row("gce_pd", "1.20.0 csi_proxy", GCE_BUILDS, version="1.20.0", openshift="4.20.3", says="CSI-D09"),
+    Row("gce_pd", "1.22.1 csi_proxy", fork("gcp-pd-csi-driver", "4.20"), openshift="4.20.3", contains="CSI-D09"),
+    Row("gce_pd", "1.20.0 csi_proxy", GCE_BUILDS, version="1.20.0", openshift="4.20.3", contains="CSI-D09"),
     Row("smb", "1.18.0 host_process", fork("csi-driver-smb", "4.20"), openshift="4.20.3"),
     Row("azure_file", "1.30.5 host_process", fork("azure-file-csi-driver", "4.18"), openshift="4.18.22"),
     Row("smb", "1.16.0 csi_proxy", fork("csi-driver-smb", "4.18"), openshift="4.18.22"),
@@ -235,10 +249,14 @@ PLANS = [
         "1.34.5 host_process",
         fork("azure-disk-csi-driver", "4.13"),
         openshift="4.13.5",
-        says="is unknown to this collection",
+        contains="is unknown to this collection",
     ),
     Row(
-        "vsphere", "3.4.0 csi_proxy", fork("vmware-vsphere-csi-driver", "4.24"), openshift="4.24.0", says="4.12 to 5.1"
+        "vsphere",
+        "3.4.0 csi_proxy",
+        fork("vmware-vsphere-csi-driver", "4.24"),
+        openshift="4.24.0",
+        contains="4.12 to 5.1",
     ),
 ]
 
@@ -290,7 +308,7 @@ def test_what_is_planned(row: Row) -> None:
     assert made.refusal == ""
     assert made.rule is not None
     assert f"{made.version} {made.rule.mode}" == row.expected
-    assert row.says in "\n".join(made.summary())
+    assert row.contains in "\n".join(made.summary())
     image = made.settings["images"]["driver"]
     assert from_image(image) == made.version
     assert image.endswith("-windows-hp") == made.rule.any_windows
@@ -301,7 +319,7 @@ def test_what_is_refused_and_what_works_instead(row: Row) -> None:
     made = decide(row)
     assert not made.deployable
     assert {one.id for one in made.findings if one.severity == "blocker"} == {row.expected}
-    assert row.says in made.refusal
+    assert row.contains in made.refusal
 
 
 def test_rows_are_many_differ_and_name_public_sources() -> None:

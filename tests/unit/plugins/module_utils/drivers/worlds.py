@@ -55,8 +55,8 @@ def daemon_set(name: str, home: str = HOME, path: str = PLUGIN_DIR, **more: Any)
     }
 
 
-def seen(name: str, home: str = HOME, path: str = PLUGIN_DIR, **more: Any) -> ObservedDaemonSet:
-    """The same, as a plan sees it."""
+def observed(name: str, home: str = HOME, path: str = PLUGIN_DIR, **more: Any) -> ObservedDaemonSet:
+    """The same, in the form of a plan's facts."""
     live = daemon_set(name, home, path, **more)
     return replace(ObservedDaemonSet.from_object(live), made=made_by(live))
 

@@ -24,7 +24,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.handover.decide import
 from unit.plugins.module_utils.drivers.worlds import HOME, VSPHERE, daemon_set
 
 NODES = ("win-1", "win-2")
-OPERATOR = Owner("kept by an operator", "annotation x", True, "tell the operator")
+OPERATOR = Owner("kept by an operator", "annotation x", True, "change the operator")
 HELM = Owner("installed with Helm", "release x", False, "remove it from the chart")
 THEIRS = f"{HOME}/theirs"
 
@@ -52,7 +52,7 @@ BOTH = scene(side("ours", *NODES), they(OPERATOR, *NODES))
 INSTALLED = scene(side("ours"), they(HELM, *NODES))
 
 
-def test_every_node_that_ours_is_on_goes_to_the_platform() -> None:
+def test_every_node_of_ours_is_handed_to_the_platform() -> None:
     made = decide("to_platform", BOTH)
     assert (made.refusal, made.nodes, made.done) == ("", NODES, ())
     assert made.lines == (
@@ -65,19 +65,19 @@ def test_a_node_that_ours_was_kept_off_is_done() -> None:
     assert (made.nodes, made.done) == (("win-2",), ("win-1",))
 
 
-def test_the_node_where_a_run_was_cut_off_is_the_next_although_ours_has_left_it() -> None:
+def test_the_node_of_an_interrupted_run_is_next_although_ours_has_left_it() -> None:
     made = decide(
         "to_platform", scene(side("ours", "win-1", win_2="its name"), they(OPERATOR, *NODES), waiting="win-2")
     )
     assert made.nodes == ("win-2", "win-1")
 
 
-def test_every_node_that_theirs_is_on_comes_to_ours() -> None:
+def test_every_node_of_theirs_is_handed_to_ours() -> None:
     made = decide("to_kubewin", INSTALLED, THEIRS)
     assert (made.refusal, made.nodes, made.done) == ("", NODES, ())
 
 
-def test_what_was_begun_goes_on_with_the_nodes_that_are_left() -> None:
+def test_a_begun_handover_continues_with_the_remaining_nodes() -> None:
     made = decide("to_kubewin", scene(side("ours", *NODES), begun=THEIRS, left=("win-2",)), THEIRS)
     assert (made.nodes, made.done) == (("win-2",), ("win-1",))
 
@@ -90,11 +90,9 @@ def test_what_has_been_done_is_done(direction: Direction) -> None:
 
 
 @pytest.mark.parametrize(
-    ("there", "replace", "says"),
+    ("there", "replace", "expected"),
     [
-        pytest.param(
-            scene(side("ours", *NODES)), "", "nothing else provides csi.vsphere.vmware.com", id="nobody there"
-        ),
+        pytest.param(scene(side("ours", *NODES)), "", "nothing else provides csi.vsphere.vmware.com", id="none exists"),
         pytest.param(BOTH, "x/y", "x/y does not provide", id="another name"),
         pytest.param(
             scene(side("ours", *NODES), they(OPERATOR, *NODES), they(HELM, *NODES, name="more")),
@@ -116,20 +114,20 @@ def test_what_has_been_done_is_done(direction: Direction) -> None:
         ),
     ],
 )
-def test_nothing_goes_to_the_platform(there: Scene, replace: str, says: str) -> None:
+def test_no_node_is_handed_to_the_platform(there: Scene, replace: str, expected: str) -> None:
     made = decide("to_platform", there, replace)
     assert made.nodes == ()
-    assert says in made.refusal
+    assert expected in made.refusal
 
 
 @pytest.mark.parametrize(
-    ("there", "replace", "says"),
+    ("there", "replace", "expected"),
     [
         pytest.param(INSTALLED, "", f"kubewin_replace=namespace/name; there is {THEIRS}", id="no name"),
         pytest.param(INSTALLED, "x/y", f"x/y does not provide csi.vsphere.vmware.com on Windows nodes; there is {THEIRS}",
                      id="another name"),
-        pytest.param(scene(side("ours")), THEIRS, "nothing provides", id="nobody there"),
-        pytest.param(scene(side("ours"), they(OPERATOR, *NODES)), THEIRS, "tell the operator", id="it would be recreated"),
+        pytest.param(scene(side("ours")), THEIRS, "nothing provides", id="none exists"),
+        pytest.param(scene(side("ours"), they(OPERATOR, *NODES)), THEIRS, "change the operator", id="it would be recreated"),
         pytest.param(scene(side("ours"), they(HELM, *NODES), they(HELM, *NODES, name="more")), THEIRS,
                      f"DaemonSet {HOME}/more also provides", id="two of them"),
         pytest.param(scene(side("ours", home="mine"), they(HELM, *NODES)), THEIRS, f"Set the role's namespace to {HOME}",
@@ -139,14 +137,14 @@ def test_nothing_goes_to_the_platform(there: Scene, replace: str, says: str) -> 
         pytest.param(dataclasses.replace(INSTALLED, begun="a/b"), THEIRS, "kubewin_replace=a/b", id="another was begun"),
     ],
 )  # fmt: skip
-def test_nothing_comes_to_ours(there: Scene, replace: str, says: str) -> None:
+def test_no_node_is_handed_to_ours(there: Scene, replace: str, expected: str) -> None:
     made = decide("to_kubewin", there, replace)
     assert made.nodes == ()
-    assert says in made.refusal
+    assert expected in made.refusal
 
 
 @pytest.mark.parametrize("direction", ["to_platform", "to_kubewin"])
-def test_smb_goes_back_to_csi_proxy_only_without_its_volumes(direction: Direction) -> None:
+def test_smb_returns_to_csi_proxy_only_without_its_volumes(direction: Direction) -> None:
     before = {"mode": "host_process"}
     ours, theirs = (before, {}) if direction == "to_platform" else ({}, before)
     on = NODES if direction == "to_platform" else ()
@@ -185,7 +183,7 @@ def test_ours_is_kept_off_nodes_in_every_term_and_gets_them_back(terms: list[Any
     assert after == ({"nodeSelectorTerms": terms} if terms else None)
 
 
-def test_the_node_that_is_waited_for_is_noted_with_the_runs_whose_sockets_are_gone() -> None:
+def test_the_awaited_node_is_recorded_with_the_runs_whose_sockets_are_closed() -> None:
     waiting = Waiting("win-1", frozenset({("uid", 2)}))
     notes = keeping_off(live(), ("win-1",), waiting)["metadata"]["annotations"]
     assert Waiting.from_object({"metadata": {"annotations": notes}}) == waiting
@@ -198,7 +196,7 @@ def test_the_mode_is_what_the_pods_mount() -> None:
     assert mode_of(daemon_set("x", path="\\\\.\\pipe\\csi-proxy-volume-v1")) == "csi_proxy"
 
 
-def test_ours_is_applied_so_that_pods_go_only_at_their_nodes_turn() -> None:
+def test_ours_is_applied_so_that_pods_are_replaced_node_by_node() -> None:
     given = daemon_set("ours")
     assert on_delete(given)["spec"]["updateStrategy"] == {"type": "OnDelete"}
     assert "updateStrategy" not in given["spec"]

@@ -66,6 +66,6 @@ def cluster(
     )
 
 
-def listed(seen: Observation, **desired: Any) -> dict[str, Listed]:
+def listed(observed: Observation, **desired: Any) -> dict[str, Listed]:
     """The inventory of it, by host."""
-    return {one.name: one for one in hosts(seen, Request(**desired))}
+    return {one.name: one for one in hosts(observed, Request(**desired))}

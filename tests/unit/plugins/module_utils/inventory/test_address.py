@@ -74,12 +74,12 @@ def test_annotations_and_labels_can_name_the_address() -> None:
         annotations={"example.com/management": "192.0.2.11"},
         labels={"example.com/short": "win-1-mgmt"},
     )
-    seen = cluster(win, annotations=("example.com/management",))
-    by_annotation = listed(seen, address=("annotation:example.com/management", "InternalIP"))["win-1"].variables
+    observed = cluster(win, annotations=("example.com/management",))
+    by_annotation = listed(observed, address=("annotation:example.com/management", "InternalIP"))["win-1"].variables
     assert by_annotation["ansible_host"] == "192.0.2.11"
     assert by_annotation["kubewin_address_from"] == "annotation:example.com/management"
-    assert listed(seen, address=("label:example.com/short",))["win-1"].variables["ansible_host"] == "win-1-mgmt"
-    without = listed(seen, address=("annotation:other", "label:other"))["win-1"].variables
+    assert listed(observed, address=("label:example.com/short",))["win-1"].variables["ansible_host"] == "win-1-mgmt"
+    without = listed(observed, address=("annotation:other", "label:other"))["win-1"].variables
     assert without["kubewin_unreachable_because"].startswith(
         "no address to connect to: found InternalIP 10.0.0.11 (not requested), expected one of annotation:other, label:other"
     )

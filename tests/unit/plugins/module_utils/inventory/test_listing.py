@@ -56,7 +56,7 @@ def test_platform_and_owner_follow_from_the_cluster(
     assert (host.variables["kubewin_platform"], host.variables["kubewin_owner"]) == (platform, owner)
 
 
-def test_a_node_of_openshift_that_the_operator_has_not_reached_yet_is_the_operators_all_the_same() -> None:
+def test_a_node_of_openshift_belongs_to_the_operator_before_it_is_configured() -> None:
     ready = node("win-1", ("InternalIP", "10.0.0.11"), annotations=OPERATOR)
     assert listed(cluster(ready, WIN2))["win-2"].variables["kubewin_owner"] == "wmco"
 
@@ -86,16 +86,16 @@ def test_a_node_without_csinode_or_drivers_is_in_no_drivers_group() -> None:
 def test_the_connection_is_what_the_platforms_nodes_are_known_to_have(
     connection: str, platform: dict[str, str], expected: dict[str, str]
 ) -> None:
-    seen = cluster(node("win-1", ("InternalIP", "10.0.0.11"), labels=platform))
-    variables = listed(seen, connection=connection)["win-1"].variables
+    observed = cluster(node("win-1", ("InternalIP", "10.0.0.11"), labels=platform))
+    variables = listed(observed, connection=connection)["win-1"].variables
     assert {k: v for k, v in variables.items() if k in ("ansible_connection", "ansible_shell_type")} == expected
     assert "ansible_port" not in variables
-    assert listed(seen, port=2222)["win-1"].variables["ansible_port"] == 2222
+    assert listed(observed, port=2222)["win-1"].variables["ansible_port"] == 2222
 
 
 def test_users_and_passwords_are_never_set() -> None:
-    seen = cluster(WIN1, instances={"10.0.0.11": "username=Administrator", "10.9.9.9": "username=Administrator"})
-    for host in listed(seen).values():
+    observed = cluster(WIN1, instances={"10.0.0.11": "username=Administrator", "10.9.9.9": "username=Administrator"})
+    for host in listed(observed).values():
         assert not [name for name in host.variables if "user" in name and name.startswith("ansible_")]
         assert host.variables["kubewin_instance_user"] == "Administrator"
 
@@ -115,9 +115,9 @@ def test_an_instance_and_its_node_are_one_host_at_the_address_that_the_operator_
     assert "kubewin_instance" not in found["win-2"].variables
 
 
-def test_a_name_that_no_node_has_is_asked_of_dns_and_matched_by_address() -> None:
-    seen = cluster(WIN1, instances={"alias.corp.example": "username=a", "win-1.corp.example": "username=a"})
-    assert unknown_names(seen) == ("alias.corp.example",)
+def test_a_name_that_no_node_has_is_resolved_by_dns_and_matched_by_address() -> None:
+    observed = cluster(WIN1, instances={"alias.corp.example": "username=a", "win-1.corp.example": "username=a"})
+    assert unknown_names(observed) == ("alias.corp.example",)
     alone = cluster(WIN1, instances={"alias.corp.example": "username=a"})
     assert set(listed(alone.resolved({"alias.corp.example": ("10.0.0.11",)}))) == {"win-1"}
 
@@ -164,10 +164,10 @@ def test_a_key_that_would_be_an_option_on_a_command_line_is_never_an_address() -
     assert "ansible_host" not in host.variables
 
 
-def test_sources_say_whom_to_list() -> None:
-    seen = cluster(WIN1, WIN2, instances={"10.0.0.12": "username=a", "10.0.0.99": "username=a"})
-    assert set(listed(seen, instances=False)) == {"win-1", "win-2"}
-    assert set(listed(seen, nodes=False)) == {"win-2", "10.0.0.99"}
+def test_sources_select_the_hosts_to_list() -> None:
+    observed = cluster(WIN1, WIN2, instances={"10.0.0.12": "username=a", "10.0.0.99": "username=a"})
+    assert set(listed(observed, instances=False)) == {"win-1", "win-2"}
+    assert set(listed(observed, nodes=False)) == {"win-2", "10.0.0.99"}
 
 
 # What the user's own expressions make of it

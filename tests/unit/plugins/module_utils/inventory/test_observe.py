@@ -1,5 +1,5 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The look at a cluster for an inventory: whole, or refused with what is missing."""
+"""The observation of a cluster for an inventory:  whole, or refused with what is missing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.inventory.facts import Observation
-from ansible_collections.kubewin.csi.plugins.module_utils.inventory.observe import look
+from ansible_collections.kubewin.csi.plugins.module_utils.inventory.observe import observe
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from unit.plugins.module_utils.inventory.clusters import SERVER, csi_node, node
@@ -38,15 +38,15 @@ class Server:
         return Response(answer)
 
 
-def seen(server: Server, instances_in: str | None = "operator") -> Observation:
+def observed(server: Server, instances_in: str | None = "operator") -> Observation:
     clock = Clock()
     client = Client(server, retry_for=5, clock=clock, sleep=clock.sleep)
-    return look(client, SERVER, instances_in=instances_in, annotations=())
+    return observe(client, SERVER, instances_in=instances_in, annotations=())
 
 
 def test_four_reads_and_no_node_of_another_system() -> None:
     server = Server()
-    found = seen(server)
+    found = observed(server)
     assert [one.name for one in found.nodes] == ["win-1"]
     assert found.nodes[0].drivers == ("smb",)
     assert set(server.asked) == {
@@ -59,12 +59,12 @@ def test_four_reads_and_no_node_of_another_system() -> None:
 
 def test_instances_that_were_not_requested_are_not_read() -> None:
     server = Server()
-    assert seen(server, instances_in=None).instances == ()
+    assert observed(server, instances_in=None).instances == ()
     assert CONFIG_MAP not in [path for _method, path, _selector in server.asked]
 
 
 def test_the_operators_instances_are_read_where_they_are() -> None:
-    found = seen(Server(**{CONFIG_MAP: {"data": {"10.0.0.99": "username=core"}}}))
+    found = observed(Server(**{CONFIG_MAP: {"data": {"10.0.0.99": "username=core"}}}))
     assert [(one.name, one.user) for one in found.instances] == [("10.0.0.99", "core")]
     assert found.platform == "openshift"
 
@@ -79,7 +79,7 @@ def test_the_operators_instances_are_read_where_they_are() -> None:
 )
 def test_half_an_inventory_is_refused_with_the_rule_that_is_missing(path: str, words: list[str]) -> None:
     with pytest.raises(ClusterError) as caught:
-        seen(Server(**{path: ApiError(403)}))
+        observed(Server(**{path: ApiError(403)}))
     assert caught.value.reason == "forbidden"
     for word in words:
         assert word in str(caught.value)

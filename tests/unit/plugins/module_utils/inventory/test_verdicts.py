@@ -1,5 +1,5 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A saved report sorts hosts by what it judged, says how old that is, and is refused where it is not about them."""
+"""A saved report groups hosts by their verdicts, shows its age, and is refused if it is of another cluster."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_each_node_has_its_verdict_with_its_age() -> None:
     assert found["win-1"]["kubewin_verdict_target"] == {}
 
 
-def test_a_node_that_the_report_does_not_judge_is_unknown() -> None:
+def test_a_node_that_the_report_does_not_evaluate_is_unknown() -> None:
     found = verdicts(report(win_1="yes"), ["win-1", "new"], NOW)["new"]
     assert (found["kubewin_verdict"], found["kubewin_verdict_because"]) == (
         "unknown",
@@ -51,7 +51,7 @@ def test_a_node_that_the_report_does_not_judge_is_unknown() -> None:
     )
 
 
-def test_a_report_about_another_version_says_so() -> None:
+def test_a_report_of_another_version_is_refused() -> None:
     found = verdicts(report(Target(kubernetes="1.37"), win_1="yes"), ["win-1"], NOW)
     assert found["win-1"]["kubewin_verdict_target"] == {"kubernetes": "1.37"}
 
@@ -70,6 +70,6 @@ def test_what_is_no_report_of_this_cluster_is_refused(given: Any, message: str) 
         verdicts(given, ["win-1"], NOW)
 
 
-def test_a_report_of_a_cluster_that_had_no_windows_node_judges_none() -> None:
+def test_a_report_of_a_cluster_that_had_no_windows_node_evaluates_none() -> None:
     assert verdicts(report(), ["win-1"], NOW)["win-1"]["kubewin_verdict"] == "unknown"
     assert verdicts(report(win_1="yes"), [], NOW) == {}

@@ -77,7 +77,7 @@ class Clock:
 class ObjectStore:
     """Objects by path, as an API server keeps them: versions that are compared, names that are taken, uids that must fit.
 
-    now: its clock, which it tells with every answer.
+    now: its clock, which is in every answer.
     """
 
     def __init__(self) -> None:
@@ -103,7 +103,7 @@ class ObjectStore:
                 raise ApiError(409, {"message": "the object has been modified"})
             return self._put(path, {**live, **{key: {**live.get(key, {}), **body[key]} for key in body}})
         if method == "DELETE":
-            if any(live["metadata"][what] != seen for what, seen in body["preconditions"].items()):
+            if any(live["metadata"][what] != observed for what, observed in body["preconditions"].items()):
                 raise ApiError(409)
             del self.things[path]
         return self._answer(live)

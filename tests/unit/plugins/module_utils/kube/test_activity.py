@@ -37,7 +37,7 @@ def test_a_node_at_rest_gives_no_reason_to_wait(calm: list[dict[str, Any]]) -> N
 
 
 @pytest.mark.parametrize(
-    ("busy", "says"),
+    ("busy", "expected"),
     [
         pytest.param(pod("Pending"), "pod shop/web is starting", id="mounting"),
         pytest.param(pod(deleted=True), "pod shop/web is terminating", id="unmounting"),
@@ -46,9 +46,9 @@ def test_a_node_at_rest_gives_no_reason_to_wait(calm: list[dict[str, Any]]) -> N
         pytest.param(pod("Pending", [{"name": "x", "ephemeral": {}}]), "is starting", id="generic ephemeral volume"),
     ],
 )
-def test_a_pod_whose_volumes_move_is_named(busy: dict[str, Any], says: str) -> None:
+def test_a_pod_whose_volumes_move_is_named(busy: dict[str, Any], expected: str) -> None:
     (reason,) = busy_reasons([busy], [])
-    assert says in reason
+    assert expected in reason
 
 
 @pytest.mark.parametrize("condition", ["Resizing", "FileSystemResizePending"])

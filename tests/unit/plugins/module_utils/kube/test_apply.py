@@ -1,5 +1,5 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Only what differs is written, and nothing is written before everything was looked at."""
+"""Only what differs is written, and nothing is written before everything was read."""
 
 from __future__ import annotations
 
@@ -34,11 +34,10 @@ class Cluster:
         if self.refuse == definition["kind"]:
             raise ClusterError(f"refused {key}", "invalid", 422)
         live = self.objects.get(key, {"metadata": {"uid": f"uid-{key[2]}"}})
-        merged = {
-            **live,
-            **definition,
-            "metadata": {**live["metadata"], **definition["metadata"], "resourceVersion": "9"},
-        }
+        # A dry run has the version of the object as it is.
+        version = live["metadata"].get("resourceVersion") if dry_run else "9"
+        metadata = {**live["metadata"], **definition["metadata"], "resourceVersion": version}
+        merged = {**live, **definition, "metadata": metadata}
         if not dry_run:
             self.objects[key] = merged
             self.written.append(f"{key[0]}/{key[2]}")
@@ -78,6 +77,30 @@ def test_only_what_differs_is_written() -> None:
     assert (difference["before"]["spec"], difference["after"]["spec"]) == ({"a": 1}, {"a": 2})
 
 
+def test_what_a_kubelet_writes_meanwhile_is_no_change_of_ours() -> None:
+    labelled = {"name": "win-1", "uid": "u", "resourceVersion": "5", "labels": {"a": "b"}}
+    cluster = Cluster(thing("Node", "win-1", None, spec={}) | {"metadata": labelled})
+    read = cluster.get
+
+    def then_annotated(kind: Kind, name: str, namespace: str | None = None) -> dict[str, Any] | None:
+        live = read(kind, name, namespace)
+        assert live is not None
+        if "annotations" not in live["metadata"]:
+            metadata = {
+                **live["metadata"],
+                "resourceVersion": "6",
+                "annotations": {"csi.volume.kubernetes.io/nodeid": "{}"},
+            }
+            cluster.objects["Node", None, "win-1"] = {**live, "metadata": metadata}
+        return live
+
+    cluster.get = then_annotated  # type: ignore[method-assign]  # the kubelet registers a driver right after the read
+    wanted = thing("Node", "win-1", None)
+    wanted["metadata"]["labels"] = {"a": "b"}
+    assert not Applier(cluster, only_existing=True).apply([wanted]).changed
+    assert cluster.written == []
+
+
 def test_a_refusal_of_the_last_leaves_the_first_unwritten() -> None:
     cluster = Cluster({**NAMESPACE, "metadata": {"name": "ns", "uid": "u"}})
     cluster.refuse = "DaemonSet"
@@ -104,7 +127,7 @@ def test_a_real_run_makes_the_namespace_first_and_has_everything_validated() -> 
     assert all(change.validated for change in outcome.changes)
 
 
-def test_a_role_of_the_same_call_may_be_bound_though_the_server_cannot_look_at_it_yet() -> None:
+def test_a_role_of_the_same_call_may_be_bound_before_the_server_can_read_it() -> None:
     role, binding = thing("ClusterRole", "plugin", None), thing("ClusterRoleBinding", "plugin", None)
     binding["roleRef"] = {"kind": "ClusterRole", "name": "plugin"}
     cluster = Cluster()
@@ -115,7 +138,7 @@ def test_a_role_of_the_same_call_may_be_bound_though_the_server_cannot_look_at_i
             raise ClusterError("ClusterRole plugin not found", "not_found", 404)
         return real(definition, dry_run=dry_run, force=force)
 
-    cluster.apply = as_servers_do  # type: ignore[method-assign]  # what a server says to an account without bind
+    cluster.apply = as_servers_do  # type: ignore[method-assign]  # the answer to an account without bind
     with pytest.raises(ClusterError, match="not found"):
         Applier(cluster).plan([binding])
     assert Applier(cluster).apply([role, binding]).changed
@@ -134,8 +157,8 @@ def test_only_existing_creates_nothing() -> None:
     assert cluster.written == []
 
 
-def test_only_existing_is_bound_to_the_object_that_was_seen() -> None:
-    cluster = Cluster({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "win-1", "uid": "seen"}})
+def test_only_existing_is_bound_to_the_object_that_was_read() -> None:
+    cluster = Cluster({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "win-1", "uid": "observed"}})
     sent: list[dict[str, Any]] = []
     real = cluster.apply
 
@@ -146,4 +169,4 @@ def test_only_existing_is_bound_to_the_object_that_was_seen() -> None:
     cluster.apply = spy  # type: ignore[method-assign]  # to see what is sent
     labelled = {**thing("Node", "win-1", None), "metadata": {"name": "win-1", "labels": {"a": "b"}}}
     Applier(cluster, only_existing=True).apply([labelled])
-    assert [item["metadata"]["uid"] for item in sent] == ["seen", "seen"]
+    assert [item["metadata"]["uid"] for item in sent] == ["observed", "observed"]

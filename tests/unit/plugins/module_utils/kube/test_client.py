@@ -1,5 +1,5 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Requests: what is repeated, for how long, and what the errors say."""
+"""Requests: what is retried, for how long, and the errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, Gone, Unreachable
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, GoneError, UnreachableError
 from unit.plugins.module_utils.kube.fakes import ApiError, Clock, Response, Script
 
 NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "win-1"}}
@@ -30,7 +30,7 @@ def test_what_does_not_exist_is_none() -> None:
 
 
 @pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
-def test_a_server_in_trouble_is_asked_again(status: int) -> None:
+def test_a_request_to_a_failing_server_is_retried(status: int) -> None:
     made, script, clock = client(ApiError(status), ApiError(status), Response(NODE))
     assert made.get(kinds.NODE, "win-1") == NODE
     assert len(script.asked) == 3
@@ -62,7 +62,7 @@ def test_a_retry_after_beyond_the_patience_ends_at_once() -> None:
 
 def test_patience_ends() -> None:
     made, dummy, clock = client(ConnectionRefusedError("refused"))
-    with pytest.raises(Unreachable, match="refused") as raised:
+    with pytest.raises(UnreachableError, match="refused") as raised:
         made.get(kinds.NODE, "win-1")
     assert raised.value.reason == "unreachable"
     assert 60 <= clock.now < 64
@@ -121,8 +121,8 @@ def test_a_server_that_is_starting_may_forbid_for_a_moment() -> None:
     assert len(dummy.slept) == 2
 
 
-def test_a_server_that_starts_slowly_is_waited_for_as_long_as_it_says_so() -> None:
-    """On a busy machine its rules may take longer to load than a server that says nothing is waited for."""
+def test_a_slowly_starting_server_is_waited_for_while_it_reports_that() -> None:
+    """On a busy machine its rules may take longer to load than the timeout for a silent server."""
     refused, starts = ApiError(403, FORBIDDEN), ApiError(500)
     made, dummy, clock = client(*[refused, starts] * 14, refused, Response(), Response(NODE))
     assert made.get(kinds.NODE, "win-1") == NODE
@@ -134,7 +134,7 @@ def test_a_server_that_starts_slowly_is_waited_for_as_long_as_it_says_so() -> No
     assert 60 <= clock.now < 64
 
 
-def test_what_a_server_forbade_the_moment_before_it_was_ready_is_asked_once_more() -> None:
+def test_a_403_from_before_the_server_was_ready_is_retried_once() -> None:
     refused = ApiError(403, FORBIDDEN)
     made, script, dummy = client(refused, ApiError(500), refused, Response(), Response(NODE))
     assert made.get(kinds.NODE, "win-1") == NODE
@@ -154,7 +154,7 @@ def test_a_server_that_is_ready_means_it(status: int, reason: str) -> None:
 
 @pytest.mark.parametrize(("status", "least", "most"), [(403, 15, 20), (401, 5, 8)])
 def test_a_server_that_never_gets_ready_is_not_waited_for_long(status: int, least: int, most: int) -> None:
-    """Wrong credentials are refused for /readyz as well, so that they look like this."""
+    """Wrong credentials are refused for /readyz as well, with the same answer."""
     made, dummy, clock = client(ApiError(status, FORBIDDEN))
     with pytest.raises(ClusterError):
         made.get(kinds.NODE, "win-1")
@@ -162,7 +162,7 @@ def test_a_server_that_never_gets_ready_is_not_waited_for_long(status: int, leas
     assert dummy.asked
 
 
-def test_what_else_a_ready_server_forbids_is_believed_at_once() -> None:
+def test_another_403_of_a_ready_server_is_final_at_once() -> None:
     refused = ApiError(403, FORBIDDEN)
     made, script, clock = client(refused, Response(), refused)
     for dummy in range(5):
@@ -172,7 +172,7 @@ def test_what_else_a_ready_server_forbids_is_believed_at_once() -> None:
     assert not clock.slept
 
 
-def test_a_server_that_went_away_after_it_was_ready_is_doubted_again() -> None:
+def test_a_server_that_failed_after_it_was_ready_is_checked_again() -> None:
     refused = ApiError(403, FORBIDDEN)
     made, dummy, clock = client(
         refused, Response(), refused, ConnectionResetError("killed"), refused, ApiError(500), Response(NODE)
@@ -217,7 +217,7 @@ def test_a_page_that_expired_starts_the_list_again() -> None:
 
 def test_pages_that_always_expire_are_given_up() -> None:
     made, script, dummy = client(ApiError(410))
-    with pytest.raises(Gone):
+    with pytest.raises(GoneError):
         made.list(kinds.NODE)
     assert len(script.asked) == 3
     assert dummy.slept == []
@@ -239,7 +239,7 @@ def test_apply_is_ours_strict_and_without_force() -> None:
     assert dummy.slept == []
 
 
-def test_what_is_deleted_is_what_was_seen_and_its_pods_may_stay() -> None:
+def test_a_deletion_has_the_uid_that_was_read_and_pods_may_stay() -> None:
     made, script, dummy = client(Response(NODE))
     made.delete(kinds.DAEMON_SET, "plugin", "n", "uid-1", dry_run=False)
     made.delete(kinds.DAEMON_SET, "plugin", "n", "uid-1", dry_run=False, policy="Orphan")
@@ -258,7 +258,7 @@ def test_a_merge_patch_is_one_and_names_its_manager() -> None:
 
 
 @pytest.mark.parametrize("allowed", [True, False])
-def test_another_account_is_asked_about_with_the_groups_that_it_has(allowed: bool) -> None:
+def test_another_account_is_checked_with_its_groups(allowed: bool) -> None:
     made, script, dummy = client(Response({"status": {"allowed": allowed}}))
     user = "system:serviceaccount:n:plugin"
     assert made.allowed_for(user, "use", "g", "r", "n", "privileged") is allowed
@@ -271,7 +271,7 @@ def test_another_account_is_asked_about_with_the_groups_that_it_has(allowed: boo
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pull", "namespace": "d"}}
 
 
-def test_creating_what_is_there_already_is_no_error_so_that_a_lost_answer_is_asked_for_again() -> None:
+def test_creating_an_existing_object_is_no_error_so_a_lost_answer_is_retried() -> None:
     made, script, dummy = client(ApiError(503), ApiError(409), Response(POD))
     made.create(POD)
     assert [(method, path) for method, path, dummy in script.asked] == [("POST", "/api/v1/namespaces/d/pods")] * 2
@@ -288,14 +288,14 @@ BINDING = {
 }
 
 
-def test_a_role_that_the_server_has_not_heard_of_yet_is_bound_when_it_has() -> None:
+def test_a_role_is_bound_once_the_servers_cache_has_it() -> None:
     made, script, dummy = client(ApiError(404), ApiError(404), Response(BINDING))
     assert made.apply(BINDING, dry_run=False).body == BINDING
     assert len(script.asked) == 3
     assert dummy.slept
 
 
-def test_a_role_that_never_comes_is_an_error_after_a_while() -> None:
+def test_a_role_that_never_appears_is_an_error_after_the_timeout() -> None:
     made, dummy, clock = client(*[ApiError(404)] * 20)
     with pytest.raises(ClusterError, match="ClusterRoleBinding plugin"):
         made.apply(BINDING, dry_run=False)
@@ -303,7 +303,7 @@ def test_a_role_that_never_comes_is_an_error_after_a_while() -> None:
     assert dummy.asked
 
 
-def test_watch_reads_lines_however_they_are_cut() -> None:
+def test_watch_reads_lines_across_chunks() -> None:
     lines = [{"type": "ADDED", "object": {"metadata": {"name": str(number)}}} for number in range(3)]
     made = client(Response(lines=lines))[0]
     assert [(kind, item["metadata"]["name"]) for kind, item in made.watch(kinds.POD, "1", 5)] == [
@@ -318,13 +318,13 @@ def test_watch_reads_lines_however_they_are_cut() -> None:
         ApiError(410),
     ],
 )
-def test_a_watch_from_too_long_ago_says_so(answer: Any) -> None:
-    with pytest.raises(Gone):
+def test_a_watch_from_an_expired_version_reports_it(answer: Any) -> None:
+    with pytest.raises(GoneError):
         list(client(answer)[0].watch(kinds.POD, "1", 5))
 
 
-def test_a_watch_that_breaks_says_so() -> None:
-    with pytest.raises(Unreachable):
+def test_a_broken_watch_is_reported() -> None:
+    with pytest.raises(UnreachableError):
         list(client(ConnectionResetError("reset"))[0].watch(kinds.POD, "1", 5))
 
 
@@ -347,7 +347,7 @@ def test_forbidden_names_verb_resource_and_the_rule_to_add() -> None:
 
 
 @pytest.mark.parametrize(
-    ("message", "reason", "says"),
+    ("message", "reason", "expected"),
     [
         ("pods x is forbidden: violates PodSecurity", "admission_refused", "violates PodSecurity"),
         ('admission webhook "w" denied the request: no', "admission_refused", "denied the request"),
@@ -360,11 +360,11 @@ def test_forbidden_names_verb_resource_and_the_rule_to_add() -> None:
         ("Forbidden", "forbidden", 'resources: ["nodes"], verbs: ["get"]'),
     ],
 )
-def test_other_kinds_of_forbidden(message: str, reason: str, says: str) -> None:
+def test_other_kinds_of_forbidden(message: str, reason: str, expected: str) -> None:
     with pytest.raises(ClusterError) as raised:
         client(ApiError(403, {"message": message}))[0].get(kinds.NODE, "win-1")
     assert raised.value.reason == reason
-    assert says in str(raised.value)
+    assert expected in str(raised.value)
 
 
 def test_a_conflict_names_the_other_manager_and_its_fields() -> None:
@@ -387,7 +387,7 @@ def evicted(*answers: Any) -> tuple[str, Script]:
     return made.evict("web-1", "shop", "u1", dry_run=False), script
 
 
-def test_an_eviction_is_of_the_pod_that_was_seen() -> None:
+def test_an_eviction_has_the_uid_that_was_read() -> None:
     why, script = evicted(Response({}))
     assert why == ""
     ((method, path, sent),) = script.asked
@@ -397,11 +397,14 @@ def test_an_eviction_is_of_the_pod_that_was_seen() -> None:
         assert evicted(ApiError(gone))[0] == ""
 
 
-def test_a_budget_is_named_at_once_and_a_busy_server_is_asked_again() -> None:
-    says = "The disruption budget db needs 1 healthy pods and has 1 currently"
-    budget = {"message": "Cannot evict pod", "details": {"causes": [{"reason": "DisruptionBudget", "message": says}]}}
+def test_a_budget_is_named_at_once_and_a_busy_server_is_retried() -> None:
+    expected = "The disruption budget db needs 1 healthy pods and has 1 currently"
+    budget = {
+        "message": "Cannot evict pod",
+        "details": {"causes": [{"reason": "DisruptionBudget", "message": expected}]},
+    }
     why, script = evicted(ApiError(429, budget, {"Retry-After": "10"}))
-    assert why == says
+    assert why == expected
     assert len(script.asked) == 1
     why, script = evicted(ApiError(429, {"message": "slow down"}, {"Retry-After": "1"}), Response({}))
     assert why == ""
@@ -425,7 +428,7 @@ def test_an_eviction_that_admission_refuses_is_reported_like_one_of_a_disruption
     status: int, message: str
 ) -> None:
     refused = ApiError(status, {"message": message})
-    # What is forbidden is asked once more, when the server has said that it is ready.
+    # A 403 is retried once, after the server has reported that it is ready.
     assert message in evicted(refused, Response({}), refused)[0]
 
 

@@ -79,13 +79,13 @@ def test_what_is_applied_later_stays_as_it_is(form: str, tmp_path: Path) -> None
 
 def test_secrets_of_a_kubeconfig_stay_hidden() -> None:
     secrets = (TOKEN, KEY, *PLUGIN, "another-secret")
-    said = " ".join(secrets)
-    found = ran({"kubeconfig": CONFIG, "api_key": "another-secret"}, lambda made: made.exit_json(msg=said))
+    message = " ".join(secrets)
+    found = ran({"kubeconfig": CONFIG, "api_key": "another-secret"}, lambda made: made.exit_json(msg=message))
     assert not [secret for secret in secrets if secret in found["msg"]]
 
 
 @pytest.mark.parametrize(
-    ("config", "said"),
+    ("config", "expected"),
     [
         (None, "which does not exist"),
         ("a: [", "which is not YAML"),
@@ -94,7 +94,7 @@ def test_secrets_of_a_kubeconfig_stay_hidden() -> None:
         (CONFIG, "by the kubeconfig dictionary, which has the contexts lab"),
     ],
 )
-def test_an_error_names_the_kubeconfig_and_its_contexts(config: Any, said: str, tmp_path: Path) -> None:
+def test_an_error_names_the_kubeconfig_and_its_contexts(config: Any, expected: str, tmp_path: Path) -> None:
     path = tmp_path / "config"
     if isinstance(config, str):
         path.write_text(config, encoding="utf-8")
@@ -107,6 +107,6 @@ def test_an_error_names_the_kubeconfig_and_its_contexts(config: Any, said: str, 
 
     found = ran({"kubeconfig": config if isinstance(config, dict) else str(path), "context": "nosuch"}, tries)
     assert found["reason"] == "configuration"
-    assert said in found["msg"]
+    assert expected in found["msg"]
     assert isinstance(config, dict) or str(path) in found["msg"]
     assert TOKEN not in found["msg"]

@@ -34,5 +34,5 @@ def test_a_part_that_ansible_hid_is_refused(given: Any) -> None:
     assert caught.value.reason == "invalid"
 
 
-def test_the_objects_come_out_as_they_went_in() -> None:
+def test_objects_round_trip() -> None:
     assert documents([PLUGIN]) == documents(PLUGIN) == [PLUGIN]

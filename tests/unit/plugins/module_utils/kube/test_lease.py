@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One run at a time, and who may follow one that is dead."""
+"""One run at a time, and the takeover of a stale lease."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def ended() -> str:
 
 
 def elsewhere(store: ObjectStore) -> Lease:
-    """The lease of a run on another machine, where nobody can look whether it lives."""
+    """The lease of a run on another machine, where its process cannot be checked."""
     return upgrade_lease(client_of(store), "kubewin", ELSEWHERE)
 
 
@@ -53,11 +53,11 @@ class Waiting:
     """Our run, whose waits only move the API server's clock. meanwhile: what happens in each of them."""
 
     def __init__(self, store: ObjectStore, meanwhile: Callable[[], None] = lambda: None) -> None:
-        self.store, self.waited, self.said, self._meanwhile = store, 0.0, list[str](), meanwhile
+        self.store, self.waited, self.messages, self._meanwhile = store, 0.0, list[str](), meanwhile
         store.now = datetime.now(timezone.utc)
         about = About("kubewin", "kubewin-upgrade", {}, "an upgrade of this cluster")
-        self.lease = Lease(client_of(store), about, holder_of(os.getpid()), self.said.append, sleep=self._sleep)
-        # The first answer tells the clock.
+        self.lease = Lease(client_of(store), about, holder_of(os.getpid()), self.messages.append, sleep=self._sleep)
+        # The first answer has the clock.
         self.lease.others()
 
     def _sleep(self, seconds: float) -> None:
@@ -67,19 +67,19 @@ class Waiting:
         self._meanwhile()
 
 
-def test_a_run_that_renews_its_lease_keeps_a_second_one_away() -> None:
+def test_a_run_that_renews_its_lease_excludes_a_second_one() -> None:
     store = ObjectStore()
     first = elsewhere(store)
     first.take()
-    second = Waiting(store, first.held)
+    second = Waiting(store, first.renew)
     assert f"another run works on an upgrade of this cluster: {ELSEWHERE} renewed its lease" in second.lease.others()
     with pytest.raises(
-        ClusterError, match=r"renewed its lease .*The lease of a dead run expires within 45 s"
+        ClusterError, match=r"renewed its lease .*If it was killed, its lease expires within 45 s"
     ) as refused:
         second.lease.take()
     assert refused.value.reason == "locked"
     assert second.waited < 20
-    # The same run goes on with it, and gives it back.
+    # The same run keeps it, and releases it.
     first.end()
     assert LEASE not in store.things
     assert second.lease.others() == ""
@@ -88,7 +88,7 @@ def test_a_run_that_renews_its_lease_keeps_a_second_one_away() -> None:
     second.lease.end()
 
 
-def test_a_run_that_died_elsewhere_is_followed_within_a_minute() -> None:
+def test_a_stale_lease_of_another_machine_is_taken_over_within_a_minute() -> None:
     store = ObjectStore()
     dead = elsewhere(store)
     dead.take()
@@ -97,7 +97,7 @@ def test_a_run_that_died_elsewhere_is_followed_within_a_minute() -> None:
     mine.lease.take()
     assert 0 < mine.waited <= 48
     assert store.things[LEASE]["spec"]["holderIdentity"] == holder_of(os.getpid())
-    (reported,) = mine.said
+    (reported,) = mine.messages
     assert re.search(r"waiting up to \d+ s for a renewal", reported)
     mine.lease.end()
 
@@ -129,10 +129,10 @@ def test_a_lease_from_the_future_is_not_waited_for() -> None:
 
 
 class Beside:
-    """The process beside a run. dies: after so many looks."""
+    """The process beside a run. dies: after so many checks."""
 
     def __init__(self, dies: int, meanwhile: Callable[[int], None] = lambda _look: None) -> None:
-        self.store, self.uptime, self.looks, self._dies, self._meanwhile = ObjectStore(), 0.0, 0, dies, meanwhile
+        self.store, self.uptime, self.checks, self._dies, self._meanwhile = ObjectStore(), 0.0, 0, dies, meanwhile
         self.store.now = datetime.now(timezone.utc)
         run = upgrade_lease(client_of(self.store), "kubewin", ELSEWHERE)
         run.take()
@@ -142,9 +142,9 @@ class Beside:
         self.lease.keep(self._ended)
 
     def _ended(self) -> bool:
-        self.looks += 1
-        self._meanwhile(self.looks)
-        return self.looks > self._dies
+        self.checks += 1
+        self._meanwhile(self.checks)
+        return self.checks > self._dies
 
     def _sleep(self, seconds: float) -> None:
         assert self.store.now is not None
@@ -159,7 +159,7 @@ def test_the_process_beside_a_run_renews_its_lease_until_the_run_ends() -> None:
     assert renewed is not None
     # As long as the run lived it was renewed. The clock that is written is that of the answer before.
     assert timedelta() <= beside.store.now - renewed <= timedelta(seconds=32)
-    assert beside.looks == 301
+    assert beside.checks == 301
 
 
 @pytest.mark.parametrize("what", ["gone", "taken"])
@@ -168,7 +168,7 @@ def test_the_process_beside_a_run_leaves_a_lease_alone_that_is_not_its_runs(what
 
     class Kept(Beside):
         def _ended(self) -> bool:
-            if self.looks == 20:
+            if self.checks == 20:
                 stores.append(self.store)
                 if what == "gone":
                     del self.store.things[LEASE]
@@ -179,19 +179,19 @@ def test_the_process_beside_a_run_leaves_a_lease_alone_that_is_not_its_runs(what
             return super()._ended()
 
     kept = Kept(1000)
-    assert kept.looks < 50
+    assert kept.checks < 50
     assert (LEASE in stores[0].things) == (what == "taken")
     if what == "taken":
         assert stores[0].things[LEASE]["spec"]["holderIdentity"] == "another/1-1/1-1"
 
 
-def test_a_lease_that_is_gone_or_another_runs_is_lost_and_never_made_again() -> None:
-    """Whoever took it may have ended, and with it the upgrade."""
+def test_a_deleted_or_taken_over_lease_is_lost_and_never_created_again() -> None:
+    """The run that took it may have ended, and with it the upgrade."""
     store = ObjectStore()
     mine = upgrade_lease(client_of(store), "kubewin", holder_of(os.getpid()))
     mine.take()
     del store.things[LEASE]
-    with pytest.raises(ClusterError, match=r"Lease kubewin/kubewin-upgrade is gone, expected .*run again") as gone:
+    with pytest.raises(ClusterError, match=r"Lease kubewin/kubewin-upgrade is missing, expected .*run again") as gone:
         mine.leave()
     assert gone.value.reason == "taken_over"
     assert LEASE not in store.things
@@ -266,26 +266,26 @@ class Machine:
 
 
 @pytest.mark.parametrize("paused", [False, True], ids=["suspended", "paused"])
-def test_who_slept_looks_whether_he_was_followed_before_he_changes_a_node(paused: bool) -> None:
-    """His thread slept as well. The one who followed has ended: no journal would say who closed that node."""
+def test_a_suspended_run_checks_its_lease_before_it_changes_a_node(paused: bool) -> None:
+    """Its thread was suspended as well. The run that took over has ended: no journal would name the run that cordoned that node."""
     machine = Machine(paused=paused)
     store = machine.store
     watcher = Watcher(machine.client, "", machine.lease.check)
     worker = Worker(bound(machine.client, machine.lease.check), watcher, lambda _line: None)
-    journal = Journal("first", "tasks", Target(), "2026-11-21T20:00:00Z", (NodeEntry("win-1", 0, "close"),))
+    journal = Journal("first", "tasks", Target(), "2026-11-21T20:00:00Z", (NodeEntry("win-1", 0, "cordon"),))
     machine.sleep(3600)
     other = upgrade_lease(client_of(store), "kubewin", ELSEWHERE)
     other.take()
     other.end()
-    with pytest.raises(ClusterError, match=r"could not be renewed.*is gone") as lost:
-        worker.do(Do("close", "win-1", journal))
+    with pytest.raises(ClusterError, match=r"could not be renewed.*is missing") as lost:
+        worker.do(Do("cordon", "win-1", journal))
     assert lost.value.reason == "taken_over"
     assert store.things[NODE]["spec"] == {}
     assert LEASE not in store.things
 
 
 @pytest.mark.parametrize("paused", [False, True], ids=["suspended", "paused"])
-def test_who_slept_and_was_not_followed_goes_on_with_a_new_sign_of_life(paused: bool) -> None:
+def test_a_suspended_run_that_kept_its_lease_renews_it_and_continues(paused: bool) -> None:
     machine = Machine(paused=paused)
     first = machine.renewed()
     machine.sleep(10)
@@ -293,7 +293,7 @@ def test_who_slept_and_was_not_followed_goes_on_with_a_new_sign_of_life(paused: 
     assert machine.renewed() == first
     machine.sleep(3600)
     if paused:
-        # What is read before each change tells what time it is.
+        # The read before each change has the time.
         machine.client.get(kinds.NODE, "win-1")
     machine.lease.check()
     assert machine.renewed() > first
@@ -334,7 +334,7 @@ def test_a_write_whose_answer_was_lost_is_not_sent_again_for_a_run_that_was_foll
     assert f"{CLAIMS}/data" not in store.things
 
 
-def test_an_api_server_that_is_away_for_less_than_the_patience_costs_no_lease() -> None:
+def test_an_api_server_outage_shorter_than_the_timeout_loses_no_lease() -> None:
     machine = Machine(paused=False)
     store, answer, tries = machine.store, machine.store.request, list[str]()
 
@@ -354,13 +354,13 @@ def test_an_api_server_that_is_away_for_less_than_the_patience_costs_no_lease() 
 
 
 def test_a_process_of_a_run_names_the_run_also_when_that_has_ended() -> None:
-    """Its parent is then whoever collects orphans, PID 1 in a container, and that never ends."""
+    """Its parent is then the reaper of orphans, PID 1 in a container, which never ends."""
     context = multiprocessing.get_context("fork")
     receiving, sending = context.Pipe(duplex=False)
 
     def task(run: int) -> None:
         while os.getppid() == run:
-            time.sleep(0.01)  # nothing tells a process of its new parent
+            time.sleep(0.01)  # nothing notifies a process of its new parent
         sending.send(holder_of_run())
 
     def run() -> None:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An account that may not do what is about to be done is told every rule at once, and the role that has them."""
+"""An account without permissions gets an error with all missing rules, and the role that has them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def reviewed(*allowed: bool) -> tuple[Client, Script]:
     return Client(script, retry_for=1, clock=clock, sleep=clock.sleep), script
 
 
-def test_who_may_do_everything_is_let_through() -> None:
+def test_an_account_with_every_permission_passes() -> None:
     client, script = reviewed(True, True, True)
     require(client, WANTED, "an upgrade", "kubewin-csi-upgrade")
     asked = [sent["body"]["spec"]["resourceAttributes"] for _method, _path, sent in script.asked]

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A module that nobody waits for any more, or that is told to end."""
+"""A module whose task has ended, or that is terminated."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ import pytest
 ROOT = Path(__file__).parents[5]
 
 
-@pytest.mark.parametrize("how", ["told to end", "left alone"])
-def test_a_module_that_is_to_end_takes_away_what_it_made(how: str, tmp_path: Path) -> None:
-    """Nobody waits any more, or somebody ends it: what it has begun it clears up, and a second signal does not keep it from that."""
+@pytest.mark.parametrize("how", ["terminated", "orphaned"])
+def test_a_terminated_module_removes_what_it_created(how: str, tmp_path: Path) -> None:
+    """Its task has ended, or a signal ends it: it cleans up, also after a second signal."""
     lines = tmp_path / "lines"
     lines.touch()
     # It is ended from outside; by itself only where that does not work, so that this test ends then as well. Its pauses are short,
-    # as a module's are: Python looks at a signal that comes right before one when that is over.
+    # as a module's are: Python handles a signal that comes right before one when that is over.
     program = (
         "import os, signal, sys, time\n"
         "from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import Interrupted, watch_over\n"
@@ -43,7 +43,7 @@ def test_a_module_that_is_to_end_takes_away_what_it_made(how: str, tmp_path: Pat
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "begun\n"
-        if how == "left alone":
+        if how == "orphaned":
             lines.unlink()
         else:
             process.send_signal(signal.SIGTERM)

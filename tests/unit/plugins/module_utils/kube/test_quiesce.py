@@ -1,5 +1,5 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A cordon says whose it is, and only that one is lifted; a Node that another client writes meanwhile is read again."""
+"""A cordon names its owner, and only our own is removed; a Node that another client writes meanwhile is read again."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Contested(Client):
         raise ClusterError("the object has been modified", "conflict", 409)
 
 
-def test_a_node_that_is_gone_needs_no_uncordon_and_cannot_be_cordoned() -> None:
+def test_a_deleted_node_needs_no_uncordon_and_cannot_be_cordoned() -> None:
     assert not changed(Script(ApiError(404)))
     with pytest.raises(ClusterError, match="Node win-1 does not exist"):
         changed(Script(ApiError(404)), required=True)
@@ -95,15 +95,15 @@ def test_the_wait_ends_when_nothing_is_in_flight_or_with_its_time() -> None:
     pod["status"] = {"phase": "Pending"}
     starting, none = Response({"items": [pod]}), Response({"items": []})
     why = ["pod shop/web is starting and its volumes are being mounted"]
-    said: list[str] = []
+    messages: list[str] = []
     clock = Clock()
 
     def waited(*answers: Response, timeout: float) -> list[str]:
-        return at_rest(Client(Script(*answers)), "win-1", timeout, said.append, clock, clock.sleep)
+        return at_rest(Client(Script(*answers)), "win-1", timeout, messages.append, clock, clock.sleep)
 
     assert waited(starting, none, timeout=12) == []
     assert clock.slept == [5.0]
-    assert said == [f"win-1: waiting, {why[0]} (0 s of 12 s)"]
+    assert messages == [f"win-1: waiting, {why[0]} (0 s of 12 s)"]
     assert waited(starting, timeout=12) == why
     assert clock.slept == [5.0, 5.0, 5.0, 2.0]
     assert waited(none, timeout=0) == []

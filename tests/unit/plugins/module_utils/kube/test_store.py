@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Texts of any size in ConfigMaps: whole or as before, whatever ends a writer and whoever writes beside it."""
+"""Texts of any size in ConfigMaps: whole or as before, whatever ends a writer and whatever else writes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.store import LIMIT, ConfigMaps, Files, TooLarge
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.store import LIMIT, ConfigMaps, Files, TooLargeError
 from unit.plugins.module_utils.kube.fakes import ObjectStore, Response, client_of
 
 MAPS = "/api/v1/namespaces/kubewin/configmaps"
@@ -47,7 +47,7 @@ def test_a_text_of_any_size_is_read_as_it_was_written(size: int) -> None:
     assert bool(pieces(store)) == (size > 600 << 10)
 
 
-def test_a_text_is_replaced_at_once_and_its_former_pieces_go() -> None:
+def test_a_text_is_replaced_atomically_and_its_former_pieces_are_deleted() -> None:
     store = ObjectStore()
     kept = maps(store)
     kept.write("first", noise(3 << 20))
@@ -151,7 +151,7 @@ def test_a_text_that_is_removed_while_it_is_written_is_whole_afterwards() -> Non
     assert maps(store).read("first") == noise(2 << 20)
 
 
-def test_pieces_that_a_dead_writer_left_are_forgotten_with_their_set() -> None:
+def test_pieces_of_a_killed_writer_are_deleted_with_their_set() -> None:
     store = Dies()
     store.left = 2
     with pytest.raises(KeyboardInterrupt):
@@ -166,7 +166,9 @@ def test_pieces_that_a_dead_writer_left_are_forgotten_with_their_set() -> None:
 
 def test_a_text_that_is_too_large_is_refused_by_name_and_nothing_is_written() -> None:
     store = ObjectStore()
-    with pytest.raises(TooLarge, match=rf"ConfigMap kubewin/first: the text has \d+ bytes.*at most {LIMIT}") as refused:
+    with pytest.raises(
+        TooLargeError, match=rf"ConfigMap kubewin/first: the text has \d+ bytes.*at most {LIMIT}"
+    ) as refused:
         maps(store).write("first", noise(4 * LIMIT))
     assert refused.value.reason == "too_large"
     assert store.things == {}
@@ -182,7 +184,7 @@ def test_pieces_that_do_not_belong_together_are_no_text() -> None:
     assert maps(store).read("first") == ""
 
 
-def test_what_another_run_wrote_is_looked_at_and_a_label_or_a_lost_answer_is_not() -> None:
+def test_a_write_of_another_run_is_checked_and_a_label_or_a_lost_answer_is_not() -> None:
     store = ObjectStore()
     met: list[str] = []
     first, second = maps(store), maps(store)
@@ -202,7 +204,7 @@ def test_what_another_run_wrote_is_looked_at_and_a_label_or_a_lost_answer_is_not
     with pytest.raises(ClusterError, match="taken over"):
         second.write("first", "five", has_it)
     assert maps(store).read("first") == "four"
-    # Deleted by somebody, it is made again.
+    # Deleted by a user, it is created again.
     del store.things[f"{MAPS}/first"]
     first.write("first", "six", has_it)
     assert maps(store).read("first") == "six"

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A command in a container ends with its exit code, is known not to have started, or is known to be cut; and we are who
+"""A command in a container ends with its exit code, is known not to have started, or is known to be interrupted; and we
 we are everywhere else."""
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ def test_the_exit_code_is_the_commands() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "said"),
+    ("status", "expected"),
     [
         ('{"status": "Failure", "reason": "InternalError", "message": "container not found"}', "container not found"),
         ("no JSON", "no JSON"),
         ("{}", "{}"),
     ],
 )
-def test_a_command_that_did_not_start_has_no_exit_code(status: str, said: str) -> None:
+def test_a_command_that_did_not_start_has_no_exit_code(status: str, expected: str) -> None:
     with pytest.raises(ClusterError, match="could not be started") as raised:
         exit_code(status)
-    assert said in str(raised.value)
+    assert expected in str(raised.value)
     assert raised.value.reason == "exec_failed"
 
 

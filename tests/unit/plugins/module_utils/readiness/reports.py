@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reports written by hand, for what is done with a report after it was judged."""
+"""Reports written by hand, for what is done with a report after it was evaluated."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EBS = "ebs.csi.aws.com"
 
 
 def finding(name: str = "CSI-V10", about: str = "PersistentVolume pv-1", **changes: Any) -> Finding:
-    """A finding that says little."""
+    """A minimal finding."""
     values: dict[str, Any] = {
         "id": name,
         "severity": "blocker",
@@ -31,7 +31,7 @@ def finding(name: str = "CSI-V10", about: str = "PersistentVolume pv-1", **chang
         "message": f"something about {about}",
         "evidence": (f"{about} spec: seen",),
         "why": "It matters.",
-        "remedy": "Mend it.",
+        "remedy": "Repair it.",
         "link": "https://example.com/guide",
         **changes,
     }
@@ -74,7 +74,7 @@ def workload(name: str = "StatefulSet shop/db", starts_again: Any = "yes", **cha
         "runs_on": "windows",
         "runs_on_because": "spec.nodeSelector kubernetes.io/os: windows",
         "starts_again": starts_again,
-        "because": "every volume is well on every node that it may be on",
+        "because": "every volume works on every node that it may be on",
         "volumes": ("shop/pv-1-claim",),
         **changes,
     }
@@ -91,7 +91,7 @@ def step(name: str = "stage", answer: str = "blocked", **changes: Any) -> StepVe
         "nodes": ("win-1",),
         "volume": "shop/data",
         "because": "the driver does not work on win-1",
-        "remedy": "Mend the driver.",
+        "remedy": "Repair the driver.",
         "findings": ("CSI-V10",),
         **changes,
     }
@@ -116,12 +116,12 @@ def report(**changes: Any) -> Report:
 
 
 def troubled() -> Report:
-    """Some of everything: two nodes, one without its driver; a workload that comes back, one that does not, one unknown."""
+    """Some of everything: two nodes, one without its driver; a workload that will start again, one that will not, one unknown."""
     lost = finding(
         "CSI-V20",
         "PersistentVolume pv-2",
         message="pv-2 may be on win-2, where ebs.csi.aws.com is not registered",
-        remedy="look at it",
+        remedy="inspect it",
     )
     driver = finding(
         "CSI-N44",
@@ -164,7 +164,7 @@ def huge() -> Report:
     """1,000 nodes and 50,000 volumes, of which every twentieth node and its volumes are not well."""
     nodes = [f"win-{number:04}" for number in range(1000)]
     bad = set(nodes[::20])
-    lacking = tuple(finding("CSI-N44", f"Node {name}", remedy=f"look at {name}") for name in nodes if name in bad)
+    lacking = tuple(finding("CSI-N44", f"Node {name}", remedy=f"inspect {name}") for name in nodes if name in bad)
     volumes = []
     for number in range(50_000):
         name, on = f"pvc-{number:06}", nodes[number % len(nodes)]

@@ -1,10 +1,10 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Healthy clusters are ready, whoever deployed the node plugin, and their users are told nothing that they cannot act on."""
+"""Healthy clusters are ready, whatever deployed the node plugin, and have only findings that their users can act on."""
 
 from __future__ import annotations
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import judge
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.evaluate import evaluate
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Report
 from situations.deployed import deployed
 from situations.platforms import OPENSHIFTS, PLATFORM_OF, built_in, managed, shipped
@@ -28,7 +28,7 @@ def test_there_is_one_for_each_driver_and_mode() -> None:
 
 @pytest.mark.parametrize("case", OURS, ids=[one.name for one in OURS])
 def test_what_our_templates_deploy_is_ready(case: Case) -> None:
-    report = judge(deployed(case).snapshot())
+    report = evaluate(deployed(case).snapshot())
     assert not report.findings, reported(report)
     assert report.verdict == "ready", reported(report)
     assert {one.starts_again for one in report.workloads} == {"yes"}
@@ -40,8 +40,8 @@ BUILT_IN = list(shipped())
 
 
 @pytest.mark.parametrize(("case", "platform"), MANAGED, ids=[f"{name}-{one.name}" for one, name in MANAGED])
-def test_what_a_managed_platform_brings_is_ready(case: Case, platform: str) -> None:
-    report = judge(managed(case, platform).snapshot())
+def test_a_driver_of_a_managed_platform_is_ready(case: Case, platform: str) -> None:
+    report = evaluate(managed(case, platform).snapshot())
     assert not report.findings, reported(report)
     assert report.verdict == "ready", reported(report)
     assert {one.starts_again for one in report.workloads} == {"yes"}
@@ -55,7 +55,7 @@ def test_there_is_one_for_each_openshift_and_operator() -> None:
 
 @pytest.mark.parametrize(("case", "version"), BUILT_IN, ids=[f"{version}-{one.name}" for one, version in BUILT_IN])
 def test_what_openshifts_operators_run_is_ready(case: Case, version: str) -> None:
-    report = judge(built_in(case, version).snapshot())
+    report = evaluate(built_in(case, version).snapshot())
     assert not report.findings, reported(report)
     assert report.verdict == "ready", reported(report)
     assert {one.starts_again for one in report.workloads} == {"yes"}
@@ -66,7 +66,7 @@ SHARES = [one for one in OURS if not one.driver.csi_driver["attachRequired"]]
 
 @pytest.mark.parametrize("sidecar", [True, False])
 @pytest.mark.parametrize("case", SHARES, ids=[one.name for one in SHARES])
-def test_a_share_that_asks_for_attachments_needs_the_sidecar_for_them(case: Case, sidecar: bool) -> None:
+def test_a_share_with_attachments_needs_the_attacher(case: Case, sidecar: bool) -> None:
     """Azure File's chart has controller.attachRequired, which brings an attacher with it."""
     world = deployed(case)
     world.get("CSIDriver", case.driver.name)["spec"]["attachRequired"] = True
@@ -75,7 +75,7 @@ def test_a_share_that_asks_for_attachments_needs_the_sidecar_for_them(case: Case
     ]
     if sidecar:
         pod["containers"].append({"name": "csi-attacher", "image": "registry.k8s.io/sig-storage/csi-attacher:v4.9.0"})
-    report = judge(world.snapshot())
+    report = evaluate(world.snapshot())
     blockers = {one.id for one in report.findings if one.severity == "blocker"}
     assert blockers == (set() if sidecar else {"CSI-C14"}), reported(report)
 
@@ -83,14 +83,14 @@ def test_a_share_that_asks_for_attachments_needs_the_sidecar_for_them(case: Case
 def test_a_disk_without_attachments_is_blocked() -> None:
     world = deployed(next(one for one in OURS if one.driver.csi_driver["attachRequired"]))
     next(world.of("CSIDriver"))["spec"]["attachRequired"] = False
-    report = judge(world.snapshot())
+    report = evaluate(world.snapshot())
     assert "CSI-D21" in {one.id for one in report.findings if one.severity == "blocker"}, reported(report)
 
 
 @pytest.mark.parametrize("mirrored", ["", "registry.example.com:5000/mirror/"])
 @pytest.mark.parametrize("case", OURS, ids=[one.name for one in OURS])
 def test_a_controller_with_a_name_of_its_own_is_found_by_its_image(case: Case, mirrored: str) -> None:
-    """A Helm release may call it anything, and was told that there is no controller."""
+    """A Helm release may name it anything, and has no controller by its values."""
     world, driver = deployed(case), case.driver
     deployment = world.get("Deployment", driver.controller.deployments[0], driver.namespace)
     deployment["metadata"].update(name="storage-controller")
@@ -98,9 +98,9 @@ def test_a_controller_with_a_name_of_its_own_is_found_by_its_image(case: Case, m
     containers[0]["name"] = "main"
     for one in containers:
         one["image"] = f"{mirrored}{one['image'].partition('/')[2]}" if mirrored else one["image"]
-    report = judge(world.snapshot())
+    report = evaluate(world.snapshot())
     assert report.verdict == "ready", reported(report)
     assert not report.findings, reported(report)
     # The node plugin runs the driver's image as well, and no provisioner.
     deployment["spec"]["template"]["spec"]["containers"] = containers[:1]
-    assert "CSI-D30" in {one.id for one in judge(world.snapshot()).findings}
+    assert "CSI-D30" in {one.id for one in evaluate(world.snapshot()).findings}

@@ -1,5 +1,5 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What judging costs grows with what is on Windows, in a straight line; counted in calls, since clocks differ."""
+"""What evaluating costs grows with what is on Windows, in a straight line; counted in calls, since clocks differ."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.evaluate import evaluate
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import judge
 from situations.cluster import attach, csi, healthy, node, owner_reference, pod, pod_spec, volume, workload
 from situations.cluster import plugin_pod as plugin_pod_on
 from situations.cluster import register as register_on
@@ -21,17 +21,17 @@ VSPHERE = DRIVERS["vsphere"]
 
 
 def calls(snapshot: Snapshot) -> int:
-    """How many functions judging calls, built-in ones included."""
+    """How many functions evaluating calls, built-in ones included."""
     count = 0
 
     def note(_frame: FrameType, event: str, _argument: Any) -> None:
         nonlocal count
         count += event in ("call", "c_call")
 
-    judge(snapshot)
+    evaluate(snapshot)
     sys.setprofile(note)
     try:
-        judge(snapshot)
+        evaluate(snapshot)
     finally:
         sys.setprofile(None)
     return count

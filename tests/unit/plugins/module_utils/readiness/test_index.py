@@ -73,7 +73,7 @@ INDEX = cluster()
 
 
 @given(spec=POD)
-def test_the_nodes_that_fit_a_pod_are_those_a_daemon_set_of_it_would_go_to(spec: dict[str, Any]) -> None:
+def test_the_nodes_that_fit_a_pod_are_those_of_a_daemon_set_with_its_template(spec: dict[str, Any]) -> None:
     daemon_set = DaemonSetFacts("ns", "ds", 0, 0, 0, True, "", (), spec)
     expected = {one.name for one in INDEX.node_list if why_not(daemon_set, one) is None}
     assert set(INDEX.names(INDEX.fitting(Placement.from_spec(spec)))) == expected

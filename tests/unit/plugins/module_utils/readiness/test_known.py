@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import Options, judge
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.evaluate import Options, evaluate
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import KNOWN, PAGE, found
 from situations.foreign import CASES as FOREIGN
 from situations.named import SITUATIONS
@@ -44,6 +44,6 @@ def test_its_link_leads_to_the_page() -> None:
 
 def test_no_finding_is_found_twice() -> None:
     for one in SITUATIONS.values():
-        report = judge(one.world().snapshot(), Options(target=one.target))
+        report = evaluate(one.world().snapshot(), Options(target=one.target))
         reported = [(finding.id, finding.object, finding.message) for finding in report.findings]
         assert len(reported) == len(set(reported)), one.name

@@ -1,4 +1,4 @@
-"""A host is one Node or no Node, and the message says why."""
+"""A host is one Node or no Node, and the message has the reason."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_host_that_agrees_with_one_node_is_that_node(given: Host, expected: st
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("given", "contains"),
     [
         pytest.param(host("stranger", "10.9.9.9"), "expected those of a Windows Node", id="no Node"),
         pytest.param(host("WIN-1", "10.0.0.12"), "expected one Node", id="name of one, address of another"),
@@ -50,10 +50,10 @@ def test_a_host_that_agrees_with_one_node_is_that_node(given: Host, expected: st
         ),
     ],
 )
-def test_a_host_that_is_no_node_for_sure_is_refused_with_the_reason(given: Host, says: str) -> None:
+def test_a_host_that_is_no_node_for_sure_is_refused_with_the_reason(given: Host, contains: str) -> None:
     result = match_hosts([given], NODES)
     assert result.matched == {}
-    assert says in result.errors["inventory-name"]
+    assert contains in result.errors["inventory-name"]
 
 
 def test_an_address_shared_by_two_nodes_is_refused() -> None:

@@ -1,12 +1,12 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A node's checks say of each driver that its volumes need whether it works there, and by what that was seen."""
+"""A node's checks show for each required driver whether it works there, with the evidence."""
 
 from __future__ import annotations
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.evaluate import Options, evaluate
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Unread
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import Options, judge
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import NodeVerdict, Report
 from situations.cluster import healthy
 from situations.named import SITUATIONS
@@ -44,12 +44,12 @@ def planted(name: str) -> World:
 def test_the_check_that_fails_is_the_one_that_was_planted(
     name: str, node: str, checks: set[tuple[str, str, str]]
 ) -> None:
-    assert failed(on(judge(planted(name).snapshot()), node)) == checks
+    assert failed(on(evaluate(planted(name).snapshot()), node)) == checks
 
 
 def test_a_full_node_is_distinguished_from_one_that_cannot_be_drained() -> None:
     def reported(name: str) -> dict[str, str]:
-        return {one.object: one.message for one in judge(planted(name).snapshot()).findings}
+        return {one.object: one.message for one in evaluate(planted(name).snapshot()).findings}
 
     full = reported("a_node_that_is_full_while_others_have_room")
     assert full[f"Node win-1, driver {VSPHERE}"] == "2 volumes are attached, which is its limit"
@@ -57,11 +57,11 @@ def test_a_full_node_is_distinguished_from_one_that_cannot_be_drained() -> None:
     assert "its 3 volumes exceed the 1 that" in narrow[f"Node win-1, driver {VSPHERE}"]
 
 
-def test_only_drivers_that_volumes_need_are_asked_for() -> None:
+def test_only_drivers_that_volumes_need_are_required() -> None:
     world = healthy()
     for one in world.of("CSINode"):
         one["spec"]["drivers"].append({"name": "broken.example.com", "nodeID": "", "topologyKeys": ["no/such"]})
-    assert on(judge(world.snapshot())).drivers == (VSPHERE, "disk.csi.azure.com", "file.csi.azure.com")
+    assert on(evaluate(world.snapshot())).drivers == (VSPHERE, "disk.csi.azure.com", "file.csi.azure.com")
 
 
 def test_a_driver_that_is_needed_on_one_node_is_not_missed_on_another() -> None:
@@ -76,7 +76,7 @@ def test_a_driver_that_is_needed_on_one_node_is_not_missed_on_another() -> None:
     world.get("CSINode", "win-2")["spec"]["drivers"] = [
         one for one in world.get("CSINode", "win-2")["spec"]["drivers"] if one["name"] != VSPHERE
     ]
-    report = judge(world.snapshot())
+    report = evaluate(world.snapshot())
     assert on(report, "win-2").ok == "yes"
     assert VSPHERE not in on(report, "win-2").drivers
 
@@ -84,14 +84,14 @@ def test_a_driver_that_is_needed_on_one_node_is_not_missed_on_another() -> None:
 def test_what_was_not_read_makes_its_checks_unknown_and_no_other() -> None:
     world = healthy()
     world.unread.append(Unread("volumeattachments", "this account may not list volumeattachments"))
-    found = on(judge(world.snapshot()))
+    found = on(evaluate(world.snapshot()))
     assert found.ok == "unknown"
     assert {name for name, dummy, ok in failed(found) if ok == "unknown"} == {"attachments", "room for volumes"}
 
 
-def test_facts_of_a_host_may_be_as_old_as_the_user_says() -> None:
+def test_facts_of_a_host_may_be_as_old_as_the_option_allows() -> None:
     world = planted("a_host_was_looked_at_yesterday")
-    assert on(judge(world.snapshot(), Options(host_facts_max_age=30 * 3600))).ok == "yes"
+    assert on(evaluate(world.snapshot(), Options(host_facts_max_age=30 * 3600))).ok == "yes"
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_a_node_whose_csi_proxy_will_not_start_again_is_not_ready(
     world.host("win-1")["findings"] = [
         {"id": id_, "severity": severity, "object": "service csi-proxy", "message": "m", "remedy": "r"}
     ]
-    report = judge(world.snapshot())
+    report = evaluate(world.snapshot())
     assert (on(report).ok, report.verdict) == (ok, verdict)
 
 
@@ -125,12 +125,12 @@ def test_what_a_reboot_breaks_is_reported_without_volumes_and_blocks_nothing() -
         {"id": id_, "severity": "blocker", "object": "o", "message": "m", "remedy": "r"}
         for id_ in ("CSI-N06", "CSI-N12")
     ]
-    report = judge(world.snapshot())
+    report = evaluate(world.snapshot())
     assert [(one.id, one.severity) for one in report.findings if one.id.startswith("CSI-N")] == [("CSI-N06", "warning")]
 
 
 def test_what_the_host_itself_found_is_passed_on_as_it_is() -> None:
-    report = judge(planted("the_host_itself_lacks_wmic").snapshot())
+    report = evaluate(planted("the_host_itself_lacks_wmic").snapshot())
     reported = next(one for one in report.findings if one.id == "CSI-N14")
     assert (reported.severity, reported.object, reported.message) == (
         "blocker",
@@ -141,17 +141,17 @@ def test_what_the_host_itself_found_is_passed_on_as_it_is() -> None:
 
 
 def test_pods_whose_maker_may_not_be_read_name_the_rule_that_the_account_lacks() -> None:
-    """Of a kind that nobody reads no rule helps."""
+    """For a kind that is never read no rule helps."""
     rule = '{apiGroups: ["apps"], resources: ["statefulsets"], verbs: ["list"]}'
     world = healthy()
     world.objects = [one for one in world.objects if one["kind"] != "StatefulSet"]
     world.unread.append(Unread("statefulsets", "this account may not list statefulsets", rule))
-    reported = [one for one in judge(world.snapshot()).findings if one.id == "CSI-W08"]
+    reported = [one for one in evaluate(world.snapshot()).findings if one.id == "CSI-W08"]
     assert reported
     assert {one.remedy for one in reported} == {f"add to a role of this account: {rule}"}
     assert all("statefulsets could not be read" in one.message for one in reported)
     (other,) = [
-        one for one in judge(planted("pods_of_a_kind_that_is_not_read").snapshot()).findings if one.id == "CSI-W08"
+        one for one in evaluate(planted("pods_of_a_kind_that_is_not_read").snapshot()).findings if one.id == "CSI-W08"
     ]
     assert "GameServer is a kind that is not read" in other.message
     assert other.remedy == "check the pods of its next rollout"

@@ -15,9 +15,10 @@ import pytest
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import client, kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import patiently
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, Gone, Unreachable
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, GoneError, UnreachableError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness import wire
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.evaluate import Options, evaluate
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import ObservedHost
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import (
@@ -26,7 +27,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storag
     ObservedVolume,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import ObservedPod, ObservedTemplate
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import Options, judge
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.observe import Reading, take
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.brief import render_brief
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.terminal import render_terminal
@@ -52,7 +52,7 @@ def on(peer: ApiPeer, retry_for: float = 20) -> Snapshot:
 
 
 def whole(path: str) -> list[dict[str, Any]]:
-    """Every object of a collection, as its JSON says."""
+    """Every object of a collection, as in its JSON."""
     shelf = SHELVES[path]
     return [json.loads(shelf.item(number)) for number in range(shelf.count)]
 
@@ -79,7 +79,7 @@ def same(found: Snapshot, expected: Snapshot) -> bool:
     return {**found.as_dict(), "taken_at": 0} == {**expected.as_dict(), "taken_at": 0}
 
 
-def test_what_is_judged_is_there_and_what_only_linux_uses_is_not(undisturbed: Snapshot) -> None:
+def test_what_is_evaluated_is_there_and_what_only_linux_uses_is_not(undisturbed: Snapshot) -> None:
     nodes = tuple(ObservedNode.from_object(node) for node in whole(NODES))
     windows = {node.name for node in nodes if node.windows}
     pods = [ObservedPod.from_object(pod) for pod in whole(PODS)]
@@ -101,9 +101,9 @@ def test_what_is_judged_is_there_and_what_only_linux_uses_is_not(undisturbed: Sn
     assert undisturbed.cluster.kubernetes == "v1.36.3"
 
 
-def test_a_large_cluster_where_all_is_well_is_ready(undisturbed: Snapshot) -> None:
+def test_a_large_healthy_cluster_is_ready(undisturbed: Snapshot) -> None:
     hosts = tuple(ObservedHost.from_option(host) for host in FLEET.hosts())
-    report = judge(replace(undisturbed, hosts=hosts, hosts_at=datetime.now(timezone.utc)))
+    report = evaluate(replace(undisturbed, hosts=hosts, hosts_at=datetime.now(timezone.utc)))
     assert report.findings == ()
     assert report.verdict == "ready"
     assert (len(report.nodes), len(report.volumes), len(report.workloads)) == (FLEET.windows, 30, 3)
@@ -170,14 +170,14 @@ def test_a_server_that_forgets_again_and_again_is_refused() -> None:
             peer.compact()
 
     with ApiPeer(SHELVES, objects=OBJECTS, trouble=compact) as peer:
-        with pytest.raises(Gone, match="expired the list 3 times") as raised:
+        with pytest.raises(GoneError, match="expired the list 3 times") as raised:
             on(peer)
         assert sum(asked.path == NODES and "continue" not in asked.query for asked in peer.asked) == 3
     assert raised.value.reason == "gone"
 
 
 def test_pages_of_two_moments_are_not_put_together(undisturbed: Snapshot) -> None:
-    """A proxy in front of two servers may mix them up, here once; the resourceVersion tells."""
+    """A proxy in front of two servers may mix them up, here once; the resourceVersion shows it."""
 
     class Mixed(ApiPeer):
         done = False
@@ -205,18 +205,18 @@ def test_pages_of_two_moments_are_not_put_together(undisturbed: Snapshot) -> Non
     ids=["429", "500", "503", "the connection breaks in the middle of a page"],
 )
 @pytest.mark.parametrize("path", [NODES, PODS])
-def test_a_page_in_trouble_is_asked_for_again(path: str, trouble: Trouble, undisturbed: Snapshot) -> None:
+def test_a_failing_page_is_retried(path: str, trouble: Trouble, undisturbed: Snapshot) -> None:
     with ApiPeer(SHELVES, objects=OBJECTS, trouble=once(path, trouble)) as peer:
         assert same(on(peer), undisturbed)
 
 
-def test_a_page_whose_answer_is_lost_is_asked_for_again(monkeypatch: pytest.MonkeyPatch, undisturbed: Snapshot) -> None:
+def test_a_page_whose_answer_is_lost_is_retried(monkeypatch: pytest.MonkeyPatch, undisturbed: Snapshot) -> None:
     monkeypatch.setattr(client, "_SILENCE", 0.5)
     with ApiPeer(SHELVES, objects=OBJECTS, trouble=once(PODS, Trouble(delay=5))) as peer:
         assert same(on(peer, retry_for=1), undisturbed)
 
 
-def test_a_slow_page_is_waited_for_as_long_as_was_asked(monkeypatch: pytest.MonkeyPatch, undisturbed: Snapshot) -> None:
+def test_a_slow_page_is_waited_for_until_the_timeout(monkeypatch: pytest.MonkeyPatch, undisturbed: Snapshot) -> None:
     monkeypatch.setattr(client, "_SILENCE", 0.2)
     with ApiPeer(SHELVES, objects=OBJECTS, trouble=once(PODS, Trouble(delay=0.6))) as peer:
         assert same(on(peer, retry_for=2), undisturbed)
@@ -242,13 +242,13 @@ def test_a_storm_that_does_not_end_is_refused() -> None:
     assert raised.value.reason == "too_many_requests"
 
 
-def test_a_page_that_does_not_come_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_that_never_arrives_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "_SILENCE", 0.3)
 
     def slow(asked: Asked) -> Trouble | None:
         return Trouble(delay=3) if asked.path == PODS and asked.number else None
 
-    refused = pytest.raises(Unreachable, match=r"list all pods.*only slow, raise api_timeout")
+    refused = pytest.raises(UnreachableError, match=r"list all pods.*only slow, raise api_timeout")
     with refused, ApiPeer(SHELVES, objects=OBJECTS, trouble=slow) as peer:
         on(peer, retry_for=0.5)
 
@@ -266,7 +266,7 @@ def test_an_answer_of_another_server_is_refused() -> None:
         on(peer)
 
 
-def test_what_may_not_be_read_is_said_with_the_rule_to_add() -> None:
+def test_what_may_not_be_read_is_reported_with_the_rule_to_add() -> None:
     def forbid(asked: Asked) -> Trouble | None:
         return Trouble(403, "volumeattachments is forbidden") if asked.path.endswith("/volumeattachments") else None
 
@@ -280,14 +280,14 @@ def test_what_may_not_be_read_is_said_with_the_rule_to_add() -> None:
 
 
 @pytest.mark.parametrize("path", [PODS, "/apis/apps/v1/statefulsets"])
-def test_with_a_part_unread_nothing_is_left_out_for_being_elsewhere(path: str) -> None:
+def test_with_a_list_unread_nothing_is_omitted_as_linux(path: str) -> None:
     with ApiPeer(SHELVES, objects=OBJECTS, trouble=lambda asked: Trouble(403) if asked.path == path else None) as peer:
         found = on(peer)
     assert len(found.claims) == FLEET.volumes
     assert len(found.attachments) == FLEET.volumes
 
 
-def test_without_nodes_nothing_is_left_out_for_being_elsewhere() -> None:
+def test_without_nodes_nothing_is_omitted_as_linux() -> None:
     def forbid(asked: Asked) -> Trouble | None:
         return Trouble(403) if asked.path == NODES else None
 
@@ -408,7 +408,7 @@ def test_decoding_loses_nothing_that_placing_a_pod_depends_on(case: str) -> None
     assert not given[case] & same_field
 
 
-def test_decoding_keeps_variables_in_which_a_node_plugin_says_where_its_socket_is() -> None:
+def test_decoding_keeps_variables_with_the_socket_of_a_node_plugin() -> None:
     registrar = {
         "name": "registrar",
         "args": ["--kubelet-registration-path=$(ROOT)\\plugins\\csi.example.com\\csi.sock"],
@@ -446,17 +446,17 @@ def test_the_number_of_requests_follows_the_pages(served: ApiPeer) -> None:
 
 
 @pytest.mark.parametrize("planted", SITUATIONS.values(), ids=SITUATIONS)
-def test_a_situation_read_from_a_server_is_judged_as_it_is_on_paper(planted: Situation) -> None:
+def test_a_situation_read_from_a_server_is_evaluated_as_it_is_on_paper(planted: Situation) -> None:
     """Decoding only what is read, and leaving out what is on Linux, change nothing in any report."""
     world = planted.world()
     expected = world.snapshot()
     with server(world) as peer:
         found = replace(on(peer), name="lab", taken_at=world.now, hosts_at=world.now)
-    # Of what may not be read, a world says only which.
+    # Of what may not be read, a world has only the resources.
     assert [one.resource for one in found.unread] == [one.resource for one in world.unread]
     hosts = tuple(ObservedHost.from_option(one) for one in world.hosts)
-    report = judge(replace(found, hosts=hosts, unread=expected.unread), Options(target=planted.target))
-    assert report.as_dict() == judge(expected, Options(target=planted.target)).as_dict()
+    report = evaluate(replace(found, hosts=hosts, unread=expected.unread), Options(target=planted.target))
+    assert report.as_dict() == evaluate(expected, Options(target=planted.target)).as_dict()
 
 
 STATES = kinds.CONFIG_MAP.path(PLUGINS, "internal-feature-states.csi.vsphere.vmware.com")
@@ -472,14 +472,14 @@ def test_what_may_not_be_read_is_never_called_absent(path: str) -> None:
         assert path.endswith("/controllerrevisions")
         return
     hosts = tuple(ObservedHost.from_option(host) for host in FLEET.hosts())
-    report = judge(replace(found, hosts=hosts, hosts_at=datetime.now(timezone.utc)))
+    report = evaluate(replace(found, hosts=hosts, hosts_at=datetime.now(timezone.utc)))
     assert report.verdict == "unknown"
     assert [one for one in report.findings if not one.doubt] == []
     reported = render_terminal(report) + "\n".join(render_brief(report))
     assert not re.search(r"\b0 of [1-9]|does not exist|not there|no volume|no workload", reported, re.IGNORECASE)
 
 
-def test_a_map_that_is_in_no_list_of_namespaces_is_asked_for_all_the_same() -> None:
+def test_a_configmap_outside_the_listed_namespaces_is_read_too() -> None:
     with ApiPeer(
         SHELVES, objects=OBJECTS, trouble=lambda asked: Trouble(403) if asked.path.endswith("/namespaces") else None
     ) as peer:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A snapshot can be given away: nobody finds a name in it, and it is judged as before."""
+"""A snapshot with pseudonyms can be shared: it has no name, and is evaluated as before."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from typing import Any, Literal, Protocol, Union, get_args, get_origin, get_type
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.evaluate import Options, evaluate
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.cluster import ObservedConfigMap
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.sources import Source
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ObservedClaim, ObservedVolume
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import ObservedPod, ObservedTemplate
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import Options, judge
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.pseudonyms import Pseudonyms
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.html import render_html
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.markdown import render_markdown
@@ -135,43 +135,45 @@ def named(snapshot: Snapshot) -> set[str]:
     return {word for name in names for word in re.findall(r"[a-z]{8}", name)}
 
 
-def forms(judged: Report, snapshot: Snapshot) -> dict[str, str]:
+def forms(evaluated: Report, snapshot: Snapshot) -> dict[str, str]:
     """Everything that is written."""
     return {
-        "json": json.dumps(judged.as_dict()),
+        "json": json.dumps(evaluated.as_dict()),
         "snapshot": written(snapshot),
-        "html": render_html(judged),
-        "markdown": render_markdown(judged).replace("\\", ""),
-        "terminal": render_terminal(judged),
+        "html": render_html(evaluated),
+        "markdown": render_markdown(evaluated).replace("\\", ""),
+        "terminal": render_terminal(evaluated),
     }
 
 
-def shape(judged: Report) -> dict[str, Any]:
+def shape(evaluated: Report) -> dict[str, Any]:
     """A report without names."""
     return {
-        "verdict": judged.verdict,
-        "findings": Counter((one.id, one.severity, one.doubt) for one in judged.findings),
-        "nodes": Counter((one.ok, tuple(sorted(one.findings))) for one in judged.nodes),
-        "workloads": Counter((one.runs_on, one.starts_again, tuple(sorted(one.findings))) for one in judged.workloads),
-        "volumes": Counter((one.verdict, one.source, len(one.nodes)) for one in judged.volumes),
+        "verdict": evaluated.verdict,
+        "findings": Counter((one.id, one.severity, one.doubt) for one in evaluated.findings),
+        "nodes": Counter((one.ok, tuple(sorted(one.findings))) for one in evaluated.nodes),
+        "workloads": Counter(
+            (one.runs_on, one.starts_again, tuple(sorted(one.findings))) for one in evaluated.workloads
+        ),
+        "volumes": Counter((one.verdict, one.source, len(one.nodes)) for one in evaluated.volumes),
     }
 
 
 def test_no_word_of_a_name_is_left_in_anything_that_is_written() -> None:
     given_away = pseudonymise(shop(), KEY)
     assert len(named(shop())) > 20
-    for form, text in forms(judge(given_away), given_away).items():
+    for form, text in forms(evaluate(given_away), given_away).items():
         assert {word for word in named(shop()) if word in text.lower()} == set(), form
 
 
 @pytest.mark.parametrize("planted", SITUATIONS.values(), ids=SITUATIONS)
-def test_it_is_judged_as_the_one_with_names_and_names_none_of_them(planted: Situation) -> None:
+def test_it_is_evaluated_as_the_one_with_names_and_names_none_of_them(planted: Situation) -> None:
     snapshot, options = planted.world().snapshot(), Options(target=planted.target)
     original = pseudonymise(snapshot, b"what people called it")
     given_away = pseudonymise(original, KEY)
-    judged = judge(given_away, options)
-    assert shape(judged) == shape(judge(snapshot, options))
-    reported = (written(given_away) + json.dumps(judged.as_dict())).lower()
+    evaluated = evaluate(given_away, options)
+    assert shape(evaluated) == shape(evaluate(snapshot, options))
+    reported = (written(given_away) + json.dumps(evaluated.as_dict())).lower()
     assert {word for word in named(original) if word in reported} == set()
 
 
@@ -180,7 +182,7 @@ def test_a_key_always_gives_the_same_and_another_key_gives_another() -> None:
     assert pseudonymise(shop(), KEY).nodes[0].name != pseudonymise(shop(), b"another").nodes[0].name
 
 
-def test_a_snapshot_that_was_given_away_is_read_again() -> None:
+def test_a_pseudonymized_snapshot_can_be_read_again() -> None:
     given_away = pseudonymise(shop(), KEY)
     assert Snapshot.from_dict(json.loads(written(given_away))) == given_away
 
@@ -204,7 +206,7 @@ def test_names_made_of_names_still_are() -> None:
         ("", ""),
     ],
 )
-def test_what_a_pseudonym_looks_like(text: str, pattern: str) -> None:
+def test_the_form_of_a_pseudonym(text: str, pattern: str) -> None:
     assert re.fullmatch(pattern, Pseudonyms(KEY).name(text))
 
 
@@ -270,11 +272,11 @@ def test_an_accepted_finding_is_accepted_under_pseudonyms_too_and_its_reason_is_
         [{"id": "CSI-N31", "object": f"Node {name}", "reason": f"{name} waits for Jane", "expires": "2027-01-31"}]
     )
     names = Pseudonyms(KEY)
-    judged = suppress(
-        judge(names.snapshot(world.snapshot())), [names.suppression(one) for one in entries], date(2026, 11, 20)
+    evaluated = suppress(
+        evaluate(names.snapshot(world.snapshot())), [names.suppression(one) for one in entries], date(2026, 11, 20)
     )
-    assert [(one.finding.id, one.reason) for one in judged.suppressed] == [("CSI-N31", "(left out)")]
-    assert judged.findings == ()
+    assert [(one.finding.id, one.reason) for one in evaluated.suppressed] == [("CSI-N31", "(left out)")]
+    assert evaluated.findings == ()
 
 
 def test_a_set_keeps_its_claims() -> None:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whoever reads the JSON of a report can rely on the schema that is shipped."""
+"""The JSON of a report conforms to the shipped schema."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness import verdict
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import Options, judge
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.evaluate import Options, evaluate
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # its stubs are a package of their own
 from situations.named import SITUATIONS, Situation
 from unit.plugins.module_utils.readiness.reports import report, troubled
@@ -33,15 +33,15 @@ def test_the_schema_is_one() -> None:
     assert SCHEMA["properties"]["report_version"] == {"const": verdict.REPORT_VERSION}
 
 
-@pytest.mark.parametrize("judged", [report(), troubled()], ids=["nothing there", "some of everything"])
-def test_a_report_is_what_the_schema_says_also_after_a_trip_through_a_file(judged: verdict.Report) -> None:
-    assert complaints(json.loads(json.dumps(judged.as_dict()))) == []
+@pytest.mark.parametrize("evaluated", [report(), troubled()], ids=["nothing there", "some of everything"])
+def test_a_report_conforms_to_the_schema_also_after_json(evaluated: verdict.Report) -> None:
+    assert complaints(json.loads(json.dumps(evaluated.as_dict()))) == []
 
 
 @pytest.mark.parametrize("planted", SITUATIONS.values(), ids=SITUATIONS)
-def test_the_report_of_every_situation_is_what_the_schema_says(planted: Situation) -> None:
-    judged = judge(planted.world().snapshot(), Options(target=planted.target))
-    assert complaints(judged.as_dict()) == []
+def test_the_report_of_every_situation_conforms_to_the_schema(planted: Situation) -> None:
+    evaluated = evaluate(planted.world().snapshot(), Options(target=planted.target))
+    assert complaints(evaluated.as_dict()) == []
 
 
 def test_an_unannounced_field_is_noticed() -> None:

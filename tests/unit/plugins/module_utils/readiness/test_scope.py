@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.evaluate import Options, evaluate
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import Options, judge
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.scope import scope
 from situations.cluster import SHOP, attach, claim_of, csi, healthy, pod, pod_spec, undecided, volume, workload
 from situations.named import SITUATIONS, Situation
@@ -39,7 +39,7 @@ def disk(world: World, claim: str, namespace: str = "elsewhere", handle: str = "
 
 
 def linux(world: World) -> None:
-    """Workloads of all sorts on a Linux node; most say nowhere that it is Linux where they belong."""
+    """Workloads of all sorts on a Linux node; most do not state that they belong on Linux."""
     for number in range(3):
         disk(world, f"data-set-{number}")
     made = [{"metadata": {"name": "data"}, "spec": {"storageClassName": "thin"}}]
@@ -62,7 +62,7 @@ def test_the_report_is_the_same_without_what_is_left_out(planted: Situation) -> 
     options = Options(target=planted.target)
     whole = world.snapshot()
     small = cut(whole)
-    assert judge(small, options).as_dict() == judge(whole, options).as_dict()
+    assert evaluate(small, options).as_dict() == evaluate(whole, options).as_dict()
     assert not {"elsewhere/data-set-0", "elsewhere/web", "elsewhere/bare"} & {claim.key for claim in small.claims}
     assert "elsewhere/idle" in {claim.key for claim in small.claims}
 
@@ -94,12 +94,12 @@ def test_what_touches_windows_is_not_left_out(plant: object) -> None:
     assert callable(plant)
     plant(world)
     whole = world.snapshot()
-    report = judge(cut(whole))
-    assert report.as_dict() == judge(whole).as_dict()
+    report = evaluate(cut(whole))
+    assert report.as_dict() == evaluate(whole).as_dict()
     assert report.findings
 
 
-def test_a_claim_that_is_spoken_for_goes_with_its_set() -> None:
+def test_a_reserved_claim_belongs_to_its_set() -> None:
     world = healthy()
     linux(world)
     claim_of(world, "data-set-7", "elsewhere")

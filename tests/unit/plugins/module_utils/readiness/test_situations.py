@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections import defaultdict
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import Options, judge
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.evaluate import Options, evaluate
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Report, WorkloadVerdict
 from situations.cluster import healthy
 from situations.named import SITUATIONS, Situation
 
 
 def test_a_healthy_cluster_gives_no_finding() -> None:
-    report = judge(healthy().snapshot())
+    report = evaluate(healthy().snapshot())
     assert not report.findings
     assert report.verdict == "ready"
     assert {one.verdict for one in report.volumes} == {"NATIVE_CSI", "MIGRATED_OK"}
@@ -27,7 +27,7 @@ def test_there_are_situations_enough() -> None:
 
 @pytest.mark.parametrize("planted", SITUATIONS.values(), ids=SITUATIONS)
 def test_it_is_distinguished_from_health_and_from_every_other(planted: Situation) -> None:
-    report = judge(planted.world().snapshot(), Options(target=planted.target))
+    report = evaluate(planted.world().snapshot(), Options(target=planted.target))
     assert {one.id for one in report.findings} == planted.expected, "\n".join(
         f"{one.id} {one.object}: {one.message} [{'; '.join(one.evidence)}]" for one in report.findings
     )
@@ -39,7 +39,7 @@ def test_it_is_distinguished_from_health_and_from_every_other(planted: Situation
     starts_again = {one.workload: one for one in report.workloads}
     for name, answer in planted.starts_again.items():
         assert starts_again[name].starts_again == answer, starts_again[name]
-    # The pod that has a volume for one node keeps others from it, and comes back itself.
+    # The pod that has a volume for one node keeps others from it, and starts again itself.
     reported = (one for one in report.findings if one.id != "CSI-V53")
     against = {one.object for one in reported if one.severity == "blocker" or one.doubt}
     for workload in report.workloads:
@@ -60,7 +60,7 @@ def _objects(report: Report, workload: WorkloadVerdict) -> set[str]:
 
 def test_only_a_claim_that_waits_makes_a_controller_of_shares_a_blocker() -> None:
     severities = [
-        judge(SITUATIONS[f"a_controller_of_shares_that_does_not_run_while_{case}"].world().snapshot())
+        evaluate(SITUATIONS[f"a_controller_of_shares_that_does_not_run_while_{case}"].world().snapshot())
         .findings[0]
         .severity
         for case in ("no_claim_waits", "a_claim_waits")

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What somebody has accepted is left out of the verdict: with a reason, until a day, and never silently."""
+"""An accepted finding does not count for the verdict: with a reason, until a day, and never silently."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.suppress imp
 from unit.plugins.module_utils.readiness.reports import finding, report
 
 LAST_DAY = date(2027, 1, 31)
-JUDGED = report(findings=(finding(about="PersistentVolume pv-1"), finding(about="PersistentVolume pv-2")))
+EVALUATED = report(findings=(finding(about="PersistentVolume pv-1"), finding(about="PersistentVolume pv-2")))
 
 
 def entry(**changes: Any) -> dict[str, Any]:
@@ -30,9 +30,9 @@ def entry(**changes: Any) -> dict[str, Any]:
     }
 
 
-def test_what_is_accepted_moves_the_verdict_and_stays_visible_with_who_said_so() -> None:
-    left = suppress(JUDGED, read_suppressions([entry()]), LAST_DAY)
-    assert JUDGED.verdict == "blocked"
+def test_an_accepted_finding_changes_the_verdict_and_stays_visible_with_its_reason() -> None:
+    left = suppress(EVALUATED, read_suppressions([entry()]), LAST_DAY)
+    assert EVALUATED.verdict == "blocked"
     assert (left.verdict, left.findings) == ("ready", ())
     assert [(one.finding.object, one.reason, one.expires) for one in left.suppressed] == [
         ("PersistentVolume pv-1", "moved by hand", "2027-01-31"),
@@ -41,20 +41,20 @@ def test_what_is_accepted_moves_the_verdict_and_stays_visible_with_who_said_so()
 
 
 def test_the_object_is_a_glob_that_minds_case_and_the_id_is_none() -> None:
-    named = suppress(JUDGED, read_suppressions([entry(object="PersistentVolume pv-1")]), LAST_DAY)
+    named = suppress(EVALUATED, read_suppressions([entry(object="PersistentVolume pv-1")]), LAST_DAY)
     assert [one.object for one in named.findings] == ["PersistentVolume pv-2"]
     for other in (entry(object="persistentvolume *"), entry(id="CSI-V11")):
-        left = suppress(JUDGED, read_suppressions([other]), LAST_DAY)
+        left = suppress(EVALUATED, read_suppressions([other]), LAST_DAY)
         assert left.verdict == "blocked"
         assert left.suppressed == ()
 
 
-def test_after_its_last_day_an_entry_counts_no_more_and_the_report_says_so() -> None:
-    left = suppress(JUDGED, read_suppressions([entry()]), date(2027, 2, 1))
+def test_after_its_last_day_an_entry_is_ignored_and_reported() -> None:
+    left = suppress(EVALUATED, read_suppressions([entry()]), date(2027, 2, 1))
     assert left.verdict == "blocked"
     assert left.suppressed == ()
     *findings, ended = left.findings
-    assert findings == list(JUDGED.findings)
+    assert findings == list(EVALUATED.findings)
     assert (ended.id, ended.severity, ended.object) == (
         "CSI-R01",
         "warning",
@@ -66,7 +66,7 @@ def test_after_its_last_day_an_entry_counts_no_more_and_the_report_says_so() -> 
 
 
 def test_a_suppression_that_matches_nothing_is_reported() -> None:
-    left = suppress(JUDGED, read_suppressions([entry(object="PersistentVolume pw-1")]), LAST_DAY)
+    left = suppress(EVALUATED, read_suppressions([entry(object="PersistentVolume pw-1")]), LAST_DAY)
     assert [(one.id, one.severity) for one in left.findings] == [("CSI-V10", "blocker")] * 2 + [("CSI-R02", "note")]
     gone = suppress(report(), read_suppressions([entry()]), date(2027, 2, 1))
     assert [one.id for one in gone.findings] == ["CSI-R01"]
@@ -74,8 +74,8 @@ def test_a_suppression_that_matches_nothing_is_reported() -> None:
 
 
 def test_of_two_entries_for_one_finding_both_did_something() -> None:
-    both = read_suppressions([entry(), entry(reason="said before")])
-    assert suppress(JUDGED, both, LAST_DAY).findings == ()
+    both = read_suppressions([entry(), entry(reason="a duplicate")])
+    assert suppress(EVALUATED, both, LAST_DAY).findings == ()
 
 
 def test_a_day_that_yaml_has_read_as_one_is_a_day() -> None:

@@ -1,16 +1,16 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a driver does not take on Windows is told from its twin, which it takes."""
+"""What a driver does not support on Windows is distinguished from its supported twin."""
 
 from __future__ import annotations
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import judge
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.evaluate import evaluate
 from situations.taken import PAIRS, Pair
 
 
 @pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS)
 def test_it_is_not_ready(pair: Pair) -> None:
-    report = judge(pair.world(wrong=True).snapshot())
+    report = evaluate(pair.world(wrong=True).snapshot())
     reported = "\n".join(f"{one.id} {one.object}: {one.message}" for one in report.findings)
     assert {one.id for one in report.findings} == pair.expected, reported
     assert {one.verdict for one in report.volumes if one.volume == "pv-x" or one.claim == "shop/x"} == {pair.word}
@@ -20,6 +20,6 @@ def test_it_is_not_ready(pair: Pair) -> None:
 
 @pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS)
 def test_its_twin_is_ready(pair: Pair) -> None:
-    report = judge(pair.world(wrong=False).snapshot())
+    report = evaluate(pair.world(wrong=False).snapshot())
     assert not report.findings, "\n".join(f"{one.id} {one.object}: {one.message}" for one in report.findings)
     assert report.verdict == "ready"

@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree, wmco
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import parse
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.evaluate import Options, evaluate
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import Options, judge
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.target import simulate, versions
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Target
 from situations.base import kubelets
@@ -23,12 +23,12 @@ from situations.cluster import healthy
         (Target(driver="nfs", mode="csi_proxy"), "must be one of: aws_ebs"),
     ],
 )
-def test_a_target_that_says_nothing_is_refused(target: Target, message: str) -> None:
+def test_an_empty_target_is_refused(target: Target, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        judge(healthy().snapshot(), Options(target=target))
+        evaluate(healthy().snapshot(), Options(target=target))
 
 
-def test_an_openshift_version_brings_its_kubernetes_and_its_operator() -> None:
+def test_an_openshift_version_implies_its_kubernetes_and_its_operator() -> None:
     found = versions(Target(openshift="4.14.2"))
     assert (str(found.control), str(found.kubelet), str(found.operator)) == ("1.27.0", "1.27.0", "9.0.0")
     # The operator may be held back, and its nodes with it.
@@ -66,21 +66,21 @@ def test_linux_nodes_stay_as_they_are() -> None:
 
 
 def test_the_report_names_the_target() -> None:
-    report = judge(healthy().snapshot(), Options(target=Target(kubernetes="1.37")))
+    report = evaluate(healthy().snapshot(), Options(target=Target(kubernetes="1.37")))
     assert report.as_dict()["target"] == {"kubernetes": "1.37"}
     assert report.kubernetes == "v1.36.3"
 
 
-def test_on_the_way_to_a_target_what_it_mends_does_not_block_and_what_stays_does() -> None:
+def test_on_the_way_to_a_target_only_blockers_that_remain_block() -> None:
     world = healthy()
     kubelets(world, "v1.26.9", migrated=("kubernetes.io/azure-disk", "kubernetes.io/azure-file"))
     snapshot, ahead = world.snapshot(), Target(kubernetes="1.34")
-    now = judge(snapshot)
+    now = evaluate(snapshot)
     assert now.verdict == "blocked"
     assert {one.id for one in now.findings if one.severity == "blocker"} == {"CSI-V50"}
-    on_the_way = judge(snapshot, Options(target=ahead, before=True))
+    on_the_way = evaluate(snapshot, Options(target=ahead, before=True))
     assert not on_the_way.target
     assert "CSI-V50" in {one.id for one in on_the_way.findings if one.severity == "warning"}
     assert on_the_way.verdict != "blocked"
     # One that changes no kubelet leaves it in the way.
-    assert judge(snapshot, Options(target=Target(mode="csi_proxy"), before=True)).verdict == "blocked"
+    assert evaluate(snapshot, Options(target=Target(mode="csi_proxy"), before=True)).verdict == "blocked"

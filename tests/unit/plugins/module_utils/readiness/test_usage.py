@@ -18,7 +18,7 @@ def decided(world: World, key: str) -> Workload:
 
 
 def one_with(**spec: Any) -> World:
-    """A cluster with a Deployment whose pods say just this of their place, none of them on a node."""
+    """A cluster with a Deployment whose pods have only this placement, none of them on a node."""
     world = healthy()
     volume(world, "pv-x", csi("csi.vsphere.vmware.com", "x"), "x", **spec.pop("of_volume", {}))
     scheduling = {"nodeSelector": {"kubernetes.io/os": "windows"}, "tolerations": [{"operator": "Exists"}]}
@@ -48,7 +48,7 @@ RULES: list[tuple[str, dict[str, Any], str, str]] = [
     ("any other label", {"nodeSelector": {"kubernetes.io/hostname": "win-1"}}, "windows", "matches Windows nodes only"),
     ("affinity", {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": hostnames("linux-1")}}}, "linux", "node affinity"),
     ("a runtime class", {"runtimeClassName": "win", "tolerations": []}, "windows", "runtimeClassName win"),
-    ("taints", {"tolerations": []}, "linux", "taints"),
+    ("taints", {"tolerations": []}, "linux", "tolerations"),
     ("where its volume is", {"of_volume": {"nodeAffinity": {"required": hostnames("win-1", "win-2")}}}, "windows", "claim shop/x"),
     ("where its volume is, on the other", {"of_volume": {"nodeAffinity": {"required": hostnames("linux-2")}}}, "linux", "claim shop/x"),
     ("nothing", {}, "mixed", "hints only: toleration os=Windows"),
@@ -63,7 +63,7 @@ def test_the_first_rule_that_can_decides(spec: dict[str, Any], system: str, beca
     assert because in found.because
 
 
-def test_where_its_pods_are_is_the_truth_whatever_it_says() -> None:
+def test_the_nodes_of_its_pods_outrank_its_template() -> None:
     world = one_with(os={"name": "linux"})
     owner = owner_reference("Deployment", "x", SHOP)
     world.add("ReplicaSet", "x-1", SHOP, metadata={"ownerReferences": [owner]}, spec={"replicas": 1})
@@ -74,7 +74,7 @@ def test_where_its_pods_are_is_the_truth_whatever_it_says() -> None:
     assert decided(world, "Deployment shop/x").system == "mixed"
 
 
-def test_a_claim_that_waits_for_a_node_says_where_its_workload_goes() -> None:
+def test_a_claim_that_waits_for_a_node_names_the_system_of_its_workload() -> None:
     world = one_with(claims={"volume.kubernetes.io/selected-node": "win-2"})
     world.get("PersistentVolumeClaim", "x", SHOP)["spec"].pop("volumeName")
     found = decided(world, "Deployment shop/x")

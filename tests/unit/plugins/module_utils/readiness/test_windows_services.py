@@ -51,13 +51,13 @@ def test_what_the_daemon_refuses(data: dict[str, str], why: str) -> None:
 
 
 def test_what_the_daemon_overlooks() -> None:
-    def seen(*services: dict[str, Any], immutable: bool = True, brings: bool = True) -> tuple[str, ...]:
+    def observed(*services: dict[str, Any], immutable: bool = True, brings: bool = True) -> tuple[str, ...]:
         return overlooked(a_list(*services), immutable=immutable, brings_csi_proxy=brings)
 
-    assert not seen(KUBELET, PROXY)
-    assert "lacks the service csi-proxy" in seen(KUBELET)[0]
-    assert not seen(KUBELET, brings=False)
-    assert "lacks -windows-service" in seen({**PROXY, "path": "csi-proxy.exe"})[0]
-    assert "bootstrap" in seen({**PROXY, "bootstrap": True})[0]
-    assert "not immutable" in seen(PROXY, immutable=False)[0]
+    assert not observed(KUBELET, PROXY)
+    assert "lacks the service csi-proxy" in observed(KUBELET)[0]
+    assert not observed(KUBELET, brings=False)
+    assert "lacks -windows-service" in observed({**PROXY, "path": "csi-proxy.exe"})[0]
+    assert "bootstrap" in observed({**PROXY, "bootstrap": True})[0]
+    assert "not immutable" in observed(PROXY, immutable=False)[0]
     assert not overlooked({}, immutable=False, brings_csi_proxy=True)

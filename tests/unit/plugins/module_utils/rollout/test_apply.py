@@ -20,10 +20,10 @@ TEMPLATE = {"spec": {"containers": [{"name": "driver", "image": "driver:2"}]}}
 
 
 class Cluster:
-    """A client whose DaemonSet announces the pod of win-1; `pods` are the Ready ones, as the last of these looks finds them."""
+    """A client whose DaemonSet announces the pod of win-1; `pods` are the Ready ones of the last observation."""
 
-    def __init__(self, *looks: list[PodFacts]) -> None:
-        self.looks, self.slept = list(looks), 0.0
+    def __init__(self, *observations: list[PodFacts]) -> None:
+        self.observations, self.slept = list(observations), 0.0
         self.applied: dict[str, Any] = {}
 
     def get(self, *_name: object) -> dict[str, Any]:
@@ -34,7 +34,7 @@ class Cluster:
         }  # fmt: skip
 
     def list(self, kind: object, *_namespace: object, **_selector: object) -> SimpleNamespace:
-        return SimpleNamespace(items=() if kind is not kinds.POD else tuple(self.looks[0]))
+        return SimpleNamespace(items=() if kind is not kinds.POD else tuple(self.observations[0]))
 
     def apply(self, definition: dict[str, Any], **_how: object) -> Answer:
         self.applied = definition
@@ -42,7 +42,7 @@ class Cluster:
 
     def sleep(self, seconds: float) -> None:
         self.slept += seconds
-        del self.looks[:1]
+        del self.observations[:1]
 
 
 READY = PodFacts("plugin-1", "win-1", ready=True, uid="uid-1")

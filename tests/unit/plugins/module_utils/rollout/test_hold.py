@@ -48,7 +48,7 @@ def test_an_unreadable_annotation_still_means_a_change(text: str) -> None:
         pytest.param(daemon_set(), daemon_set(), False, id="the same pods"),
         pytest.param(daemon_set(), daemon_set("driver:2"), True, id="other pods"),
         pytest.param(daemon_set(strategy="OnDelete"), daemon_set(), True, id="held, with pods of unknown templates"),
-        pytest.param(under_way(Rolling("run")), daemon_set("driver:2"), True, id="a change that was cut off"),
+        pytest.param(under_way(Rolling("run")), daemon_set("driver:2"), True, id="an interrupted change"),
     ],
 )
 def test_pods_are_held_wherever_the_controller_would_replace_them_by_itself(
@@ -85,8 +85,8 @@ def test_runs_with_the_same_template_make_one_change_together() -> None:
 
 
 def test_what_a_run_that_died_announced_is_forgotten_by_the_next() -> None:
-    seen = under_way(Rolling("run-1", "hash-1", taken={"win-1": "uid"}))
-    assert hold.begun(seen, "hash-2", "run-1", {"win-1": "uid"}) == Rolling("run-1", "hash-1")
+    observed = under_way(Rolling("run-1", "hash-1", taken={"win-1": "uid"}))
+    assert hold.begun(observed, "hash-2", "run-1", {"win-1": "uid"}) == Rolling("run-1", "hash-1")
 
 
 def test_a_run_that_joins_others_keeps_the_pods_that_they_are_replacing() -> None:
@@ -108,7 +108,7 @@ def test_held_moves_nothing_and_leaves_the_definition_alone() -> None:
     assert definition == daemon_set("driver:2")
 
 
-def test_the_way_back_brings_the_template_and_what_was_said_of_it() -> None:
+def test_a_rollback_restores_the_template_and_its_annotations() -> None:
     definition = daemon_set("driver:2", **{MODE: "host_process", RELEASE: "2.0.0", "other": "x"})
     template = daemon_set("driver:1")["spec"]["template"]
     found = hold.former(definition, Rolling("run", "hash", {MODE: "csi_proxy"}), template)
@@ -117,6 +117,6 @@ def test_the_way_back_brings_the_template_and_what_was_said_of_it() -> None:
     assert found["spec"]["updateStrategy"] == definition["spec"]["updateStrategy"]
 
 
-def test_how_many_may_be_away_is_the_definitions() -> None:
+def test_max_unavailable_is_read_from_the_daemon_set() -> None:
     assert hold.max_unavailable(daemon_set()) == "10%"
     assert hold.max_unavailable({"spec": {}}) == 1

@@ -15,12 +15,12 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rollout.order import a
         pytest.param(7, ("1", "2"), (1, 2, 2, 2), id="the last size repeats"),
         pytest.param(9, ("1", "25%"), (1, 2, 2, 2, 2), id="a percentage of them all, rounded down"),
         pytest.param(3, ("1", "25%"), (1, 1, 1), id="a percentage below one node is one"),
-        pytest.param(4, ("100%",), (1, 3), id="the canary stands alone whatever the sizes say"),
+        pytest.param(4, ("100%",), (1, 3), id="the canary is a batch of its own"),
         pytest.param(3, (), (1, 2), id="no sizes"),
         pytest.param(0, ("1",), (), id="no nodes"),
     ],
 )
-def test_nodes_go_in_batches_after_a_canary(count: int, sizes: tuple[str, ...], expected: tuple[int, ...]) -> None:
+def test_nodes_follow_in_batches_after_a_canary(count: int, sizes: tuple[str, ...], expected: tuple[int, ...]) -> None:
     nodes = [f"win-{number}" for number in range(count)]
     found = batches(nodes, sizes)
     assert tuple(len(batch) for batch in found) == expected
@@ -31,6 +31,6 @@ def test_what_is_no_size_is_named() -> None:
     assert wrong(("1", "25%", "0", "x", "", "-1", "%", "1.5")) == ("0", "x", "", "-1", "%", "1.5")
 
 
-def test_a_share_is_rounded_as_ansible_does_and_what_may_be_away_as_kubernetes_does() -> None:
+def test_batches_are_rounded_as_in_ansible_and_max_unavailable_as_in_kubernetes() -> None:
     assert (share("10%", 19), share("3", 19), share("1%", 19)) == (1, 3, 1)
     assert (allowed_away("10%", 19), allowed_away(3, 19), allowed_away("0", 19)) == (2, 3, 1)

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.advance import Goal
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.evaluate import Rules, evaluate
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import Picture
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.judge import Rules, judge
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.refuse import refusals
 from unit.plugins.module_utils.rollout.pictures import daemon_set, host, node, picture
 
@@ -18,8 +18,8 @@ CHANGED = daemon_set(template_generation="2")
 PROXY = CHANGED.pod_spec["nodeSelector"]
 
 
-def refused(seen: Picture, goal: Goal | None = None, uses: Iterable[tuple[str, str]] = ()) -> tuple[str, ...]:
-    return refusals(seen, judge(seen, Rules()), goal or Goal(), lambda: uses)
+def refused(observed: Picture, goal: Goal | None = None, uses: Iterable[tuple[str, str]] = ()) -> tuple[str, ...]:
+    return refusals(observed, evaluate(observed, Rules()), goal or Goal(), lambda: uses)
 
 
 def no_run_asks() -> Iterable[tuple[str, str]]:
@@ -27,18 +27,18 @@ def no_run_asks() -> Iterable[tuple[str, str]]:
 
 
 def test_a_good_cluster_is_not_refused_and_volumes_are_not_read() -> None:
-    seen = picture(daemon_set=CHANGED)
-    assert refusals(seen, judge(seen, Rules()), Goal(), no_run_asks) == ()
+    observed = picture(daemon_set=CHANGED)
+    assert refusals(observed, evaluate(observed, Rules()), Goal(), no_run_asks) == ()
 
 
-def test_all_nodes_that_cannot_come_to_work_are_named_at_once() -> None:
+def test_all_nodes_where_the_plugin_cannot_work_are_named_at_once() -> None:
     hosts = {name: host(name, serving=False, pipes=()) for name in ("win-1", "win-2")}
     found = refused(picture(daemon_set=CHANGED, hosts=hosts))
     assert [text.split(":")[0] for text in found] == ["win-1", "win-2"]
     assert "--limit" in found[0]
 
 
-def test_a_node_that_has_the_wanted_plugin_already_is_not_asked_for() -> None:
+def test_a_node_that_has_the_desired_plugin_is_not_required() -> None:
     assert refused(picture(hosts={"win-1": host("win-1", serving=False, pipes=())})) == ()
 
 
@@ -49,11 +49,11 @@ def test_a_node_with_volumes_that_would_be_lost_is_named_with_the_command() -> N
 
 
 def test_a_node_that_was_not_proven_would_lose_its_plugin_at_once() -> None:
-    seen = picture(
+    observed = picture(
         daemon_set=daemon_set(template_generation="2", pod_spec={**CHANGED.pod_spec, "nodeSelector": PROXY}),
         nodes=(node("win-1"), node("win-2", labels={"kubernetes.io/os": "windows"})),
     )
-    (found,) = refusals(seen, judge(seen, Rules()), Goal(), no_run_asks)
+    (found,) = refusals(observed, evaluate(observed, Rules()), Goal(), no_run_asks)
     assert "win-2" in found
     assert "csi-proxy does not serve there" in found
 
@@ -63,11 +63,11 @@ def test_a_selector_that_leaves_a_node_out_is_refused_only_where_volumes_are_in_
     uses: tuple[tuple[str, str], ...],
 ) -> None:
     spec = {**CHANGED.pod_spec, "nodeSelector": {"pool": "storage"}}
-    seen = picture(
+    observed = picture(
         daemon_set=daemon_set(template_generation="2", pod_spec=spec),
         nodes=(node("win-1", labels={"pool": "storage"}), node("win-2")),
     )
-    found = refused(seen, uses=uses)
+    found = refused(observed, uses=uses)
     assert len(found) == len(uses)
     for text in found:
         assert "win-2" in text

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A change that goes node by node over a model of nodes: whoever dies on the way, the next run ends it well.
+"""A change node by node over a model of nodes: wherever a run is killed, the next one completes it.
 
-The model does what the DaemonSet controller and kubelets do under OnDelete: a deleted pod goes, comes back from the template
+The model does what the DaemonSet controller and kubelets do under OnDelete: a deleted pod ends, is created again from the template
 of that moment, becomes Ready and registers, each a moment later; on some nodes a template does not come to work.
 """
 
@@ -16,8 +16,8 @@ from datetime import timedelta
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.advance import Goal, permitted, still_away
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.evaluate import Rules
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import Picture
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.judge import Rules
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.rolling import Report, run
 from unit.plugins.module_utils.rollout.pictures import (
     NOW,
@@ -50,7 +50,7 @@ class Running:
 
 
 class Fleet:
-    """Nodes, their plugin pods, and a clock that moves only while somebody waits."""
+    """Nodes, their plugin pods, and a clock that moves only while a run waits."""
 
     def __init__(self, count: int, *, broken: dict[str, str] | None = None) -> None:
         self.names = [f"win-{number:03}" for number in range(1, count + 1)]
@@ -164,7 +164,7 @@ def gone_through(fleet: Fleet, goal: Goal, windows: int = 400) -> Report:
     raise AssertionError("it does not end")
 
 
-def test_canary_first_then_batches_and_never_more_away_than_allowed() -> None:
+def test_canary_first_then_batches_and_never_more_than_max_unavailable() -> None:
     fleet = Fleet(12)
     report = gone_through(fleet, Goal(batches=("1", "50%"), max_unavailable=3))
     assert report.step.kind == "finish"
@@ -182,7 +182,7 @@ def test_no_node_follows_before_the_canary_works() -> None:
     assert fleet.pods["win-001"].template == "2"
 
 
-def test_a_failed_canary_asks_for_its_former_plugin_and_no_other_node_changed() -> None:
+def test_a_failed_canary_gets_its_former_plugin_and_no_other_node_changes() -> None:
     fleet = Fleet(5, broken={"win-001": "2"})
     report = gone_through(fleet, Goal(node_timeout=60, max_unavailable=5))
     assert (report.step.kind, report.step.nodes) == ("back", ("win-001",))
@@ -204,12 +204,12 @@ def test_a_canary_that_works_with_neither_template_stops_the_change() -> None:
     assert gone_through(fleet, Goal(node_timeout=60, goes_back=True)).step.kind == "stop"
 
 
-def test_a_later_node_that_does_not_come_to_work_stops_the_change_and_the_rest_stay_as_they_are() -> None:
+def test_a_later_node_that_fails_stops_the_change_and_the_rest_stay_as_they_are() -> None:
     fleet = Fleet(6, broken={"win-003": "2"})
     report = gone_through(fleet, Goal(node_timeout=60, batches=("1", "1")))
     assert (report.step.kind, report.step.nodes) == ("stop", ("win-003",))
     assert [there.template for there in fleet.pods.values()] == ["2", "2", "2", "1", "1", "1"]
-    # Repaired, and run again: it goes on with the others.
+    # Repaired, and run again: it continues with the others.
     fleet.broken = {}
     assert gone_through(fleet, Goal(batches=("1", "1"))).step.kind == "finish"
     assert fleet.replaced == fleet.names
@@ -231,7 +231,7 @@ class Side:
         self.report: Report | None = None
 
     def turn(self) -> None:
-        """One look, and the step that follows from it."""
+        """One observation, and the step that follows from it."""
         if self.report is None:
             report = run(self, self.fleet, self.goal, Rules(), self.waited, 0.0, self.fleet.clock)
             # Until its next turn.
@@ -248,7 +248,7 @@ class Side:
         pass
 
     def wait(self, seconds: float) -> None:
-        raise AssertionError("one look takes no time")
+        raise AssertionError("one observation takes no time")
 
     def picture(self) -> Picture:
         everything = self.fleet.unseen
@@ -272,11 +272,11 @@ def side_by_side(fleet: Fleet, *goals: Goal) -> list[Report]:
 
 
 @pytest.mark.parametrize("allowed", [1, 2])
-def test_two_runs_over_other_nodes_end_as_one_would_and_leave_no_more_away_than_may_be(allowed: int) -> None:
+def test_two_runs_over_other_nodes_end_like_one_and_respect_max_unavailable(allowed: int) -> None:
     fleet = Fleet(9)
     halves = (tuple(fleet.names[::2]), tuple(fleet.names[1::2]))
     reports = side_by_side(fleet, *(Goal(nodes=half, max_unavailable=allowed) for half in halves))
-    # Whoever ends first leaves the rest to the other, who finishes the change.
+    # The run that ends first leaves the rest to the other, which finishes the change.
     assert sorted(report.step.kind for report in reports) == ["finish", "rest"]
     assert sorted(fleet.replaced) == fleet.names
     assert {there.template for there in fleet.pods.values()} == {"2"}
@@ -319,7 +319,7 @@ def test_a_run_waits_as_long_as_another_gets_on_and_not_for_ever() -> None:
     assert fleet.replaced == []
 
 
-def test_a_pod_that_was_announced_and_not_deleted_is_deleted_by_the_next_look() -> None:
+def test_a_pod_that_was_recorded_and_not_deleted_is_deleted_by_the_next_window() -> None:
     pods = [pod("win-1", uid="a"), pod("win-2", uid="b")]
     both = ("win-1", "win-2")
     assert permitted(pods, pods, {}, both, 1) == (pods[0],)
@@ -362,7 +362,7 @@ def test_a_run_that_another_one_has_taken_over_touches_nothing_more() -> None:
     assert fleet.replaced == []
 
 
-def test_a_node_that_is_away_already_counts() -> None:
+def test_a_node_that_is_unavailable_already_counts() -> None:
     fleet = Fleet(3, broken={"win-003": "1"})
     report = gone_through(fleet, Goal(nodes=("win-001", "win-002"), node_timeout=30))
     assert report.step.kind == "stop"
@@ -371,7 +371,7 @@ def test_a_node_that_is_away_already_counts() -> None:
 
 
 @pytest.mark.parametrize("point", range(60))
-def test_killed_at_any_point_and_run_again_it_ends_well(point: int) -> None:
+def test_killed_at_any_point_and_run_again_it_succeeds(point: int) -> None:
     fleet = Fleet(5)
     goal = Goal(batches=("1", "2"), max_unavailable=2)
     fleet.killed_after = point

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.evaluate import Rules, evaluate
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import Picture
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.judge import Rules, judge
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.window import COALESCE, fingerprints, run
 from unit.plugins.module_utils.rollout.pictures import host, picture, pod, win2
 
@@ -18,7 +18,7 @@ RED = win2(hosts=host("win-2", serving=False, pipes=()))
 
 
 class View:
-    """Pictures that come at given seconds; time passes only while somebody waits."""
+    """Pictures that come at given seconds; time passes only while the caller waits."""
 
     def __init__(self, *coming: tuple[float, Picture]) -> None:
         self.coming = list(coming)
@@ -46,52 +46,52 @@ class View:
         return self.now
 
 
-def seen(view: View, known: Sequence[Picture] = (), seconds: float = 30) -> str:
-    reported = fingerprints(judge(known[0], RULES)) if known else {}
+def observed(view: View, known: Sequence[Picture] = (), seconds: float = 30) -> str:
+    reported = fingerprints(evaluate(known[0], RULES)) if known else {}
     return run(view, RULES, reported, seconds, view.clock).verdict
 
 
 def test_a_settled_gate_ends_at_once_and_watches_nothing() -> None:
     view = View((0, GREEN))
-    assert seen(view) == "green"
+    assert observed(view) == "green"
     assert (view.now, view.watched, view.explained) == (0, [], 0)
 
 
 def test_the_last_node_ends_it_at_once() -> None:
     view = View((0, WAITING), (7.3, GREEN))
-    assert seen(view, [WAITING]) == "green"
+    assert observed(view, [WAITING]) == "green"
     assert view.now == 7.3
 
 
 def test_the_first_window_reports_the_state_soon() -> None:
     view = View((0, WAITING))
-    assert seen(view) == "waiting"
+    assert observed(view) == "waiting"
     assert view.now == COALESCE
 
 
 def test_a_change_is_reported_with_what_follows_within_a_moment() -> None:
     view = View((0, WAITING), (5, CLOSER), (6.5, GREEN))
-    assert seen(view, [WAITING]) == "green"
+    assert observed(view, [WAITING]) == "green"
     assert view.now == 6.5
     view = View((0, WAITING), (5, CLOSER))
-    assert seen(view, [WAITING]) == "waiting"
+    assert observed(view, [WAITING]) == "waiting"
     assert view.now == 5 + COALESCE
 
 
 def test_without_a_change_it_ends_with_its_time() -> None:
     view = View((0, WAITING))
-    assert seen(view, [WAITING]) == "waiting"
+    assert observed(view, [WAITING]) == "waiting"
     assert view.now == 30
     assert view.explained == 1
 
 
 def test_red_ends_it_and_is_explained() -> None:
     view = View((0, WAITING), (3, RED))
-    assert seen(view, [WAITING]) == "red"
+    assert observed(view, [WAITING]) == "red"
     assert (view.now, view.explained) == (3, 1)
 
 
-def test_no_time_looks_once() -> None:
+def test_no_time_observes_once() -> None:
     view = View((0, WAITING))
-    assert seen(view, seconds=0) == "waiting"
+    assert observed(view, seconds=0) == "waiting"
     assert (view.now, view.watched) == (0, [])

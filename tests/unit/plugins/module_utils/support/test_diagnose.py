@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Each misconfiguration is the first in its list, with the remedy that mends it; what it hides comes after it."""
+"""Each misconfiguration is the first in its list, with its remedy; what it hides comes after it."""
 
 from __future__ import annotations
 
@@ -132,9 +132,9 @@ def test_nothing_is_found_where_nothing_is_wrong() -> None:
 
 
 @pytest.mark.parametrize("planted", PLANTED)
-def test_what_was_planted_is_the_first_with_the_remedy_that_mends_it(planted: str) -> None:
+def test_the_planted_fault_comes_first_with_its_remedy(planted: str) -> None:
     controller, cluster, host, layer, remedy = PLANTED[planted]
-    # Another host is well, before and after it.
+    # Another host works, before and after it.
     first = diagnose(controller, cluster, [replace(HOST, name="a"), host, replace(HOST, name="z")])[0]
     assert first.layer == layer, first
     assert remedy in first.remedy
@@ -144,7 +144,7 @@ def test_what_was_planted_is_the_first_with_the_remedy_that_mends_it(planted: st
     assert first.id in " ".join(render([first]))
 
 
-def test_of_two_the_one_that_hides_the_other_comes_first() -> None:
+def test_of_two_findings_the_one_that_hides_the_other_comes_first() -> None:
     for (_one, left), (_other, right) in itertools.combinations(PLANTED.items(), 2):
         if left[3] == right[3]:
             continue

@@ -36,7 +36,7 @@ def test_nothing_on_the_page_is_loaded_or_acts() -> None:
     assert not [one for one in targets if one.startswith("/") or (":" in one and not one.startswith("data:,"))]
 
 
-def test_the_page_says_what_is_missing_and_shows_the_end_of_each_file() -> None:
+def test_the_page_lists_what_is_missing_and_shows_the_end_of_each_file() -> None:
     text = page()
     assert "host win-2" in text
     assert "{rule}" in text

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An archive has a size that somebody can send: each file, and all of them; what is cut or left out is named."""
+"""An archive has a limited size: each file, and all of them; what is truncated or omitted is named."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_a_file_keeps_its_end_from_the_beginning_of_a_line() -> None:
     assert cut(Part("one-line", "x" * 1000), 500).text == ""
 
 
-def test_a_cut_at_any_byte_is_no_half_character() -> None:
+def test_truncation_at_any_byte_leaves_whole_characters() -> None:
     text = "ä€😀\n" * 50
     for limit in range(1, 100):
         kept = cut(Part("a", text), limit)

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A cluster on paper for whole upgrades: nodes, workloads that move, disruption budgets, WMCO, and a run that can die anywhere.
 
-A look, a write of the journal, a change, and each step that is handed out is an event. A run can be killed right before an
-event or right after it. Time moves with looks. Rules that must always hold are checked after every event.
+An observation, a write of the journal, a change, and each external step is an event. A run can be killed right before an
+event or right after it. Time moves with observations. Rules that must always hold are checked after every event.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import
 
 BEGAN = datetime(2026, 11, 21, 20, 0, tzinfo=timezone.utc)
 LOOK = timedelta(seconds=5)
-# Looks that something takes in this cluster.
+# Durations in this cluster, in observations.
 ENDS, COMES, CHANGES = 2, 1, 3
 IN_TREE, CSI = "kubernetes.io/vsphere-volume/[ds] {}.vmdk", "kubernetes.io/csi/csi.vsphere.vmware.com^{}"
 
@@ -52,18 +52,18 @@ class Killed(Exception):
 
 @dataclass
 class Pod:
-    """One pod of a workload. looks: until it has come or gone."""
+    """One pod of a workload. rounds: until it has started or ended."""
 
     uid: str
     workload: Workload
     node: str
-    looks: int = COMES
+    rounds: int = COMES
     going: bool = False
 
 
 @dataclass
 class Box:
-    """One node. changing: looks until its upgrade is over, None when none is on. proven: since its upgrade."""
+    """One node. changing: observations until its upgrade is over, None without one. proven: since its upgrade."""
 
     kubelet: str = "v1.26.1"
     version: str = ""
@@ -83,11 +83,11 @@ parsed = lru_cache(maxsize=4)(from_json)
 
 
 class World:
-    """The cluster, and what a run needs of it: Book, Eyes and Hands in one.
+    """The cluster, and what a run needs of it: journal store, observer and executor in one.
 
     stuck: workloads that a disruption budget never lets go. broken: nodes whose gate fails. idle_hooks: where tasks do nothing.
     takes: how long what is handed out does, by its kind. made_anew: whether the tasks replace the machine, so that the Node that
-    comes back is another one. killed_at: number of the event; the half says whether right before or right after it.
+    comes back is another one. killed_at: number of the event; .5 means right after it.
     """
 
     def __init__(
@@ -101,8 +101,8 @@ class World:
         self.serial = 0
         self.running = ""
         self.plans: tuple[PlanNow, ...] = ()
-        # What was told to whoever waits, by all runs.
-        self.said: list[str] = []
+        # Progress messages of all runs.
+        self.messages: list[str] = []
         self.stuck: set[str] = set()
         self.broken: set[str] = set()
         self.failing_hooks: dict[str, str] = {}
@@ -117,9 +117,9 @@ class World:
         for workload in sorted(self.names):
             self._place(workload)
         for pod in self.pods:
-            pod.looks = 0
+            pod.rounds = 0
         self.refused: dict[str, str] = {}
-        # Whether looks are so far apart that what was refused is due for another try at each of them.
+        # Whether observations are so far apart that each retries refused evictions.
         self.seldom = False
         self.allowed_away = 1
 
@@ -143,7 +143,7 @@ class World:
         journal = self.journal
         closed = [name for name, box in self.boxes.items() if (box.cordoned and box.cordoned_for) or box.tainted]
         for name in closed:
-            assert journal is not None, f"{name} is closed and no journal says so"
+            assert journal is not None, f"{name} is cordoned and no journal has it"
             entry = journal.entry(name)
             assert entry.step not in ("waiting", "done") or entry.failed, f"{name} is closed at {entry.step}"
         asked = [name for name in closed if journal is not None and not journal.entry(name).by_itself]
@@ -152,12 +152,12 @@ class World:
             assert len({journal.entry(name).batch for name in asked}) <= 1, f"{asked} are of different batches"
         for pod in self.pods:
             box = self.boxes[pod.node]
-            fresh = pod.looks == COMES and not pod.going
+            fresh = pod.rounds == COMES and not pod.going
             if fresh and box.proven != {"old"} and self.is_new(pod.node) and not self._was_there(pod):
                 assert box.proven >= {"gate", "canary"}, f"{pod.uid} came to {pod.node} before it was proven"
 
     def _was_there(self, pod: Pod) -> bool:
-        # WMCO opens a node itself, and a taint that comes a look later cannot send anybody away.
+        # WMCO opens a node itself, and a taint that comes one observation later evicts no pod.
         journal = self.journal
         return journal is not None and journal.entry(pod.node).by_itself
 
@@ -173,12 +173,12 @@ class World:
 
     def run(self, confirmed: tuple[str, ...] = ()) -> Decision:
         """A run from its beginning to an end, as the play does it."""
-        seen = self.see()
+        observed = self.see()
         found = self.journal
-        journal = begin(self.desired, seen) if found is None else take_up(found, self.desired, seen, confirmed)
+        journal = begin(self.desired, observed) if found is None else take_up(found, self.desired, observed, confirmed)
         journal = self.keep(journal)
         while True:
-            decision = drive(journal, self, self, self, self.rules, self.said.append, lambda _seconds: None)
+            decision = drive(journal, self, self, self, self.rules, self.messages.append, lambda _seconds: None)
             journal = decision.journal
             if not isinstance(decision, Delegate):
                 return decision
@@ -216,33 +216,33 @@ class World:
         box.proven.add(kind)
         return ""
 
-    # Book
+    # Journal store
 
     def keep(self, journal: Journal) -> Journal:
         kept = replace(journal, sequence=journal.sequence + 1)
         self.event(lambda: setattr(self, "kept", kept.as_json()))
         return kept
 
-    # Eyes
+    # Observer
 
-    def look(self, journal: Journal) -> Observation:
+    def observe(self, journal: Journal) -> Observation:
         self.event(self._time)
-        seen = self.see()
-        looked = whose_pods(journal, seen.nodes)
+        observed = self.see()
+        needed = whose_pods(journal, observed.nodes)
         nodes = {
-            name: node if name in looked else replace(node, pods=None, workloads=())
-            for name, node in seen.nodes.items()
+            name: node if name in needed else replace(node, pods=None, workloads=())
+            for name, node in observed.nodes.items()
         }
-        between = looked or not any(entry.under_way for entry in journal.nodes)
+        between = needed or not any(entry.under_way for entry in journal.nodes)
         return replace(
-            seen,
+            observed,
             nodes=nodes,
             workloads={one: WorkloadNow(1, self._ready(one)) for one in whose_return(journal)},
-            cluster=seen.cluster if between else None,
+            cluster=observed.cluster if between else None,
         )
 
     def see(self) -> Observation:
-        """Everything, as a run looks at its beginning."""
+        """Everything, as a run observes at its beginning."""
         return Observation(
             now=self.now,
             nodes={name: self._node(name, box) for name, box in self.boxes.items()},
@@ -253,7 +253,7 @@ class World:
 
     def _node(self, name: str, box: Box) -> NodeNow:
         pods = [pod for pod in self.pods if pod.node == name]
-        there = [pod for pod in pods if pod.looks == 0 or pod.going]
+        there = [pod for pod in pods if pod.rounds == 0 or pod.going]
         form = CSI if self.is_new(name) else IN_TREE
         return NodeNow(
             name=name,
@@ -277,7 +277,7 @@ class World:
     def _pod(self, pod: Pod) -> PodFacts:
         since = self.now if pod.going else None
         return PodFacts(
-            pod.uid, pod.node, pod.looks == 0, deleting=pod.going, deleting_since=since, uid=pod.uid, namespace="shop",
+            pod.uid, pod.node, pod.rounds == 0, deleting=pod.going, deleting_since=since, uid=pod.uid, namespace="shop",
             owner=("StatefulSet", pod.workload.name), volumes=True,
         )  # fmt: skip
 
@@ -286,16 +286,16 @@ class World:
         return PodFacts(agent, name, ready=True, uid=agent, namespace="kube-system", owner=("DaemonSet", "agent"))
 
     def _ready(self, workload: Workload) -> int:
-        return sum(pod.workload == workload and pod.looks == 0 and not pod.going for pod in self.pods)
+        return sum(pod.workload == workload and pod.rounds == 0 and not pod.going for pod in self.pods)
 
-    # Hands
+    # Executor
 
     def do(self, action: Do) -> None:
         box = self.boxes[action.node]
         if action.kind == "evict":
             for victim in action.pods:
                 self.event(lambda uid=victim.uid: self._evict(uid))
-        elif action.kind == "close":
+        elif action.kind == "cordon":
             self.event(lambda: self._close(box, action.journal))
         elif action.kind == "allow":
             self.event(lambda: setattr(box, "allowed", True))
@@ -313,7 +313,7 @@ class World:
         box.tainted, box.tainted_for = False, ""
         if box.cordoned_for == journal.mark:
             box.cordoned, box.cordoned_for = False, ""
-        if journal.entry(name).step == "open":
+        if journal.entry(name).step == "uncordon":
             box.allowed = False
 
     def _evict(self, uid: str) -> None:
@@ -323,15 +323,15 @@ class World:
             if pod.workload.name in self.stuck:
                 self.refused[uid] = "disruption budget shop/never needs 1 healthy pods and has 1 currently"
             else:
-                pod.going, pod.looks = True, ENDS
+                pod.going, pod.rounds = True, ENDS
 
-    # What goes on by itself
+    # Events of the cluster itself
 
     def _time(self) -> None:
         self.now += LOOK
         for pod in list(self.pods):
-            pod.looks = max(0, pod.looks - 1)
-            if pod.going and pod.looks == 0:
+            pod.rounds = max(0, pod.rounds - 1)
+            if pod.going and pod.rounds == 0:
                 self.pods.remove(pod)
         for box in self.boxes.values():
             if box.changing is not None:
@@ -354,7 +354,7 @@ class World:
         return not box.cordoned and not box.tainted and box.changing is None and not box.down
 
     def _operate(self) -> None:
-        """WMCO 9: one node at a time; blocked while volumes are attached and nobody allowed it; it uncordons by itself."""
+        """WMCO 9: one node at a time; blocked while volumes are attached without a permission; it uncordons by itself."""
         at_work = next((name for name, box in self.boxes.items() if box.upgrading), None)
         if at_work is None:
             for name, box in self.boxes.items():
@@ -369,7 +369,7 @@ class World:
         there = [pod for pod in self.pods if pod.node == at_work]
         for pod in there:
             if not pod.going:
-                pod.going, pod.looks = True, ENDS
+                pod.going, pod.rounds = True, ENDS
         if there or box.changing is not None:
             return
         if box.kubelet != "v1.27.3":
@@ -385,7 +385,7 @@ class World:
             assert self.is_new(name), name
             assert (box.cordoned, box.tainted, box.allowed, box.upgrading) == (False,) * 4, name
             assert box.proven >= {"gate", "canary"}, name
-        assert {pod.workload for pod in self.pods if pod.looks == 0} == self.names
+        assert {pod.workload for pod in self.pods if pod.rounds == 0} == self.names
 
 
 def kubelets(

@@ -8,14 +8,14 @@ from __future__ import annotations
 from datetime import datetime, timezone
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import Refused, Request, begin
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import RefusedError, Request, begin
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import ClusterNow, NodeNow, Observation
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Target
 
 NOW = datetime(2026, 11, 21, 20, 0, tzinfo=timezone.utc)
 
 
-def seen(cluster: ClusterNow | None = None, **kubelets: str) -> Observation:
+def observed(cluster: ClusterNow | None = None, **kubelets: str) -> Observation:
     nodes = {
         name: NodeNow.from_object(
             {"metadata": {"name": name, "uid": name}, "spec": {}, "status": {"nodeInfo": {"kubeletVersion": version}}}
@@ -27,22 +27,23 @@ def seen(cluster: ClusterNow | None = None, **kubelets: str) -> Observation:
 
 def test_a_lower_kubelet_is_refused_by_name() -> None:
     with pytest.raises(
-        Refused, match=r"CSI-T12 Node a \(v1.36.0\), b \(v1.36.1\): its kubelet is newer than the target 1.27"
+        RefusedError, match=r"CSI-T12 Node a \(v1.36.0\), b \(v1.36.1\): its kubelet is newer than the target 1.27"
     ):
-        begin(Request("x", "tasks", Target(kubelet="1.27")), seen(a="v1.36.0", b="v1.36.1"))
+        begin(Request("x", "tasks", Target(kubelet="1.27")), observed(a="v1.36.0", b="v1.36.1"))
 
 
 def test_openshift_on_another_cluster_is_refused() -> None:
     wanted = Request("x", "tasks", Target(openshift="4.14"))
-    with pytest.raises(Refused, match=r"CSI-T13 Target: OpenShift 4.14, but this cluster is not OpenShift"):
-        begin(wanted, seen(ClusterNow(is_openshift=False), a="v1.27.1"))
-    # Its first update is not complete, or it was not looked at.
+    with pytest.raises(RefusedError, match=r"CSI-T13 Target: OpenShift 4.14, but this cluster is not OpenShift"):
+        begin(wanted, observed(ClusterNow(is_openshift=False), a="v1.27.1"))
+    # Its first update is not complete, or it was not read.
     for cluster in (ClusterNow(is_openshift=True), None):
-        assert begin(wanted, seen(cluster, a="v1.27.1")).target.openshift == "4.14"
+        assert begin(wanted, observed(cluster, a="v1.27.1")).target.openshift == "4.14"
 
 
 def test_an_earlier_openshift_is_refused() -> None:
-    with pytest.raises(Refused, match=r"CSI-T12 OpenShift: it runs 4.15.3 and cannot be downgraded to 4.14"):
+    with pytest.raises(RefusedError, match=r"CSI-T12 OpenShift: it runs 4.15.3 and cannot be downgraded to 4.14"):
         begin(
-            Request("x", "tasks", Target(openshift="4.14")), seen(ClusterNow("4.15.3", is_openshift=True), a="v1.28.1")
+            Request("x", "tasks", Target(openshift="4.14")),
+            observed(ClusterNow("4.15.3", is_openshift=True), a="v1.28.1"),
         )

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The journal tells a reader who knows no step's name where each node stands and how it was left."""
+"""The journal's text shows the state of each node without the names of steps."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ BEGUN = Journal(
 
 
 def failed(step: Step, finding: str) -> Journal:
-    return BEGUN.put(replace(BEGUN.entry("win-2").at(step, NOW, "it says why"), failed=finding), NOW)
+    return BEGUN.put(replace(BEGUN.entry("win-2").at(step, NOW, "the reason"), failed=finding), NOW)
 
 
 @pytest.mark.parametrize(
     ("step", "finding", "line"),
     [
-        ("waiting", "CSI-U03", "win-2 (batch 1): failed (CSI-U03) since 2026-11-21T20:00:00Z; it says why; it was uncordoned"),
+        ("waiting", "CSI-U03", "win-2 (batch 1): failed (CSI-U03) since 2026-11-21T20:00:00Z; the reason; it was uncordoned"),
         ("hook", "CSI-U07", "win-2 (batch 1): failed (CSI-U07) while: is being upgraded by your tasks since "
-                            "2026-11-21T20:00:00Z; it says why; it stays cordoned and drained"),
+                            "2026-11-21T20:00:00Z; the reason; it stays cordoned and drained"),
         ("workloads", "CSI-U08", "win-2 (batch 1): failed (CSI-U08) while: waits for its workloads since "
-                                 "2026-11-21T20:00:00Z; it says why; it is schedulable"),
-        # Nobody knows how a node is that is not there.
-        ("back", "CSI-U10", "win-2 (batch 1): failed (CSI-U10) while: is awaited since 2026-11-21T20:00:00Z; it says why"),
+                                 "2026-11-21T20:00:00Z; the reason; it is schedulable"),
+        # The state of a missing node is unknown.
+        ("back", "CSI-U10", "win-2 (batch 1): failed (CSI-U10) while: is awaited since 2026-11-21T20:00:00Z; the reason"),
     ],
 )  # fmt: skip
-def test_a_node_that_failed_says_while_what_and_how_it_was_left(step: Step, finding: str, line: str) -> None:
+def test_a_failed_node_reports_its_step_and_its_state(step: Step, finding: str, line: str) -> None:
     assert line in describe(failed(step, finding)).splitlines()
 
 
@@ -47,12 +47,12 @@ def test_the_journal_lists_past_and_remaining_steps() -> None:
     journal = BEGUN.put(BEGUN.entry("win-1").begun(NOW), NOW)
     assert journal.happened == ("2026-11-21T20:00:00Z win-1: is being cordoned",)
     assert "canary: win-1 (is being cordoned)" in plan_of(journal)
-    said = {NodeEntry("win-1", 0, step).said for step in get_args(Step)}
-    assert len(said) == len(get_args(Step))
-    assert not said & set(get_args(Step))
+    status = {NodeEntry("win-1", 0, step).status for step in get_args(Step)}
+    assert len(status) == len(get_args(Step))
+    assert not status & set(get_args(Step))
 
 
-def test_a_node_that_was_not_taken_by_us_says_why() -> None:
+def test_a_node_that_this_run_did_not_take_reports_why() -> None:
     journal = BEGUN.put(replace(BEGUN.entry("win-1").at("done", NOW), by_itself=True), NOW)
     assert (
         "win-1 (batch 0): is done since 2026-11-21T20:00:00Z; it already had the target release and was only verified"

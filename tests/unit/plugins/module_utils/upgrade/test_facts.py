@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which pods leave a node, and what is told of those that do not; read from Pods as the API has them."""
+"""Which pods leave a node, and what is reported of those that do not; read from Pods as the API has them."""
 
 from __future__ import annotations
 

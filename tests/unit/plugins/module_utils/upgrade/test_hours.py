@@ -47,11 +47,11 @@ def test_the_longest_of_several_counts_and_without_any_it_is_always_open() -> No
 @pytest.mark.parametrize(
     "text", ["", "20-22", "Sun 25:00-26:00", "Xyz 20:00-21:00", "20:00", "Mo 20:00-21:00", "Mon- 20:00-21:00"]
 )
-def test_what_is_no_window_is_said_with_examples(text: str) -> None:
+def test_an_invalid_window_is_refused_with_examples(text: str) -> None:
     with pytest.raises(ValueError, match="expected one such as 'Sat,Sun 22:00-04:00'"):
         read(text, "UTC")
 
 
-def test_an_unknown_time_zone_is_said() -> None:
+def test_an_unknown_time_zone_is_refused() -> None:
     with pytest.raises(ValueError, match="'Mars/North' is not a time zone"):
         read("20:00-21:00", "Mars/North")

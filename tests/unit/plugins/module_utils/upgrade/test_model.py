@@ -15,7 +15,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import Refused, Request
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import RefusedError, Request
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import (
     Do,
     Done,
@@ -23,7 +23,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import 
     Rules,
     Stop,
     decide,
-    left_closed,
+    left_cordoned,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import PlanNow
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.hours import read
@@ -51,7 +51,7 @@ def in_batches(world: World) -> World:
 
 
 def self_upgrading(world: World) -> World:
-    """With hook none somebody upgrades each node once it is empty."""
+    """With hook none an administrator upgrades each node once it is drained."""
     before = world._time
 
     def time() -> None:
@@ -73,7 +73,7 @@ def killed(world: World, number: int, *, after: bool) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_node_is_upgraded_and_proven_before_workloads_come_back(kind: str) -> None:
+def test_every_node_is_upgraded_and_proven_before_workloads_return(kind: str) -> None:
     world = KINDS[kind]()
     assert isinstance(world.run(), Done)
     world.converged()
@@ -93,7 +93,7 @@ def test_a_run_killed_right_before_or_after_any_event_is_ended_by_the_next(kind:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_runs_killed_again_and_again_come_to_an_end(kind: str) -> None:
+def test_repeatedly_killed_runs_finish(kind: str) -> None:
     chance = random.Random(20261121)
     for _try in range(40):
         world = KINDS[kind]()
@@ -118,7 +118,7 @@ def test_a_finished_upgrade_does_nothing_more() -> None:
 
 @pytest.mark.parametrize("seldom", [False, True])
 def test_a_budget_that_never_allows_is_named_and_the_node_given_back(seldom: bool) -> None:
-    """Also when each look comes so late that the eviction is to be tried again: its reason is not forgotten."""
+    """Also if each observation is so late that the eviction is due for a retry: its reason is kept."""
     world = kubelets(rules=Rules(budget=60))
     world.stuck, world.seldom = {"db-0"}, seldom
     decision = world.run()
@@ -139,9 +139,7 @@ def test_a_budget_that_never_allows_is_named_and_the_node_given_back(seldom: boo
     world.converged()
 
 
-def test_with_batches_a_node_that_cannot_be_emptied_gives_the_others_of_its_batch_back_and_finishes_what_was_begun() -> (
-    None
-):
+def test_in_a_batch_a_node_that_cannot_be_drained_releases_the_others_and_begun_ones_finish() -> None:
     world = in_batches(kubelets(nodes=5, pods=4, batches=("1", "2"), rules=Rules(budget=60)))
     world.stuck = {"db-0"}
     decision = world.run()
@@ -155,7 +153,7 @@ def test_with_batches_a_node_that_cannot_be_emptied_gives_the_others_of_its_batc
 
 
 @pytest.mark.parametrize(("where", "finding"), [("hook", "CSI-U07"), ("gate", "CSI-U05")])
-def test_a_node_that_fails_after_it_was_touched_stays_closed_and_the_rest_untouched(where: str, finding: str) -> None:
+def test_a_node_that_fails_after_a_change_stays_cordoned_and_the_rest_untouched(where: str, finding: str) -> None:
     world = kubelets()
     if where == "hook":
         world.failing_hooks = {"win-1": "the image is gone"}
@@ -177,7 +175,7 @@ def test_a_node_that_fails_after_it_was_touched_stays_closed_and_the_rest_untouc
     assert world.hooked.count("win-1") == (3 if where == "hook" else 1)
 
 
-def test_a_node_that_was_gone_when_its_turn_came_has_it_when_it_is_back() -> None:
+def test_a_node_that_was_missing_is_upgraded_once_it_returns() -> None:
     """Clouds delete the Node of a machine that is switched off."""
     world = kubelets(nodes=4, rules=Rules(pause=("canary", "win-1")))
     assert isinstance(world.run(), Pause)
@@ -194,7 +192,7 @@ def test_a_node_that_was_gone_when_its_turn_came_has_it_when_it_is_back() -> Non
     assert "win-4" in world.hooked
 
 
-def test_a_node_that_does_not_come_back_is_over_its_time() -> None:
+def test_a_node_that_does_not_return_times_out() -> None:
     world = kubelets(hook="none", rules=Rules(budget=120))
     decision = world.run()
     assert isinstance(decision, Stop)
@@ -205,7 +203,7 @@ def test_a_node_that_does_not_come_back_is_over_its_time() -> None:
 
 @pytest.mark.parametrize("kind", ["hook", "gate", "canary"])
 @pytest.mark.parametrize("nodes", [1, 4])
-def test_what_a_node_is_handed_out_for_is_not_its_own_time(kind: str, nodes: int) -> None:
+def test_external_steps_do_not_count_as_the_nodes_time(kind: str, nodes: int) -> None:
     """One after the other, the nodes of a batch may be away for longer than one of them may take. To one alone its pods come back."""
     world = in_batches(kubelets(nodes=nodes, batches=("1", "2"), rules=Rules(budget=60)))
     world.takes = {kind: timedelta(minutes=30)}
@@ -213,7 +211,7 @@ def test_what_a_node_is_handed_out_for_is_not_its_own_time(kind: str, nodes: int
     world.converged()
 
 
-def test_while_another_node_is_away_no_further_one_is_taken() -> None:
+def test_while_another_node_is_unavailable_no_further_one_starts() -> None:
     world = kubelets()
     world.boxes["win-2"].down = True
     decision = world.run()
@@ -287,7 +285,7 @@ def test_wmco_is_waited_for_until_its_plan_is_approved() -> None:
     assert isinstance(decision, Pause)
     assert "WMCO is 8.1.2, expected 9.0.0" in decision.why
     assert "approve its InstallPlan now" in decision.why
-    assert [line for line in world.said if "approve" in line] == [f"waiting: {decision.why} (0 s of 30 s)"]
+    assert [line for line in world.messages if "approve" in line] == [f"waiting: {decision.why} (0 s of 30 s)"]
     offered = PlanNow("install-a", ("9.0.1",), approved=False, phase="RequiresApproval")
     world.plans = (PlanNow("install-old", ("8.1.2",), approved=True, phase="Complete"), offered)
     decision = world.run()
@@ -306,7 +304,7 @@ def test_wmco_is_waited_for_until_its_plan_is_approved() -> None:
 
 @pytest.mark.parametrize("pause", [("canary",), ()], ids=["under way", "finished"])
 @pytest.mark.parametrize("make", [kubelets, wmco], ids=["cordon", "taint"])
-def test_a_node_that_is_done_and_was_closed_by_a_late_write_is_opened_by_the_next_run(
+def test_a_finished_node_cordoned_by_a_late_write_is_uncordoned_by_the_next_run(
     make: Callable[..., World], pause: tuple[str, ...]
 ) -> None:
     world = make(nodes=4, rules=Rules(pause=pause))
@@ -331,17 +329,17 @@ def test_a_later_cordon_of_another_user_stays() -> None:
     world.boxes["win-1"].cordoned = True
     world.boxes["win-2"].cordoned, world.boxes["win-2"].cordoned_for = True, "upgrade another"
     world.boxes["win-3"].tainted, world.boxes["win-3"].tainted_for = True, "another"
-    assert left_closed(journal, world.see().nodes) == []
+    assert left_cordoned(journal, world.see().nodes) == []
 
 
 def test_uncordon_removes_the_annotation_also_if_a_user_removed_the_cordon() -> None:
-    """Or his next cordon would bear it, and be taken for ours."""
+    """Or the user's next cordon would carry it, and be taken for ours."""
     world = kubelets()
     journal = world.run().journal
     world.boxes["win-1"].cordoned_for = journal.mark
-    decision = decide(journal.put(journal.entry("win-1").at("open", world.now), world.now), world.see(), Rules())
+    decision = decide(journal.put(journal.entry("win-1").at("uncordon", world.now), world.now), world.see(), Rules())
     assert isinstance(decision, Do)
-    assert (decision.kind, decision.node) == ("open", "win-1")
+    assert (decision.kind, decision.node) == ("uncordon", "win-1")
 
 
 def test_nodes_that_wmco_begins_by_itself_are_gated_like_the_others() -> None:
@@ -354,7 +352,7 @@ def test_nodes_that_wmco_begins_by_itself_are_gated_like_the_others() -> None:
     world.converged()
 
 
-def test_without_csi_proxy_before_one_node_without_volumes_goes_ahead() -> None:
+def test_without_csi_proxy_before_one_node_without_volumes_is_first() -> None:
     desired = Request("wmco-9", "wmco", Target(wmco="9.0.0"), canary="win-1", unproven_canary=True)
     world = World(desired, operator=True)
     for box in world.boxes.values():
@@ -386,14 +384,14 @@ def test_a_node_that_a_user_uncordoned_is_drained_again_before_its_tasks_run_aga
     world.converged()
 
 
-def test_pods_that_came_although_it_is_closed_leave_before_the_tasks_are_run_again() -> None:
+def test_pods_on_a_cordoned_node_are_evicted_before_the_tasks_run_again() -> None:
     world = kubelets(rules=Rules(budget=60))
     world.failing_hooks = {"win-1": "the image is gone"}
     world.run()
     for pod in world.pods:
         pod.node = "win-1"
     world.failing_hooks, world.stuck = {}, {"db-0"}
-    # It was changed perhaps: it is not given back, though it stands at its drain again.
+    # It may have been changed: it is not released, although it is at its drain again.
     decision = world.run()
     assert isinstance(decision, Stop)
     assert (decision.journal.entry("win-1").step, decision.journal.entry("win-1").failed) == ("drain", "CSI-U03")
@@ -403,7 +401,7 @@ def test_pods_that_came_although_it_is_closed_leave_before_the_tasks_are_run_aga
     world.converged()
 
 
-def test_tasks_that_went_well_and_did_nothing_are_run_again() -> None:
+def test_tasks_that_succeeded_without_effect_run_again() -> None:
     world = kubelets(rules=Rules(budget=60))
     world.idle_hooks = {"win-3"}
     decision = world.run()
@@ -434,12 +432,14 @@ def test_tasks_that_went_well_and_did_nothing_are_run_again() -> None:
     ],
 )
 @pytest.mark.parametrize("pause", [("canary",), ()])
-def test_it_goes_on_as_it_was_begun_or_not_at_all(desired: Request, words: str, pause: tuple[str, ...]) -> None:
+def test_a_journal_continues_with_its_own_options_or_is_refused(
+    desired: Request, words: str, pause: tuple[str, ...]
+) -> None:
     """Also when it is finished: nothing would be done, and that would look like success."""
     world = kubelets(rules=Rules(pause=pause))
     world.run()
     world.desired = desired
-    with pytest.raises(Refused, match=f"(?s){words}.*kubewin_upgrade_name") as refused:
+    with pytest.raises(RefusedError, match=f"(?s){words}.*kubewin_upgrade_name") as refused:
         world.run()
     assert ("It is finished; give" in str(refused.value)) == (not pause)
 
@@ -449,23 +449,23 @@ def test_named_nodes_stay_the_only_ones() -> None:
     world.desired = replace(world.desired, nodes=("win-2", "win-1"))
     world.run()
     world.desired = replace(world.desired, nodes=())
-    with pytest.raises(Refused, match=r"nodes win-1, win-2, requested .* nodes all"):
+    with pytest.raises(RefusedError, match=r"nodes win-1, win-2, requested .* nodes all"):
         world.run()
     world.desired = replace(world.desired, nodes=("win-1", "win-2"))
     assert isinstance(world.run(("win-1",)), Done)
     assert world.hooked == ["win-2", "win-1"]
 
 
-def test_a_pause_that_would_never_come_is_refused_at_the_beginning_and_later() -> None:
+def test_a_pause_that_never_applies_is_refused_at_the_beginning_and_later() -> None:
     world = kubelets(rules=Rules(pause=("canary",)))
     world.desired = replace(world.desired, pause=("canary", "win-9"))
     words = (
         "kubewin_upgrade_pause has 'win-9', expected canary, batches, or a Node of this upgrade: win-1, win-2, win-3"
     )
-    with pytest.raises(Refused, match=words):
+    with pytest.raises(RefusedError, match=words):
         world.run()
     world.desired = replace(world.desired, pause=("canary",))
     world.run()
     world.desired = replace(world.desired, pause=("canary", "win-9"))
-    with pytest.raises(Refused, match=words):
+    with pytest.raises(RefusedError, match=words):
         world.run(("canary",))

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Volumes before and after: the same one is said to be the same, and a claim with another disk behind it is not."""
+"""Volumes before and after: the same one counts as unchanged, and a claim with another disk does not."""
 
 from __future__ import annotations
 
@@ -63,6 +63,6 @@ def test_a_file_system_that_is_named_later_is_no_other_volume() -> None:
     assert list(compare(picture(claimed()), picture(named))) == []
 
 
-def test_what_cannot_be_unpacked_is_said() -> None:
+def test_an_archive_that_cannot_be_read_is_reported() -> None:
     with pytest.raises(ValueError, match="the earlier list of volumes cannot be read"):
         unpack("eJw=")

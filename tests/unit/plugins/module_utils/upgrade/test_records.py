@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import Refused, Request, take_up
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import RefusedError, Request, take_up
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import Rules, decide
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.explain import describe
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import ClusterNow, Observation
@@ -59,7 +59,7 @@ def test_a_journal_is_kept_in_the_cluster_and_in_files_and_read_from_either(tmp_
     assert (tmp_path / "upgrade-first.txt").read_text(encoding="utf-8") == store.things[PAGE]["data"]["journal.txt"]
     later = pages.keep(replace(kept, why="later"))
     assert later.sequence == kept.sequence + 1
-    # Somebody deletes the ConfigMap; from the files it is brought back.
+    # A user deletes the ConfigMap; it is restored from the files.
     del store.things[PAGE]
     again = Pages(client_of(store), "kubewin", "first", tmp_path)
     assert again.read() == later
@@ -108,7 +108,7 @@ def test_whatever_a_user_changed_it_is_refused_or_can_continue() -> None:
     whole = json.loads(
         journal(nodes=entries, stopping=stopping, happened=("x",), confirmed={"canary": BEGAN}).as_json()
     )
-    seen = Observation(datetime(2026, 11, 21, 21, tzinfo=timezone.utc), {}, cluster=ClusterNow())
+    observed = Observation(datetime(2026, 11, 21, 21, tzinfo=timezone.utc), {}, cluster=ClusterNow())
     store, refused, read = ObjectStore(), Counter[str](), 0
     for spoiled in spoiled_by_hand(whole):
         store.things[PAGE] = {
@@ -119,8 +119,8 @@ def test_whatever_a_user_changed_it_is_refused_or_can_continue() -> None:
             found = Pages(client_of(store), "kubewin", "first", None).read()
             assert found is not None
             describe(found)
-            found = take_up(found, Request(found.name, found.hook, found.target, found.only), seen, ())
-            decide(found, seen, Rules())
+            found = take_up(found, Request(found.name, found.hook, found.target, found.only), observed, ())
+            decide(found, observed, Rules())
             read += 1
         except ClusterError as error:
             refused[error.reason] += 1
@@ -128,13 +128,13 @@ def test_whatever_a_user_changed_it_is_refused_or_can_continue() -> None:
     assert (refused.total() > 300, read > 30) == (True, True)
 
 
-def test_a_journal_of_another_cluster_in_the_same_folder_is_not_gone_on_with() -> None:
-    seen = Observation(datetime(2026, 11, 21, 21, tzinfo=timezone.utc), {})
+def test_a_journal_of_another_cluster_in_the_same_directory_is_refused() -> None:
+    observed = Observation(datetime(2026, 11, 21, 21, tzinfo=timezone.utc), {})
     desired = Request("first", "none", Target(kubelet="1.27"), cluster="here")
-    take_up(journal(cluster="here"), desired, seen, ())
+    take_up(journal(cluster="here"), desired, observed, ())
     for state in ("open", "finished"):
-        with pytest.raises(Refused, match=r"of another cluster: .*kubewin_output_dir"):
-            take_up(journal(cluster="there", state=state), desired, seen, ())
+        with pytest.raises(RefusedError, match=r"of another cluster: .*kubewin_output_dir"):
+            take_up(journal(cluster="there", state=state), desired, observed, ())
 
 
 def test_a_run_that_was_taken_over_writes_nothing_more() -> None:

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A proof takes a class that a Windows pod can use, or says what is wrong with those that are there."""
+"""A proof uses a class that a Windows pod can use, or reports what is wrong with the existing ones."""
 
 from __future__ import annotations
 
@@ -64,21 +64,21 @@ def test_none_that_fits_is_refused_with_what_is_wrong_with_each_and_what_to_make
 
 
 @pytest.mark.parametrize(
-    ("wanted", "said"),
+    ("wanted", "expected"),
     [
         ("none", "StorageClass none does not exist. Suitable: fits."),
         ("other", f"StorageClass other has provisioner {VSPHERE.name}, expected {EBS.name}."),
         ("linux", "StorageClass linux does not fit Windows: its file system is ext4"),
     ],
 )
-def test_the_class_asked_for_is_taken_or_refused(wanted: str, said: str) -> None:
+def test_the_requested_class_is_used_or_refused(wanted: str, expected: str) -> None:
     classes = [
         storage_class("fits", EBS.name, {"fstype": "ntfs"}),
         storage_class("linux", EBS.name, {"fstype": "ext4"}),
         storage_class("other", VSPHERE.name),
     ]
     assert choose(EBS, "fits", classes).name == "fits"
-    assert said in choose(EBS, wanted, classes).refusal
+    assert expected in choose(EBS, wanted, classes).refusal
 
 
 def test_it_is_known_whether_a_class_keeps_its_volumes() -> None:

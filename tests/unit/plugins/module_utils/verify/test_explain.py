@@ -1,6 +1,6 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Trouble is told in the cluster's own words, with what helps."""
+"""An error has the cluster's own text, with a remedy."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_the_newest_warning_of_each_reason_counts_and_provisioning_comes_first()
     assert waiting_for(None, reported) == "ProvisioningFailed: why; FailedMount: new"
 
 
-def test_without_events_the_pod_itself_is_asked() -> None:
+def test_without_events_the_pods_status_counts() -> None:
     waiting = {"state": {"waiting": {"reason": "ImagePullBackOff", "message": "Back-off pulling image"}}}
     unscheduled = {"status": "False", "reason": "Unschedulable", "message": "0/4 nodes are available"}
     assert (

@@ -10,8 +10,8 @@ import yaml
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.needs import needs
 
 RULES = Path(__file__).parents[5] / "roles" / "csi_driver" / "files" / "kubewin-rbac.yaml"
-# What looking around needs; without it the request itself is refused by name.
-LOOKS = {
+# Rules for the first reads; without them the request itself is refused by name.
+READS = {
     ("get", "", "nodes"), ("list", "", "nodes"), ("get", "storage.k8s.io", "csinodes"), ("list", "storage.k8s.io", "csinodes"),
     ("get", "storage.k8s.io", "csidrivers"), ("list", "storage.k8s.io", "storageclasses"),
 }  # fmt: skip
@@ -30,7 +30,7 @@ def test_the_shipped_roles_hold_exactly_what_a_run_needs() -> None:
         for verb in rule["verbs"]
     }
     asked = {(need.verb, need.group, need.resource) for need in needs("", own=True, attaches=True)}
-    assert held == asked | LOOKS
+    assert held == asked | READS
 
 
 def test_in_a_namespace_that_is_given_less_is_needed_and_only_there() -> None:

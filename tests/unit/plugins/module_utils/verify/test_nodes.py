@@ -46,11 +46,11 @@ def test_the_label_has_the_build_before_the_node_info() -> None:
         (node("win-1", build="unknown"), "no Windows build in its labels"),
     ],
 )
-def test_a_node_is_closed_to_proofs_with_the_reason(found: ProofNode, why: str) -> None:
+def test_a_node_is_excluded_from_proofs_with_the_reason(found: ProofNode, why: str) -> None:
     assert closed(found, "", ()).startswith(why) if why else closed(found, "", ()) == ""
 
 
-def test_an_image_and_tolerations_open_what_they_are_for() -> None:
+def test_an_image_and_tolerations_admit_their_nodes() -> None:
     assert closed(node("win-1", build="10.0.19042"), "mine:1", ()) == ""
     tainted = node("win-1", taints=[WINDOWS, DEDICATED])
     assert closed(tainted, "", ({"key": "team", "operator": "Exists"},)) == ""
@@ -60,7 +60,7 @@ def test_an_image_and_tolerations_open_what_they_are_for() -> None:
     assert closed(tainted, "", ({"key": "team", "operator": "Exists", "effect": "NoExecute"},)) != ""
 
 
-def test_a_pod_tolerates_what_says_windows_as_the_node_says_it_and_nothing_else() -> None:
+def test_a_pod_tolerates_the_windows_taints_of_its_node_only() -> None:
     found = node("win-1", taints=[WINDOWS, DEDICATED]).tolerations([{"operator": "Exists", "key": "mine"}])
     assert found == [
         {"key": "os", "operator": "Equal", "value": "Windows", "effect": "NoSchedule"},

@@ -44,7 +44,7 @@ def test_nothing_runs_on_nodes_that_were_not_chosen() -> None:
 def test_one_node_alone_is_read_nowhere_else_and_neither_is_what_shall_not_move() -> None:
     alone = planned([node("win-1")]).targets[0]
     assert (alone.elsewhere, alone.stays) == ((), "there is no other node to read it on")
-    # Nobody is told that a node is missing which was not asked for.
+    # A missing node outside of the request is not reported.
     assert {(one.elsewhere, one.stays) for one in planned(move=False).targets} == {((), "")}
 
 
@@ -88,7 +88,7 @@ def test_the_plan_reads_like_what_will_be_done() -> None:
     )
 
 
-def test_the_plan_says_which_volumes_will_stay() -> None:
+def test_the_plan_names_the_volumes_that_will_stay() -> None:
     kept = {**CLASSES[0], "reclaimPolicy": "Retain"}
     (step,) = plan(Request((VSPHERE,)), [node("win-1")], [kept], {}).steps()
     assert step.endswith("; the volume is kept, because disks retains volumes")

@@ -35,13 +35,13 @@ def test_a_file_is_the_same_or_it_is_not(read: str, wrong: str) -> None:
     assert compared("a b", read) == wrong
 
 
-def test_a_volume_that_does_not_come_up_on_a_broken_node_is_that_nodes_fault() -> None:
+def test_a_volume_that_fails_on_a_broken_node_is_attributed_to_the_node() -> None:
     one, two = settle([proof("win-1", not_on=BROKEN), proof("win-2", "failed", error="no pipe")])
     assert (one.verdict, one.note) == ("proven", "not read on win-2, which has a problem of its own")
     assert two.verdict == "failed"
 
 
-def test_a_volume_that_does_not_come_up_where_another_one_does_has_failed() -> None:
+def test_a_volume_that_fails_where_another_one_works_has_failed() -> None:
     one, two = settle([proof("win-1", not_on=BROKEN, volume="pvc-1"), proof("win-2")])
     assert (one.verdict, one.remedy) == ("failed", "start csi-proxy")
     assert one.error == "volume pvc-1 could not be used on win-2, where another one works: FailedMount: no pipe"

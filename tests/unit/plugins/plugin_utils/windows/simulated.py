@@ -33,7 +33,7 @@ OLD, NEW = "1.1.3", "1.3.0"
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """An executable for the simulated host: what its first line says it does when it is started."""
+    """An executable for the simulated host: its first line has what it does when it is started."""
 
     url: str
     path: Path
@@ -67,7 +67,7 @@ class Artifacts:
 
 class _QuietHandler(SimpleHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing: the simulated host's own journal tells what was asked for."""
+        """Nothing: the simulated host's own journal has the requests."""
 
 
 class HostClock:
@@ -112,13 +112,13 @@ class Host:
         is_alive: Alive = lambda owner: False,
         limits: Limits | None = None,
     ) -> prove.Outcome:
-        """Converge as the action does. Earlier runs count as dead unless ``is_alive`` says otherwise."""
+        """Converge as the action does. Earlier runs count as ended unless ``is_alive`` is true."""
         self.notes = []
         return prove.converge(
             self.node(cut), wanted, check=check, limits=limits, report=self.notes.append, is_alive=is_alive
         )
 
-    def look(self, wanted: model.Desired) -> model.Snapshot:
+    def observe(self, wanted: model.Desired) -> model.Snapshot:
         return observe.observe(self.node(), wanted)
 
     def plant(self, **things: Any) -> None:
@@ -188,14 +188,14 @@ def failed(host: Host, desired: model.Desired) -> NodeError:
 
 def nothing_half_done(host: Host, desired: model.Desired) -> None:
     """No service, no lock and no staging directory stay after a first installation that failed."""
-    snapshot = host.look(desired)
+    snapshot = host.observe(desired)
     assert (snapshot.service, snapshot.lock, snapshot.lock_leftovers) == (None, None, ())
     assert not [name for name in snapshot.install_dir_entries if name.startswith("stage-")]
 
 
 def still_serves(host: Host, old: model.Desired) -> None:
     """The old release is configured, runs and serves; nothing of the attempt stays in its way."""
-    snapshot = host.look(old)
+    snapshot = host.observe(old)
     assert snapshot.service is not None
     assert snapshot.service.command_line == old.command_line
     assert snapshot.service.state == model.RUNNING

@@ -21,12 +21,12 @@ from ansible.plugins.loader import connection_loader
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands, prove
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.channel import CHANNELS, open_channel
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import (
-    AccessDenied,
+    AccessDeniedError,
     ChannelError,
-    CommandTimeout,
-    ConnectionLost,
-    QuotaExceeded,
-    Unsupported,
+    CommandTimeoutError,
+    ConnectionLostError,
+    QuotaExceededError,
+    UnsupportedError,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Node
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.winrs import WinrmChannel
@@ -135,7 +135,7 @@ def test_a_persistent_quota_is_reported(endpoint: Endpoint) -> None:
     connection = endpoint.connection()
     channel = open_channel(connection)
     endpoint.fault("quota", operation="Command", times=None)
-    with pytest.raises(QuotaExceeded) as caught:
+    with pytest.raises(QuotaExceededError) as caught:
         channel.run("ver")
     assert "MaxShellsPerUser" in str(caught.value)
     connection.close()
@@ -147,7 +147,7 @@ def test_silence_is_no_error_until_the_limit(endpoint: Endpoint) -> None:
     endpoint.fault("operation_timeout", operation="Receive", times=2)
     assert channel.run("echo late").stdout.strip() == b"late"
     endpoint.fault("operation_timeout", operation="Receive", times=None)
-    with pytest.raises(CommandTimeout):
+    with pytest.raises(CommandTimeoutError):
         channel.run("ver", timeout=0.2)
     connection.close()
 
@@ -169,7 +169,7 @@ def test_a_lost_connection(endpoint: Endpoint, effect: str, operation: str) -> N
     connection = endpoint.connection()
     channel = open_channel(connection)
     endpoint.fault(effect, operation=operation)
-    with pytest.raises(ConnectionLost) as caught:
+    with pytest.raises(ConnectionLostError) as caught:
         channel.run("ver")
     assert caught.value.reason == "connection_lost"
     # The next command goes over a new session: a rollback can follow.
@@ -177,7 +177,7 @@ def test_a_lost_connection(endpoint: Endpoint, effect: str, operation: str) -> N
     connection.close()
 
 
-def test_an_answer_that_is_late_is_not_asked_for_again(endpoint: Endpoint) -> None:
+def test_a_late_answer_is_not_requested_again(endpoint: Endpoint) -> None:
     """What the late answer holds is gone, so that a second question would get a code without the output."""
     timeouts: dict[str, Any] = {
         "ansible_winrm_read_timeout_sec": 2,
@@ -189,7 +189,7 @@ def test_an_answer_that_is_late_is_not_asked_for_again(endpoint: Endpoint) -> No
     channel = open_channel(connection)
     endpoint.front.control.counters(HOST, reset=True)
     endpoint.fault("delay", operation="Receive", delay_ms=4000)
-    with pytest.raises(ConnectionLost):
+    with pytest.raises(ConnectionLostError):
         channel.run("ver")
     assert endpoint.front.control.counters(HOST)["receives"] <= 1
     assert b"Windows" in channel.run("ver").stdout
@@ -198,7 +198,7 @@ def test_an_answer_that_is_late_is_not_asked_for_again(endpoint: Endpoint) -> No
 
 
 def test_a_wrong_password(endpoint: Endpoint) -> None:
-    with pytest.raises(AccessDenied) as caught:
+    with pytest.raises(AccessDeniedError) as caught:
         open_channel(endpoint.connection(password="wrong"))
     assert caught.value.reason == "access_denied"
     assert "wrong" not in str(caught.value)
@@ -212,7 +212,7 @@ def test_a_wrong_password(endpoint: Endpoint) -> None:
         "Major (851968): Unspecified GSS failure, Minor (2529639053): No Kerberos credentials available",
     ],
 )
-def test_without_a_ticket_the_logon_is_what_to_look_at(text: str) -> None:
+def test_without_a_ticket_the_remedy_names_the_logon(text: str) -> None:
     channel = WinrmChannel.__new__(WinrmChannel)
     channel._connection = SimpleNamespace(_winrm_host="win-1", _winrm_port=5985, _winrm_scheme="http")
     error = channel._error(AnsibleConnectionFailure(text), "")
@@ -224,7 +224,7 @@ def test_a_logon_that_is_refused_later(endpoint: Endpoint) -> None:
     connection = endpoint.connection()
     channel = open_channel(connection)
     endpoint.fault("unauthorized")
-    with pytest.raises(AccessDenied):
+    with pytest.raises(AccessDeniedError):
         channel.run("ver")
     endpoint.front.control.clear_faults(HOST)
     connection.close()
@@ -234,7 +234,7 @@ def test_no_answer(endpoint: Endpoint) -> None:
     connection = endpoint.connection()
     endpoint.front.control.settings(HOST, down=True)
     try:
-        with pytest.raises(ConnectionLost):
+        with pytest.raises(ConnectionLostError):
             open_channel(connection)
     finally:
         endpoint.front.control.settings(HOST, down=False)
@@ -275,7 +275,7 @@ def test_marks_of_steps_survive_the_way(endpoint: Endpoint) -> None:
 
 
 def test_every_option_of_a_psrp_connection_reaches_pypsrp(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a user may set for psrp is what pypsrp is told; only what is about runspaces is not."""
+    """pypsrp gets every psrp option of the user, except those about runspaces."""
     given: dict[str, Any] = {
         "host": "win-1",
         "port": 5999,
@@ -304,18 +304,18 @@ def test_every_option_of_a_psrp_connection_reaches_pypsrp(monkeypatch: pytest.Mo
     }
     reported: dict[str, Any] = {}
 
-    class Told(Exception):
+    class Passed(Exception):
         pass
 
     def wsman(**options: Any) -> None:
         reported.update(options)
-        raise Told
+        raise Passed
 
     monkeypatch.setattr("pypsrp.wsman.WSMan", wsman)
     connection = connection_loader.get("psrp", PlayContext(), os.devnull)
     variables = {f"ansible_psrp_{name}": value for name, value in given.items()}
     connection.set_options(var_options={**variables, "ansible_user": "u", "ansible_password": "p", "_extras": {}})
-    with pytest.raises(ConnectionLost):
+    with pytest.raises(ConnectionLostError):
         open_channel(connection)
     names = {"host": "server", "message_encryption": "encryption", "ca_cert": "cert_validation"}
     names["ignore_proxy"] = "no_proxy"
@@ -342,7 +342,7 @@ def test_a_controller_that_cannot_try_is_not_a_lost_connection(error: Exception,
 def test_other_connections_are_refused(transport: str) -> None:
     connection = OneAnswer(b"")
     connection.transport = transport
-    with pytest.raises(Unsupported) as caught:
+    with pytest.raises(UnsupportedError) as caught:
         open_channel(connection)
     assert caught.value.reason == "unsupported_connection"
     assert "winrm, psrp or ssh" in str(caught.value)

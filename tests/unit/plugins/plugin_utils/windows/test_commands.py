@@ -164,7 +164,7 @@ def test_quiet_steps_that_were_passed_succeeded(stdout: bytes, codes: list[int |
     assert b"#n." not in b"".join(result.output for result in results)
 
 
-def test_steps_are_cut_apart_whatever_they_print() -> None:
+def test_steps_are_separated_whatever_they_print() -> None:
     stdout = b"autorun noise\r\n#n.0=0 \r\nfirst\r\n#n.1=0 \r\nno newline at the end#n.2=-2147024894\r\n#n.3=1060\r\n"
     results = commands.split_steps(stdout, "n", 3)
     assert [result.code for result in results] == [0, 0x80070002, 1060]

@@ -63,13 +63,15 @@ def cuts_of(host: Host, desired: model.Desired) -> list[Cut]:
     for cut in every_cut(sent, (*ALL_KINDS, "input_lost")):
         steps = done[cut.at]
         if cut.kind == "killed":
-            looks = not any(WRITES.match(step) for step in steps)
+            reads_only = not any(WRITES.match(step) for step in steps)
             ends = (0, len(steps))
-            if cut.after_steps not in ends and (looks or steps[cut.after_steps - 1].startswith(("echo #", "set k="))):
+            if cut.after_steps not in ends and (
+                reads_only or steps[cut.after_steps - 1].startswith(("echo #", "set k="))
+            ):
                 continue
             cuts.append(cut)
         else:
-            # Once the connection stays lost, and once it comes back, so that the run can still undo what it did.
+            # Once the connection stays lost, and once it recovers, so that the run can still roll back.
             cuts += [cut, replace(cut, for_good=False)]
     return cuts
 
@@ -92,7 +94,7 @@ def check(host: Host, cut: Cut, scenario: Scenario) -> str:
         host.run(scenario.cut_off, cut=cut)
     if scenario.first is not None:
         # Whatever the service manager may start now, or after a reboot, is a whole, verified release.
-        between = host.look(desired)
+        between = host.observe(desired)
         if between.service is None or between.executable_sha256 not in scenario.digests:
             return f"{shown(cut)}: the service runs {between.service and between.service.command_line}, {between.executable_sha256}"
     try:
@@ -152,7 +154,9 @@ def failures(server: SimulatedServer, cuts: list[Cut], scenario: Scenario) -> It
 
 
 @pytest.mark.parametrize("push", [False, True], ids=["pull", "push"])
-def test_every_cut_of_an_installation(server: SimulatedServer, host: Host, artifacts: Artifacts, push: bool) -> None:
+def test_every_interruption_of_an_installation(
+    server: SimulatedServer, host: Host, artifacts: Artifacts, push: bool
+) -> None:
     artifact = artifacts.csi_proxy(NEW)
     desired = wanted(artifact, **({"source": str(artifact.path)} if push else {}))
     cuts = cuts_of(host, desired)
@@ -161,7 +165,7 @@ def test_every_cut_of_an_installation(server: SimulatedServer, host: Host, artif
     assert list(failures(server, cuts, Scenario(None, desired, desired))) == []
 
 
-def test_every_cut_of_an_upgrade(server: SimulatedServer, host: Host, artifacts: Artifacts) -> None:
+def test_every_interruption_of_an_upgrade(server: SimulatedServer, host: Host, artifacts: Artifacts) -> None:
     old, new = wanted(artifacts.csi_proxy(OLD)), wanted(artifacts.csi_proxy(NEW))
     host.run(old)
     cuts = cuts_of(host, new)
@@ -172,7 +176,7 @@ def test_every_cut_of_an_upgrade(server: SimulatedServer, host: Host, artifacts:
 @pytest.mark.torture
 @pytest.mark.parametrize("after", [OLD, "1.2.1"])
 @pytest.mark.parametrize("behaviour", [{"start": "exit:2"}, {"start": "crash:2"}, {"pipes": "none"}], ids=str)
-def test_every_cut_of_an_upgrade_that_fails_and_of_its_rollback(
+def test_every_interruption_of_a_failing_upgrade_and_of_its_rollback(
     server: SimulatedServer, host: Host, artifacts: Artifacts, behaviour: dict[str, str], after: str
 ) -> None:
     old, bad = wanted(artifacts.csi_proxy(OLD)), wanted(artifacts.csi_proxy(NEW, **behaviour))

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import desired, evidence
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import ConnectionLost
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import ConnectionLostError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.observe import observe
 from lab.windows.channel import Cut
 from unit.plugins.plugin_utils.windows.simulated import Artifacts, Host, wanted
@@ -58,7 +58,7 @@ def test_a_long_log_is_read_from_its_end_and_begins_with_a_whole_line(installed:
     assert "only the last" in log.problem
 
 
-def test_a_log_that_is_not_there_and_no_service_are_said(host: Host) -> None:
+def test_a_missing_log_and_a_missing_service_are_reported(host: Host) -> None:
     found = collected(host)
     assert "(code 1060)" in found["service.txt"].raw.decode()
     assert "log-csi-proxy.log" not in found
@@ -67,7 +67,7 @@ def test_a_log_that_is_not_there_and_no_service_are_said(host: Host) -> None:
 
 
 def test_a_connection_that_is_lost_ends_it(installed: Host) -> None:
-    with pytest.raises(ConnectionLost):
+    with pytest.raises(ConnectionLostError):
         collected(installed, cut=Cut("reply_lost", 2))
 
 

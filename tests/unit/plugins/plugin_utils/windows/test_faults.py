@@ -152,7 +152,7 @@ def test_the_service_manager_refuses_the_stop(host: Host, artifacts: Artifacts) 
     still_serves(host, old)
 
 
-def test_a_service_that_is_busy_is_asked_again(host: Host, artifacts: Artifacts) -> None:
+def test_a_busy_service_is_retried(host: Host, artifacts: Artifacts) -> None:
     host.run(wanted(artifacts.csi_proxy(OLD)))
     host.fault(match=r"sc\.exe stop", rc=1061)
     assert host.run(wanted(artifacts.csi_proxy(NEW))).changed
@@ -171,9 +171,9 @@ def test_a_live_run_holds_the_lock(host: Host, artifacts: Artifacts) -> None:
         host.run(desired, is_alive=lambda owner: True)
     assert caught.value.reason == "locked"
     assert all(word in str(caught.value) for word in ("tower", "PID 77", "0123456789ab"))
-    assert host.look(desired).lock is not None
+    assert host.observe(desired).lock is not None
     assert host.run(desired, is_alive=lambda owner: False).changed
-    assert host.look(desired).lock is None
+    assert host.observe(desired).lock is None
 
 
 def test_a_lock_whose_lease_is_over_is_pushed_aside(host: Host, artifacts: Artifacts) -> None:
@@ -181,7 +181,7 @@ def test_a_lock_whose_lease_is_over_is_pushed_aside(host: Host, artifacts: Artif
     host.plant(files={rf"{model.LOCK_DIR}\owner": {"text": owner}})
     desired = wanted(artifacts.csi_proxy(NEW))
     host.run(desired, is_alive=lambda owner: None)
-    snapshot = host.look(desired)
+    snapshot = host.observe(desired)
     assert (snapshot.lock, snapshot.lock_leftovers) == (None, ())
 
 
@@ -189,7 +189,7 @@ def test_a_second_csi_proxy_serves_the_pipes(host: Host, artifacts: Artifacts) -
     desired = wanted(artifacts.csi_proxy(NEW))
     host.run(desired)
     host.agent.run(r"C:\Windows\System32\sc.exe stop csi-proxy")
-    for process in host.look(desired).processes:
+    for process in host.observe(desired).processes:
         host.agent.run(rf"C:\Windows\System32\taskkill.exe /F /PID {process.pid}")
     host.plant(processes=[{"image": "csi-proxy.exe", "pipes": list(catalog.RELEASES[0].pipes)}])
     error = failed(host, desired)
@@ -220,10 +220,8 @@ def test_a_lost_connection_is_reported(host: Host, artifacts: Artifacts) -> None
     assert caught.value.reason == "connection_lost"
 
 
-def test_a_line_whose_reply_was_lost_does_not_commit_after_the_run_has_undone_it(
-    host: Host, artifacts: Artifacts
-) -> None:
-    """The run is told nothing and goes back; what it sent is still at work, and must not come to its commit later."""
+def test_a_line_whose_reply_was_lost_does_not_commit_after_the_rollback(host: Host, artifacts: Artifacts) -> None:
+    """The run gets no answer and rolls back; what it sent still runs, and must not commit later."""
     from lab.windows.channel import Cut
     from lab.windows.cuts import conversation
 
@@ -265,7 +263,7 @@ def test_an_interrupt_during_the_swap_undoes_it(
 def stopped_for_good(host: Host, desired: model.Desired) -> None:
     host.run(desired)
     host.agent.run(r"C:\Windows\System32\sc.exe stop csi-proxy")
-    for process in host.look(desired).processes:
+    for process in host.observe(desired).processes:
         host.agent.run(rf"C:\Windows\System32\taskkill.exe /F /PID {process.pid}")
 
 
@@ -273,7 +271,7 @@ def stopped_for_good(host: Host, desired: model.Desired) -> None:
 def test_a_pod_that_took_over_is_never_killed_and_no_file_is_made(
     host: Host, artifacts: Artifacts, missing: str
 ) -> None:
-    """The stopped service's executable may be gone: then nothing tells that the process is the service's."""
+    """The stopped service's executable may be gone: then nothing shows that the process is the service's."""
     desired = wanted(artifacts.csi_proxy(NEW))
     stopped_for_good(host, desired)
     if missing != "nothing":
@@ -286,13 +284,13 @@ def test_a_pod_that_took_over_is_never_killed_and_no_file_is_made(
     assert not any("taskkill" in step for step in host.steps())
 
 
-def test_a_bookkeeping_failure_does_not_undo_a_proven_release(host: Host, artifacts: Artifacts) -> None:
+def test_a_bookkeeping_failure_does_not_roll_back_a_proven_release(host: Host, artifacts: Artifacts) -> None:
     host.run(wanted(artifacts.csi_proxy(OLD)))
     desired = wanted(artifacts.csi_proxy(NEW))
     host.fault(match=r"reg\.exe add .* /v Release", rc=1)
     error = failed(host, desired)
     assert "rolled_back" not in error.result
-    snapshot = host.look(desired)
+    snapshot = host.observe(desired)
     assert snapshot.service is not None
     assert snapshot.service.command_line == desired.command_line
     assert snapshot.service.state == model.RUNNING
@@ -305,9 +303,9 @@ def test_a_directory_in_use_is_not_forgotten(host: Host, artifacts: Artifacts) -
     host.fault(match=r"^rd .*csi-proxy", rc=32, times=1)
     error = failed(host, gone)
     assert error.reason == "file_in_use"
-    assert host.look(gone).own_install_dir == r"C:\csi-proxy"
+    assert host.observe(gone).own_install_dir == r"C:\csi-proxy"
     assert [step.kind for step in host.run(gone).steps] == ["remove_files", "forget_directory"]
-    assert not host.look(gone).install_dir_exists
+    assert not host.observe(gone).install_dir_exists
 
 
 def test_absent_removes_the_directory_that_was_installed_whatever_the_task_names(
@@ -324,7 +322,7 @@ def test_a_lock_without_a_readable_holder_blocks_no_run(host: Host, artifacts: A
     host.plant(files={rf"{model.LOCK_DIR}\owner": {"text": owner}})
     desired = wanted(artifacts.csi_proxy(NEW))
     assert host.run(desired, is_alive=lambda found: None).changed
-    snapshot = host.look(desired)
+    snapshot = host.observe(desired)
     assert (snapshot.lock, snapshot.lock_leftovers) == (None, ())
 
 
@@ -334,11 +332,11 @@ def test_a_converged_node_is_converged_while_another_run_holds_the_lock(host: Ho
     owner = "id=0123456789ab at=1700000000 until=4000000000 host=tower machine=abc pid=77 .\r\n"
     host.plant(files={rf"{model.LOCK_DIR}\owner": {"text": owner}})
     assert not host.run(desired, is_alive=lambda found: True).changed
-    assert host.look(desired).lock is not None
+    assert host.observe(desired).lock is not None
 
 
 def test_a_fresh_lock_is_not_pushed_aside_in_place_of_a_stale_one(host: Host) -> None:
-    """Between the look at a stale lock and its removal another run may have taken over."""
+    """Between reading a stale lock and its removal another run may have taken over."""
     fresh = "id=ffffffffffff at=1700000000 until=4000000000 host=tower machine=abc pid=78 .\r\n"
     host.plant(files={rf"{model.LOCK_DIR}\owner": {"text": fresh}})
     node = host.node()
@@ -365,7 +363,7 @@ def test_a_run_whose_lock_was_taken_stops_before_its_next_step(host: Host, artif
 
 
 @pytest.mark.parametrize("upgrade", [False, True], ids=["install", "upgrade"])
-def test_a_first_start_that_takes_too_long_is_tried_once_more(host: Host, artifacts: Artifacts, upgrade: bool) -> None:
+def test_a_first_start_that_times_out_is_retried_once(host: Host, artifacts: Artifacts, upgrade: bool) -> None:
     """A scan of a large unsigned program may take longer than the service control manager waits (1053)."""
     if upgrade:
         host.run(wanted(artifacts.csi_proxy(OLD)))
@@ -392,7 +390,7 @@ def test_a_start_that_stays_too_slow_names_the_scan(host: Host, artifacts: Artif
 def test_a_controller_that_is_killed_in_the_swap_leaves_a_service_that_runs(
     host: Host, artifacts: Artifacts, kind: str
 ) -> None:
-    """WinRS goes on with a line whose client has left; under ssh its output leads nowhere from then on."""
+    """WinRS continues a line whose client has disconnected; under ssh its output leads nowhere from then on."""
     from lab.windows.channel import Cut
     from lab.windows.cuts import conversation
 
@@ -416,7 +414,7 @@ def test_a_controller_that_is_killed_in_the_swap_leaves_a_service_that_runs(
             host.run(new, cut=cut)
         host.quiet()
         host.agent.control("clock", advance_ms=5000)
-        found = host.look(new)
+        found = host.observe(new)
         assert found.service is not None
         assert found.service.state == model.RUNNING, cut
         assert found.service.pid in {process.pid for process in found.processes}, cut

@@ -80,7 +80,7 @@ def test_releases_and_rivals() -> None:
     assert ids(rival) == ["CSI-N03", "CSI-N04"]
 
 
-def test_what_a_cut_off_run_left() -> None:
+def test_leftovers_of_an_interrupted_run() -> None:
     assert ids(replace(with_trouble(), install_dir_entries=(WANTED.release_dir_name, "stage-0123"))) == ["CSI-N05"]
 
 
@@ -110,7 +110,7 @@ def running(**changes: Any) -> model.Snapshot:
         (replace(running(start=3), dependents=("kubelet",)), [("CSI-N18", "warning")]),
         (replace(running(start=4), dependents=("kubelet",)), [("CSI-N18", "blocker")]),
         (running(start=2, delayed=True), []),
-        # What does not run is found missing by the gate, and nobody expects it to start.
+        # What does not run is found missing by the gate, and is not expected to start.
         (running(start=4, state=model.STOPPED, pid=0), []),
         # The daemon of OpenShift starts the service itself.
         (running(start=3, description="OpenShift managed csi-proxy"), []),
@@ -124,7 +124,7 @@ def test_what_a_reboot_will_break(snapshot: model.Snapshot, expected: list[tuple
     assert all(one.remedy.endswith(".") or "sc.exe" in one.remedy for one in found)
 
 
-def test_a_start_mode_that_was_asked_for_blocks_nothing() -> None:
+def test_a_requested_start_mode_blocks_nothing() -> None:
     asked = replace(WANTED, version="", start_mode="demand")
     (found,) = [one for one in findings.findings(asked, running(start=3)) if one.id == "CSI-N18"]
     assert (found.severity, found.remedy) == ("warning", "After each reboot: sc.exe start csi-proxy")
@@ -133,7 +133,7 @@ def test_a_start_mode_that_was_asked_for_blocks_nothing() -> None:
     assert found.severity == "blocker"
 
 
-def test_every_finding_says_what_to_do() -> None:
+def test_every_finding_has_a_remedy() -> None:
     everything = with_trouble(
         san_policy=3,
         defragsvc_start=4,

@@ -19,7 +19,7 @@ REQUESTS_OF_A_LINE = 3
 
 
 def state_of(host: Host, desired: model.Desired) -> dict[str, object]:
-    return prove.state(desired, host.look(desired))
+    return prove.state(desired, host.observe(desired))
 
 
 def test_first_installation_by_pull(host: Host, artifacts: Artifacts) -> None:
@@ -73,7 +73,7 @@ def test_check_mode_plans_what_the_run_then_does(host: Host, artifacts: Artifact
     planned = host.run(desired, check=True)
     assert planned.changed
     assert len(host.lines) == 1
-    assert host.look(desired).service is None
+    assert host.observe(desired).service is None
     assert host.run(desired).steps == planned.steps
 
 
@@ -86,10 +86,10 @@ def test_push_streams_the_file_from_the_controller(host: Host, artifacts: Artifa
 def test_upgrade_replaces_the_release_and_keeps_the_old_one_on_disk(host: Host, artifacts: Artifacts) -> None:
     old, new = wanted(artifacts.csi_proxy(OLD)), wanted(artifacts.csi_proxy(NEW))
     host.run(old)
-    before = host.look(old)
+    before = host.observe(old)
     outcome = host.run(new)
     assert [step.kind for step in outcome.steps] == ["fetch", "promote", "commit", "stop", "start", "record"]
-    after = host.look(new)
+    after = host.observe(new)
     assert after.service is not None
     assert before.service is not None
     assert after.service.pid != before.service.pid
@@ -114,7 +114,7 @@ def test_a_third_release_pushes_out_the_first(host: Host, artifacts: Artifacts) 
     first, second, third = (wanted(artifacts.csi_proxy(version)) for version in (OLD, "1.2.1", NEW))
     for desired in (first, second, third):
         host.run(desired)
-    assert set(host.look(third).install_dir_entries) == {second.release_dir_name, third.release_dir_name}
+    assert set(host.observe(third).install_dir_entries) == {second.release_dir_name, third.release_dir_name}
 
 
 def test_downgrade_needs_leave(host: Host, artifacts: Artifacts) -> None:
@@ -123,7 +123,7 @@ def test_downgrade_needs_leave(host: Host, artifacts: Artifacts) -> None:
         host.run(wanted(artifacts.csi_proxy(OLD)))
     assert refused.value.reason == "downgrade"
     assert host.run(wanted(artifacts.csi_proxy(OLD), allow_downgrade=True)).changed
-    assert host.look(wanted(artifacts.csi_proxy(OLD))).service.record.release == OLD  # type: ignore[union-attr]  # it runs
+    assert host.observe(wanted(artifacts.csi_proxy(OLD))).service.record.release == OLD  # type: ignore[union-attr]  # it runs
 
 
 def test_a_stopped_service_is_started_again(host: Host, artifacts: Artifacts) -> None:
@@ -137,14 +137,14 @@ def test_a_stopped_service_is_started_again(host: Host, artifacts: Artifacts) ->
 
 
 def test_a_service_that_was_restarted_and_then_stopped_is_repaired(host: Host, artifacts: Artifacts) -> None:
-    """The process that outlives the stop has a PID that nobody recorded; it is known by the executable it locks."""
+    """The process that outlives the stop has an unrecorded PID; it is known by the executable it locks."""
     desired = wanted(artifacts.csi_proxy(NEW), recovery={"actions": [{"type": "restart", "delay_ms": 10}]})
     host.run(desired)
-    first = host.look(desired).processes[0].pid
+    first = host.observe(desired).processes[0].pid
     host.agent.run(rf"C:\Windows\System32\taskkill.exe /F /PID {first}")
     host.agent.control("clock", advance_ms=60000)
     assert not host.run(desired).changed
-    assert host.look(desired).processes[0].pid != first
+    assert host.observe(desired).processes[0].pid != first
     host.agent.run(r"C:\Windows\System32\sc.exe stop csi-proxy")
     assert [step.kind for step in host.run(desired).steps] == ["stop", "start", "record"]
     assert state_of(host, desired)["serving"] is True
@@ -184,7 +184,7 @@ def test_access_rights_are_set_again_when_a_user_widened_them(host: Host, artifa
     host.agent.run(r'C:\Windows\System32\icacls.exe C:\csi-proxy /grant:r "*S-1-5-32-545:(OI)(CI)F"')
     outcome = host.run(desired)
     assert [step.kind for step in outcome.steps] == ["secure_directory"]
-    assert host.look(desired).install_dir_access == (plan.FULL_CONTROL,) * 2
+    assert host.observe(desired).install_dir_access == (plan.FULL_CONTROL,) * 2
 
 
 def test_absent_removes_service_files_and_record(host: Host, artifacts: Artifacts) -> None:
@@ -192,7 +192,7 @@ def test_absent_removes_service_files_and_record(host: Host, artifacts: Artifact
     gone = wanted(None, state="absent")
     outcome = host.run(gone)
     assert [step.kind for step in outcome.steps] == ["stop", "delete_service", "remove_files", "forget_directory"]
-    snapshot = host.look(gone)
+    snapshot = host.observe(gone)
     assert (snapshot.service, snapshot.pipes, snapshot.install_dir_exists, snapshot.own_install_dir) == (
         None,
         (),
@@ -223,11 +223,11 @@ def plant_elsewhere(host: Host, name: str = "csiproxy", description: str = "", c
 def test_a_service_elsewhere_is_adopted_through_the_same_commit(host: Host, artifacts: Artifacts) -> None:
     plant_elsewhere(host)
     desired = wanted(artifacts.csi_proxy(NEW))
-    before = host.look(desired)
+    before = host.observe(desired)
     assert plan.managed_by(before) == "foreign"
     outcome = host.run(desired)
     assert "commit" in [step.kind for step in outcome.steps]
-    after = host.look(desired)
+    after = host.observe(desired)
     assert after.service is not None
     assert after.service.name == "csiproxy"
     assert after.service.record.adopted_from == before.service.command_line  # type: ignore[union-attr]  # planted
@@ -246,11 +246,11 @@ def test_adoption_can_be_forbidden(host: Host, artifacts: Artifacts) -> None:
 def test_failed_adoption_returns_to_the_executable_elsewhere(host: Host, artifacts: Artifacts) -> None:
     plant_elsewhere(host)
     desired = wanted(artifacts.csi_proxy(NEW, start="exit:2"))
-    before = host.look(desired).service
+    before = host.observe(desired).service
     with pytest.raises(NodeError) as failed:
         host.run(desired)
     assert failed.value.result["rolled_back"] is True
-    after = host.look(desired)
+    after = host.observe(desired)
     assert after.service is not None
     assert before is not None
     assert after.service.command_line == before.command_line
@@ -330,13 +330,13 @@ def test_an_executable_that_vanished_is_put_back(host: Host, artifacts: Artifact
     desired = wanted(artifacts.csi_proxy(NEW))
     host.run(desired)
     host.agent.run(r"C:\Windows\System32\sc.exe stop csi-proxy")
-    for process in host.look(desired).processes:
+    for process in host.observe(desired).processes:
         host.agent.run(rf"C:\Windows\System32\taskkill.exe /F /PID {process.pid}")
     host.plant(files={desired.executable: None})
     outcome = host.run(desired)
     assert {"fetch", "set_aside", "promote", "start"} <= {step.kind for step in outcome.steps}
     assert not host.run(desired).changed
-    assert host.look(desired).install_dir_entries == (desired.release_dir_name,)
+    assert host.observe(desired).install_dir_entries == (desired.release_dir_name,)
 
 
 @pytest.mark.parametrize("directory", [r"C:\Program Files\kubewin csi", r"D:\Größe\プロキシ"])
@@ -367,5 +367,5 @@ def test_what_a_hundred_runs_left_is_removed_on_as_many_lines_as_that_takes(host
     host.plant(files={rf"{old.install_dir}\{name}": {"dir": True} for name in left})
     new = wanted(artifacts.csi_proxy(NEW))
     assert host.run(new).changed
-    assert not set(left) & set(host.look(new).install_dir_entries)
+    assert not set(left) & set(host.observe(new).install_dir_entries)
     assert not host.run(new).changed

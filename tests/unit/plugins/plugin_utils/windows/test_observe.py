@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is observed beyond the service: who the host is, and what volumes there would trip over."""
+"""What is observed beyond the service: the identity of the host, and problems for its volumes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SERVICES = r"HKLM\SYSTEM\CurrentControlSet\Services"
 def info(host: Host, **given: object) -> tuple[model.Desired, model.Snapshot]:
     values = {name: spec.get("default") for name, spec in options.INFO.items()} | given
     looked_for = desired.for_info(values)
-    return looked_for, observe.observe(host.node(), looked_for, look_at_mounts=True)
+    return looked_for, observe.observe(host.node(), looked_for, with_mounts=True)
 
 
 def found(host: Host, **given: object) -> set[str]:
@@ -25,7 +25,7 @@ def found(host: Host, **given: object) -> set[str]:
     return {finding["id"] for finding in prove.state(looked_for, snapshot)["findings"]}
 
 
-def test_who_the_host_is(server: SimulatedServer) -> None:
+def test_identity_of_the_host(server: SimulatedServer) -> None:
     with simulated_host(server.address, "win-facts", os_build="20348.2700") as host:
         host.plant(
             registry=[{"key": SERVICES + r"\Tcpip\Parameters", "name": "Domain", "data": "example.com"}],
@@ -40,7 +40,7 @@ def test_who_the_host_is(server: SimulatedServer) -> None:
     assert facts.boot_time.endswith("Z")
 
 
-def test_a_reboot_is_seen(host: Host) -> None:
+def test_a_reboot_is_detected(host: Host) -> None:
     before = info(host)[1].host
     host.agent.control("reboot")
     after = info(host)[1].host
@@ -113,7 +113,7 @@ def test_mounts_of_shares_that_do_not_answer_and_of_many_volumes_cost_one_line(h
 
 
 @pytest.mark.parametrize("where", ["HKLM", "HKCU"])
-def test_codes_that_cannot_be_believed_are_noticed(host: Host, where: str) -> None:
+def test_implausible_exit_codes_are_detected(host: Host, where: str) -> None:
     key = rf"{where}\Software\Microsoft\Command Processor"
     host.plant(registry=[{"key": key, "name": "DelayedExpansion", "type": "REG_DWORD", "data": 1}])
     with pytest.raises(NodeError) as refused:
@@ -136,7 +136,7 @@ def test_pipes_that_cannot_be_listed_are_opened(host: Host, artifacts: Artifacts
     assert state["pipes_by"] == "listing"
 
 
-def test_a_boot_that_the_event_log_forgot_is_asked_of_wmi(host: Host) -> None:
+def test_a_boot_missing_in_the_event_log_is_read_from_wmi(host: Host) -> None:
     known = info(host)[1].host.boot_time
     host.fault(match="wevtutil", times=-1, rc=0)
     assert info(host)[1].host.boot_time == known

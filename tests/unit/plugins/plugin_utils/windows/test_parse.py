@@ -48,7 +48,7 @@ SC_RU = """
         ID_процесса        : 19504
         Флаги              :
 """
-"""``sc.exe queryex`` as a Russian developer pasted it into his source file (public)."""
+"""``sc.exe queryex`` as a Russian developer pasted it into a public source file."""
 SC_IT = """
 NOME_SERVIZIO: com.docker.service
         TIPO                    : 10  WIN32_OWN_PROCESS
@@ -271,14 +271,14 @@ def test_access_entries_without_the_localised_names() -> None:
         "搜索结束: 找到 1 匹配。",
     ],
 )
-def test_a_search_that_came_to_its_end(last: str) -> None:
+def test_a_search_that_finished(last: str) -> None:
     hit = (
         "\r\nHKEY_LOCAL_MACHINE\\SYSTEM\\CurrentControlSet\\Services\\csi-proxy\r\n"
         "    ImagePath    REG_EXPAND_SZ    C:\\csi-proxy.exe\r\n\r\n"
     )
     assert parse.search_ended(f"{hit}{last}\r\n")
     assert parse.search_ended(f"{last}\r\n")
-    # A key that nobody may open ends it before; the sentence about that is on the other stream.
+    # A key without read permission ends it before; the sentence about that is on the other stream.
     assert not parse.search_ended(hit)
     assert not parse.search_ended("")
 

@@ -139,7 +139,7 @@ COMMITTED = with_record(
                 install_dir_entries=(OLDER.release_dir_name, WANTED.release_dir_name),
             ),
             ["commit", "stop", "start", "record"],
-            id="upgrade, cut off after the release was staged",
+            id="upgrade, interrupted after the release was staged",
         ),
         pytest.param(COMMITTED, ["stop", "start", "record"], id="committed, the old process still runs"),
         pytest.param(

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The channel over ssh: how it tells shells apart, and what it has PowerShell start."""
+"""The channel over ssh: how it distinguishes shells, and what it has PowerShell start."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.channel import open_channel
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import (
-    AccessDenied,
+    AccessDeniedError,
     ChannelError,
-    ConnectionLost,
-    Unsupported,
+    ConnectionLostError,
+    UnsupportedError,
 )
 from hypothesis import given
 from hypothesis import strategies as st
@@ -58,14 +58,14 @@ def test_no_character_changes_on_the_way_through_powershell(text: str) -> None:
     [
         (
             b"\r\nName  Value\r\n----  -----\r\nPSVersion 7.5.0\r\nPlatform  Unix\r\n%OS%\r\n",
-            Unsupported,
+            UnsupportedError,
             "not_windows",
         ),
-        (b" %OS%\n", Unsupported, "not_windows"),
-        (b"", Unsupported, "not_windows"),
-        (AnsibleConnectionFailure("Permission denied (publickey,password)."), AccessDenied, "access_denied"),
-        (AnsibleConnectionFailure("Connection timed out"), ConnectionLost, "connection_lost"),
-        (AnsibleError("you must install the sshpass program"), Unsupported, "connection_configuration"),
+        (b" %OS%\n", UnsupportedError, "not_windows"),
+        (b"", UnsupportedError, "not_windows"),
+        (AnsibleConnectionFailure("Permission denied (publickey,password)."), AccessDeniedError, "access_denied"),
+        (AnsibleConnectionFailure("Connection timed out"), ConnectionLostError, "connection_lost"),
+        (AnsibleError("you must install the sshpass program"), UnsupportedError, "connection_configuration"),
     ],
 )
 def test_anything_else_is_refused(answer: bytes | Exception, kind: type[ChannelError], reason: str) -> None:
@@ -75,7 +75,7 @@ def test_anything_else_is_refused(answer: bytes | Exception, kind: type[ChannelE
 
 
 @pytest.mark.parametrize(
-    ("said", "sentence"),
+    ("expected", "sentence"),
     [
         ("ssh: connect to host w port 22: Connection refused", "Nothing listens on win-1:22 (connection refused)."),
         ("Host key verification failed.", "The ssh host key of win-1:22 is not known to the controller."),
@@ -90,13 +90,13 @@ def test_anything_else_is_refused(answer: bytes | Exception, kind: type[ChannelE
         ("connect to host w port 22: No route to host", "The controller has no route to win-1:22."),
     ],
 )
-def test_each_cause_has_its_own_sentence(said: str, sentence: str) -> None:
-    with pytest.raises(ConnectionLost, match="The connection said: ") as caught:
-        open_channel(OneAnswer(AnsibleConnectionFailure(f"Failed to connect to the host via ssh: {said}")))
+def test_each_cause_has_its_own_sentence(expected: str, sentence: str) -> None:
+    with pytest.raises(ConnectionLostError, match="The connection reported: ") as caught:
+        open_channel(OneAnswer(AnsibleConnectionFailure(f"Failed to connect to the host via ssh: {expected}")))
     assert sentence in str(caught.value)
 
 
-def test_a_node_that_is_gone_is_noticed_and_the_users_options_stay_first() -> None:
+def test_a_deleted_node_is_detected_and_the_users_options_stay_first() -> None:
     connection = OneAnswer(CMD)
     open_channel(connection)
     options = connection.options["ssh_extra_args"]

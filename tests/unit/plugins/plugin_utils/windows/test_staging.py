@@ -114,7 +114,7 @@ def test_a_directory_outside_the_code_page(host: Host, artifacts: Artifacts) -> 
             artifact, install_dir=rf"C:\прокси-{number}", source=source, service_name=f"csi-proxy-{number}"
         )
         host.run(desired)
-        assert host.look(desired).executable_sha256 == artifact.sha256
+        assert host.observe(desired).executable_sha256 == artifact.sha256
         host.run(wanted(None, state="absent", install_dir=desired.install_dir, service_name=desired.service_name))
 
 
@@ -152,7 +152,7 @@ def test_secrets_of_a_source_are_on_no_line_and_in_no_text(host: Host, artifacts
 
 
 @pytest.mark.parametrize(
-    "said",
+    "message",
     [
         "curl: (6) Could not resolve host: robot:SECRET@files",
         "curl: (5) Could not resolve proxy: SECRET@proxy",
@@ -160,13 +160,13 @@ def test_secrets_of_a_source_are_on_no_line_and_in_no_text(host: Host, artifacts
         "curl: (67) Access denied for SECRET",
     ],
 )
-def test_what_curl_repeats_of_an_address_is_hidden(said: str) -> None:
+def test_what_curl_repeats_of_an_address_is_hidden(message: str) -> None:
     source = Source("https://robot:SECRET@files/csi-proxy.exe?sig=SECRET&x=1", proxy="http://SECRET@proxy:3128")
-    assert "SECRET" in said
-    reported = stage.without_secrets(said, source)
+    assert "SECRET" in message
+    reported = stage.without_secrets(message, source)
     assert "SECRET" not in reported
     assert "(hidden)" in reported
-    assert stage.without_secrets(said, None) == said
+    assert stage.without_secrets(message, None) == message
 
 
 def test_a_scan_that_holds_the_new_executable_is_waited_for_without_another_download(
@@ -180,7 +180,7 @@ def test_a_scan_that_holds_the_new_executable_is_waited_for_without_another_down
     assert commands_like(host, "curl.exe") == 1
     assert 1 < commands_like(host, "^move .*stage-") < 8
     assert any("virus scan" in note for note in host.notes)
-    assert not [name for name in host.look(desired).install_dir_entries if name.startswith(("stage-", "aside-"))]
+    assert not [name for name in host.observe(desired).install_dir_entries if name.startswith(("stage-", "aside-"))]
 
 
 @pytest.mark.parametrize("push", [False, True], ids=["pull", "push"])
@@ -198,7 +198,7 @@ def test_a_scan_that_keeps_the_new_executable_for_itself_is_waited_for(
 def test_a_scan_that_never_ends_is_named_and_the_old_release_was_not_touched(host: Host, artifacts: Artifacts) -> None:
     old, desired = wanted(artifacts.csi_proxy(OLD)), wanted(artifacts.csi_proxy(NEW))
     host.run(old)
-    pid = host.look(old).processes
+    pid = host.observe(old).processes
     host.fault(scan=r"stage-.*csi-proxy\.exe$", delay_ms=3_600_000)
     host.forget()
     error = failed(host, desired)
@@ -206,17 +206,17 @@ def test_a_scan_that_never_ends_is_named_and_the_old_release_was_not_touched(hos
     assert commands_like(host, "curl.exe") == 1
     assert commands_like(host, r"sc\.exe (config|stop)") == 0
     still_serves(host, old)
-    assert host.look(old).processes == pid
+    assert host.observe(old).processes == pid
     host.clear_faults()
     assert host.run(desired).changed
-    assert not [name for name in host.look(desired).install_dir_entries if name.startswith("stage-")]
+    assert not [name for name in host.observe(desired).install_dir_entries if name.startswith("stage-")]
 
 
 @pytest.mark.parametrize("takes", ["executable", "directory"])
 def test_what_waiting_cannot_fix_is_reported_at_once(
     host: Host, artifacts: Artifacts, monkeypatch: pytest.MonkeyPatch, takes: str
 ) -> None:
-    """move tells no code: what is there tells a scan from a quarantine."""
+    """move returns no code: the remaining files distinguish a scan from a quarantine."""
     old, desired = wanted(artifacts.csi_proxy(OLD)), wanted(artifacts.csi_proxy(NEW))
     host.run(old)
 
@@ -251,7 +251,7 @@ def test_a_run_that_dies_while_it_stages_keeps_no_other_one_waiting(
     with pytest.raises(NodeError):
         host.run(desired, cut=Cut("reply_lost", at))
     host.quiet()
-    assert host.look(desired).lock is None
+    assert host.observe(desired).lock is None
     # Nobody knows whether it lives.
     assert host.run(desired, is_alive=lambda _owner: None, limits=Limits(lock=1.0)).changed
 
@@ -274,17 +274,17 @@ def test_what_another_run_did_while_this_one_downloaded_is_not_done_again(
     assert others == [True]
     assert commands_like(host, r"sc\.exe start") == 1
     assert not host.run(desired).changed
-    assert host.look(desired).lock is None
+    assert host.observe(desired).lock is None
     assert not [name for name in slower.snapshot.install_dir_entries if name.startswith("stage-")]
 
 
-def test_a_damaged_executable_that_cannot_be_replaced_goes_back(host: Host, artifacts: Artifacts) -> None:
+def test_a_damaged_executable_that_cannot_be_replaced_is_restored(host: Host, artifacts: Artifacts) -> None:
     desired = wanted(artifacts.csi_proxy(NEW))
     host.run(desired)
     host.plant(files={desired.executable: {"exe": {"kind": "csi-proxy", "release": NEW, "pipes": "none"}}})
     host.fault(scan=r"stage-.*csi-proxy\.exe$", delay_ms=3_600_000)
     assert failed(host, desired).reason == "file_in_use"
-    found = host.look(desired)
+    found = host.observe(desired)
     assert found.executable_sha256 is not None
     assert found.service is not None
     # Its process has not to go for a swap that did not come about.
@@ -321,11 +321,11 @@ def test_a_damaged_executable_is_replaced_in_advance_and_its_process_when_the_se
 ) -> None:
     artifact = artifacts.csi_proxy(NEW)
     host.run(wanted(artifact))
-    before = host.look(wanted(artifact)).processes
+    before = host.observe(wanted(artifact)).processes
     host.plant(files={wanted(artifact).executable: {"exe": {"kind": "csi-proxy", "release": NEW, "pipes": "none"}}})
     host.run(wanted(artifact, state="staged"))
-    found = host.look(wanted(artifact))
+    found = host.observe(wanted(artifact))
     assert (found.executable_sha256, found.processes) == (artifact.sha256, before)
     assert "start" in {step.kind for step in host.run(wanted(artifact)).steps}
-    assert host.look(wanted(artifact)).processes != before
+    assert host.observe(wanted(artifact)).processes != before
     assert not host.run(wanted(artifact)).changed

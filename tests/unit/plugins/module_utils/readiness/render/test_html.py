@@ -42,7 +42,7 @@ def named(name: str) -> str:
 
 
 def shape(page: str) -> list[tuple[str, list[str]]]:
-    """The page without what it says. What filters offer and go by is left out: how much that is depends on the names."""
+    """The page without its text. Values of filters are omitted: their length depends on the names."""
     filtered = {"data-node", "data-namespace", "data-class"}
     return [(tag, sorted(set(attributes) - filtered)) for tag, attributes in Elements(page).found if tag != "option"]
 

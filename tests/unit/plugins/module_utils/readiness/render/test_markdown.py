@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The report as Markdown: it says what the others say, and names stay names."""
+"""The report as Markdown: it has what the others have, and names stay names."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import judge
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.evaluate import evaluate
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.html import render_html
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.markdown import render_markdown
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.paths import stops, walks
@@ -30,7 +30,7 @@ def test_a_reason_that_several_workloads_have_is_one_line() -> None:
     )
     text = words(render_terminal(report(workloads=tuple(lost)), 200))
     assert "Pod shop/a, Pod shop/b stage is blocked win-1 the driver does not work on win-1" in text
-    assert "-> Mend the driver." in text
+    assert "-> Repair the driver." in text
 
 
 def test_no_more_reasons_than_a_reader_takes() -> None:
@@ -62,10 +62,10 @@ def test_each_group_of_nodes_has_its_six_steps() -> None:
 
 
 def test_every_form_shows_where_a_real_cluster_stops() -> None:
-    judged = judge(SITUATIONS["two_volumes_in_two_zones"].world().snapshot())
-    assert "Deployment shop/zoned schedule is blocked win-2" in words(render_terminal(judged, 160))
-    assert "| win-1 | bind ✓ provision ✓ schedule ✗ attach · stage · publish · |" in render_markdown(judged)
-    page = render_html(judged)
+    evaluated = evaluate(SITUATIONS["two_volumes_in_two_zones"].world().snapshot())
+    assert "Deployment shop/zoned schedule is blocked win-2" in words(render_terminal(evaluated, 160))
+    assert "| win-1 | bind ✓ provision ✓ schedule ✗ attach · stage · publish · |" in render_markdown(evaluated)
+    page = render_html(evaluated)
     assert page.count('<span class="mark no" title="schedule: blocked">schedule</span>') == 2
     assert '<span class="mark never" title="publish: not reached">publish</span>' in page
     assert "Not checked: CPU and memory" in page

@@ -23,7 +23,7 @@ def test_a_large_report_fits_too_and_stays_short() -> None:
     assert "(950 further nodes are OK)" in lines
 
 
-def test_the_verdict_is_said_first_and_again_above_the_prompt_with_what_to_begin_with() -> None:
+def test_the_verdict_comes_first_and_again_last_with_the_first_remedy() -> None:
     lines = render_terminal(troubled(), 200).splitlines()
     assert (
         lines[0] == lines[-2] == "NOT READY: With Kubernetes 1.30, 1 of 3 workloads will not start again; 1 is unknown."
@@ -48,13 +48,13 @@ def test_the_same_reason_is_reported_once_for_all_nodes() -> None:
 def test_what_to_do_comes_before_the_tables_in_order() -> None:
     text = render_terminal(troubled(), 100)
     places = [
-        text.index(word) for word in ("Run enable_csi for the host of win-2.", "Look at it.", "Mend it.", "WORKLOAD ")
+        text.index(word) for word in ("Run enable_csi for the host of win-2.", "Inspect it.", "Repair it.", "WORKLOAD ")
     ]
     assert places == sorted(places)
     assert "(Node win-2: ebs.csi.aws.com is not in its CSINode) blocks 1 node" in " ".join(text.split())
 
 
-def test_what_is_well_is_counted_and_not_listed() -> None:
+def test_ready_objects_are_counted_and_not_listed() -> None:
     text = render_terminal(troubled(), 100)
     assert "StatefulSet shop/db" not in text
     assert "(1 further workload is OK)" in text

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
         ("a" * 700, "a" * 599 + "…"),
     ],
 )
-def test_a_name_is_shown_so_that_its_reader_sees_what_is_in_it(name: str, shown: str) -> None:
+def test_control_characters_of_a_name_are_shown_as_codes(name: str, shown: str) -> None:
     assert plain(name) == shown
 
 
@@ -37,7 +37,7 @@ def test_nothing_that_is_shown_steers_anything_and_all_of_it_can_be_written(name
     shown.encode("utf-8")
 
 
-def test_counts_and_lists_read_as_a_person_would_say_them() -> None:
+def test_counts_and_lists_read_as_english() -> None:
     assert [number(0, "node"), number(1, "node"), number(12000, "node")] == ["0 nodes", "1 node", "12,000 nodes"]
     assert number(2, "blocker is", "blockers are") == "2 blockers are"
     assert listed(["a", "b"], 3) == "a, b"

@@ -40,22 +40,22 @@ UNREAD = {
 }
 
 
-def to_start(seen: ObservedPod) -> PodToStart:
+def to_start(observed: ObservedPod) -> PodToStart:
     """A pod as the walk asks about it."""
     return PodToStart(
-        workload=f"Pod {seen.key}",
-        namespace=seen.namespace,
-        name=seen.name,
-        placement=seen.placement,
-        node=seen.node,
-        claims=tuple(f"{seen.namespace}/{name}" for name in seen.volumes.claims),
-        made=seen.volumes.ephemeral,
-        inline=seen.volumes.inline,
+        workload=f"Pod {observed.key}",
+        namespace=observed.namespace,
+        name=observed.name,
+        placement=observed.placement,
+        node=observed.node,
+        claims=tuple(f"{observed.namespace}/{name}" for name in observed.volumes.claims),
+        made=observed.volumes.ephemeral,
+        inline=observed.volumes.inline,
     )
 
 
 def gone(resource: str) -> Plant:
-    """What a pass sees of a list that it may not read: nothing. The pod and the nodes are what is asked about."""
+    """A list that may not be read is empty. The pod and the nodes are the input."""
     kinds = {
         "persistentvolumeclaims": "PersistentVolumeClaim",
         "persistentvolumes": "PersistentVolume",
@@ -71,7 +71,7 @@ def gone(resource: str) -> Plant:
 
 
 def answers(plant: Plant, node: str = "") -> tuple[Index, list[Answer]]:
-    """What the three steps say of pod web on one node, all nodes without one; each node is answered for once."""
+    """The answers of the three steps for pod web on one node, on all nodes without one; one answer for each node."""
     world = waiting()
     plant(world)
     index = Index(world.snapshot())
@@ -81,15 +81,15 @@ def answers(plant: Plant, node: str = "") -> tuple[Index, list[Answer]]:
     nodes = index.bit[node] if node else index.all
     found: list[Answer] = []
     for step in (Bind(index, claims), Provision(index, claims), Schedule(index, claims)):
-        said = step(pod, nodes)
-        # Of volumes that a pod names itself the walk says so: nothing binds or makes them.
+        expected = step(pod, nodes)
+        # The walk reports inline volumes as such: nothing binds or provisions them.
         named = [one.volume_key for one in claims.of(pod)]
         for about in ["", *named] if isinstance(step, Schedule) else named:
-            covered = [one.nodes for one in said if one.volume == about]
+            covered = [one.nodes for one in expected if one.volume == about]
             assert sum(covered) == nodes
             for one in covered:
                 assert one
-        found += said
+        found += expected
     return index, found
 
 
@@ -109,7 +109,7 @@ def test_its_twin_is_ready(case: Case) -> None:
 
 
 def test_beside_nodes_where_a_reserved_volume_is_never_bound_no_node_is_sure() -> None:
-    """The scheduler may choose one of them, and does not come back from it."""
+    """The scheduler may choose one of them, which is final."""
 
     def plant(*modes: str) -> Plant:
         def planted(world: World) -> None:
@@ -182,15 +182,15 @@ def test_every_pod_has_an_answer_of_every_step_for_every_node(seed: int) -> None
     index = Index(paper(seed))
     claims = Claims(index)
     steps = (Bind(index, claims), Provision(index, claims), Schedule(index, claims))
-    for seen in index.snapshot.pods:
-        pod = to_start(seen)
+    for observed in index.snapshot.pods:
+        pod = to_start(observed)
         for step in steps:
-            said = step(pod, index.all)
+            expected = step(pod, index.all)
             for about in pod.volumes or ("",):
-                whole = [one.nodes for one in said if one.volume == "" != about]
-                nodes = [one.nodes for one in said if one.volume == about] or whole
+                whole = [one.nodes for one in expected if one.volume == "" != about]
+                nodes = [one.nodes for one in expected if one.volume == about] or whole
                 assert sum(nodes) == index.all
-            for one in said:
+            for one in expected:
                 assert one.nodes
                 assert one.because
                 assert one.word == "ok" or one.findings

@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.evaluate import evaluate
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import judge
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk import walk as walking
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.walk import Rules, Walked, starts, walk
@@ -34,7 +34,7 @@ KINDS = ["Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob"]
 
 
 def walked(world: World, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Index, int, Walked]]:
-    """Every walk that the judgement of a world takes, with the nodes that it was asked about."""
+    """Every walk that the evaluation of a world takes, with the nodes that it was asked about."""
     found: list[tuple[Index, int, Walked]] = []
 
     def noted(index: Index, pod: PodToStart, nodes: int, rules: Rules) -> Walked:
@@ -44,10 +44,10 @@ def walked(world: World, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Index, i
 
     with monkeypatch.context() as patch:
         patch.setattr(walking, "walk", noted)
-        judged = judge(world.snapshot())
-    if judged.verdict == "ready":
-        assert "unknown" not in {one.starts_again for one in judged.workloads}
-    for one in judged.workloads:
+        evaluated = evaluate(world.snapshot())
+    if evaluated.verdict == "ready":
+        assert "unknown" not in {one.starts_again for one in evaluated.workloads}
+    for one in evaluated.workloads:
         if one.starts_again == "unknown":
             assert one.findings or one.because.startswith("CSI-C01"), one
     return found
@@ -141,7 +141,7 @@ def test_a_pod_starts_only_where_all_its_volumes_do() -> None:
     index = Index(healthy().snapshot())
     first, second = index.bit["win-1"], index.bit["win-2"]
     [pod] = [one.pod for dummy, nodes, one in walked_of("Deployment shop/legacy")]
-    finding = found("CSI-W09", pod.workload, "left out", ("seen",), "mend it")
+    finding = found("CSI-W09", pod.workload, "left out", ("found",), "repair it")
 
     def schedule(pod: PodToStart, nodes: int) -> list[Answer]:
         return [

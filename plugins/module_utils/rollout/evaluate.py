@@ -5,7 +5,7 @@
 
 A CSINode object proves nothing, since kubelets make one at start, and neither does a Ready plugin pod: drivers open the
 pipes of csi-proxy once, so a running pod stays Ready when csi-proxy dies, and only mounts fail. So registration, pod
-and host are looked at together, and what could not be looked at is said.
+and host are evaluated together, and what could not be read is reported.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rollout.explain import
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import HostFacts, Picture
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import why_not
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Judgement, Lack, NodeVerdict
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Evaluation, Lack, NodeVerdict
 
 _REPAIR = "run enable_csi.yml for this host, which starts csi-proxy and checks its pipes"
 
@@ -32,9 +32,9 @@ _REPAIR = "run enable_csi.yml for this host, which starts csi-proxy and checks i
 class Rules:
     """What the user allows, and what is known from elsewhere.
 
-    only: judge these nodes, report the others; empty judges all. host_facts_max_age, stable_for: seconds. stable_for
+    only: evaluate these nodes, report the others; empty evaluates all. host_facts_max_age, stable_for: seconds. stable_for
     is how long a pod must have been Ready when its registration is not known to be its own. proven: nodes on which a
-    volume was just written and read back, which stands in for a look at the host.
+    volume was just written and read back, which replaces reading the host.
     """
 
     only: frozenset[str] = frozenset()
@@ -44,13 +44,13 @@ class Rules:
     proven: frozenset[str] = frozenset()
 
 
-def judge(picture: Picture, rules: Rules) -> Judgement:
-    """Judge every expected node, and give the reason for every Windows node that is not expected."""
+def evaluate(picture: Picture, rules: Rules) -> Evaluation:
+    """Evaluate every expected node, and give the reason for every Windows node that is not expected."""
     daemon_set = picture.daemon_set
     if daemon_set is None:
         lack = Lack("CSI-G02", "red", "its DaemonSet does not exist", "run enable_csi.yml, which applies it")
-        return Judgement(nodes=(), others=(), trouble=(lack,))
-    judged: list[NodeVerdict] = []
+        return Evaluation(nodes=(), others=(), trouble=(lack,))
+    evaluated: list[NodeVerdict] = []
     others: list[tuple[str, str]] = []
     known = {node.name for node in picture.nodes}
     others += [(name, "the Node does not exist") for name in sorted(rules.only - known)]
@@ -58,16 +58,16 @@ def judge(picture: Picture, rules: Rules) -> Judgement:
         away = why_not(daemon_set, node)
         wanted = not rules.only or node.name in rules.only
         if wanted and away is None:
-            judged.append(_judge_node(picture, rules, node))
+            evaluated.append(_evaluate_node(picture, rules, node))
         elif wanted and rules.only:
             message = f"the DaemonSet places no pod here: {away}"
-            judged.append(NodeVerdict(node.name, "", (Lack("CSI-G03", "red", message, _for_label(away)),)))
+            evaluated.append(NodeVerdict(node.name, "", (Lack("CSI-G03", "red", message, _for_label(away)),)))
         elif away is not None:
             others.append((node.name, f"no plugin pod: {away}"))
         else:
-            others.append((node.name, f"not in this run; {_in_short(_judge_node(picture, rules, node))}"))
-    trouble = list(_whole(picture, rules, judged))
-    return Judgement(nodes=tuple(judged), others=tuple(others), trouble=tuple(trouble))
+            others.append((node.name, f"not in this run; {_in_short(_evaluate_node(picture, rules, node))}"))
+    trouble = list(_whole(picture, rules, evaluated))
+    return Evaluation(nodes=tuple(evaluated), others=tuple(others), trouble=tuple(trouble))
 
 
 def _for_label(away: str | None) -> str:
@@ -82,8 +82,8 @@ def _in_short(verdict: NodeVerdict) -> str:
     return verdict.verdict if not verdict.lacks else f"{verdict.verdict}: {verdict.lacks[0].message}"
 
 
-def _whole(picture: Picture, rules: Rules, judged: Sequence[NodeVerdict]) -> Iterator[Lack]:
-    if not judged and not rules.allow_zero_nodes:
+def _whole(picture: Picture, rules: Rules, evaluated: Sequence[NodeVerdict]) -> Iterator[Lack]:
+    if not evaluated and not rules.allow_zero_nodes:
         message = "there is no node to check: the DaemonSet matches no Windows node"
         yield Lack("CSI-G01", "red", message, "see the reasons per node, or set allow_zero_nodes if that is intended")
     elif picture.daemon_set is not None and not picture.daemon_set.observed:
@@ -91,7 +91,7 @@ def _whole(picture: Picture, rules: Rules, judged: Sequence[NodeVerdict]) -> Ite
         yield Lack("CSI-G04", "waiting", message, "check that kube-controller-manager runs")
 
 
-def _judge_node(picture: Picture, rules: Rules, node: ObservedNode) -> NodeVerdict:
+def _evaluate_node(picture: Picture, rules: Rules, node: ObservedNode) -> NodeVerdict:
     pods = [pod for pod in picture.pods if pod.node == node.name]
     # While one is replaced there are two; the newer one is what the node will have.
     pod = next((one for one in pods if not one.deleting), pods[0] if pods else None)
@@ -190,7 +190,7 @@ def _pod(
 
 
 def _stable(picture: Picture, rules: Rules, node: ObservedNode, pod: PodFacts) -> bool:
-    """Whether a Ready pod may be believed.
+    """Whether a Ready pod counts as working.
 
     The plugin container has no readiness probe, so a pod that is about to crash is Ready for a moment, and the entry
     in the CSINode may be of a pod before it. An entry known to be written after this pod started is its own:
@@ -201,7 +201,7 @@ def _stable(picture: Picture, rules: Rules, node: ObservedNode, pod: PodFacts) -
         return False
     registration = picture.registrations.get(node.name)
     written = registration.written_at if registration is not None else None
-    # The API tells whole seconds.
+    # The API has whole seconds.
     if written is not None and pod.started_at is not None and written >= pod.started_at - timedelta(seconds=1):
         return True
     return pod.ready_since is None or picture.now - pod.ready_since >= timedelta(seconds=rules.stable_for)
@@ -218,7 +218,7 @@ def _registration(picture: Picture, node: ObservedNode, pod: PodFacts | None) ->
     if annotated != registration.node_id:
         found = f"is {annotated}" if annotated else "does not name the driver"
         message = (
-            f"the Node's annotation csi.volume.kubernetes.io/nodeid {found}, its CSINode says {registration.node_id}"
+            f"the Node's annotation csi.volume.kubernetes.io/nodeid {found}, its CSINode has {registration.node_id}"
         )
         yield Lack("CSI-G21", "waiting", message, "wait for the kubelet; if it does not change, restart the plugin pod")
     missing = [key for key in registration.topology_keys if key not in node.labels]

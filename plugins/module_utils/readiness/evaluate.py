@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Readiness of a cluster's Windows storage: one snapshot in, one report out. Pure.
 
-The order: which workloads use which volumes on Windows; which drivers that needs on which nodes; whether these work
-there; what therefore becomes of each volume; and of each workload.
+The order: which workloads use which volumes on Windows; which drivers these need on which nodes; whether the drivers
+work there; the verdict of each volume; the verdict of each workload.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict impo
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the user asks.
+    """Options of a report.
 
-    target: other versions to judge for. before: to judge those of now, on the way there. host_facts_max_age: seconds.
+    target: other versions to evaluate for. before: evaluate the present versions, before an upgrade to the target.
+    host_facts_max_age: seconds.
     """
 
     target: Target = NO_TARGET
@@ -44,26 +45,28 @@ class Options:
     host_facts_max_age: float = 3600.0
 
 
-def judge(snapshot: Snapshot, options: Options | None = None) -> Report:
-    """Judge a snapshot. ValueError when the target is none."""
+def evaluate(snapshot: Snapshot, options: Options | None = None) -> Report:
+    """Evaluate a snapshot. ValueError if the target is invalid."""
     asked = options or Options()
     if asked.before:
-        there = judge(snapshot, replace(asked, before=False))
-        return _on_the_way(judge(snapshot, replace(asked, target=NO_TARGET, before=False)), there)
+        there = evaluate(snapshot, replace(asked, before=False))
+        return _on_the_way(evaluate(snapshot, replace(asked, target=NO_TARGET, before=False)), there)
     target.check(asked.target)
     now = Index(snapshot)
     index = Index(target.simulate(now, asked.target)) if asked.target else now
     use = usage(index)
     subjects = collect(index, use)
-    on_nodes = nodes.judge(index, subjects.demand, migrated(subjects), asked.host_facts_max_age)
+    on_nodes = nodes.evaluate(index, subjects.demand, migrated(subjects), asked.host_facts_max_age)
     no_mbr = nodes.old_csi_proxy(index, in_tree.MBR_CSI_PROXY)
-    on_volumes = volumes.judge(index, subjects, on_nodes.drivers, no_mbr)
-    of_cluster = cluster_checks.judge(index, subjects.demand, moved(subjects))
+    on_volumes = volumes.evaluate(index, subjects, on_nodes.drivers, no_mbr)
+    of_cluster = cluster_checks.evaluate(index, subjects.demand, moved(subjects))
     of_objects = (*of_cluster.findings, *on_nodes.findings, *on_volumes.findings)
-    workload_verdicts, of_workloads = workloads.judge(index, use, subjects, on_volumes, of_objects, of_cluster.halves)
+    workload_verdicts, of_workloads = workloads.evaluate(
+        index, use, subjects, on_volumes, of_objects, of_cluster.halves
+    )
     findings: list[Finding] = [*of_objects, *of_workloads]
     if asked.target:
-        findings += target.judge(now, asked.target, subjects.demand)
+        findings += target.evaluate(now, asked.target, subjects.demand)
     unique = {(one.id, one.object, one.message): one for one in findings}
     return Report(
         cluster=snapshot.name,
@@ -80,7 +83,7 @@ def judge(snapshot: Snapshot, options: Options | None = None) -> Report:
 
 
 def _on_the_way(now: Report, there: Report) -> Report:
-    """The report of now, in which a blocker that the way itself mends is a warning."""
+    """The report of now, in which a blocker that the upgrade itself resolves is a warning."""
     left = {(one.id, one.object) for one in there.findings}
     findings = tuple(
         replace(one, severity="warning") if one.severity == "blocker" and (one.id, one.object) not in left else one

@@ -14,7 +14,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.summary import brief
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class HostResult:
     """One host. returned: result of csi_proxy or csi_proxy_info. nodes: RV(node_info), empty before hosts are matched.
 
     evidence: result of host_evidence."""
@@ -35,7 +35,7 @@ class Look:
 
     @property
     def left_out(self) -> bool:
-        """Whether the run goes on without the host."""
+        """Whether the run continues without the host."""
         return self.skip_unreachable and self.returned.get("reason") == "connection_lost"
 
     @property
@@ -47,7 +47,7 @@ class Look:
 
     @property
     def node(self) -> str:
-        """Its Node, or the Node that is called like it, or empty."""
+        """Its Node, or the Node of the same name, or empty."""
         matched = (self.nodes.get("matched") or {}).get(self.name)
         named = self.node_name or self.name
         return str(matched or (named if named in (self.nodes.get("nodes") or {}) else ""))
@@ -64,7 +64,7 @@ class Look:
 
 
 def _latest(variables: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """The last look at a host, and the change if that was it; each may be empty. What an earlier playbook of the run registered remains."""
+    """The latest result of a host, and the change if that was the latest; each may be empty. Results of an earlier playbook of the run remain."""
     plan, result = (
         found if found and not found.get("skipped") else {}
         for found in (variables.get("csi_proxy_plan"), variables.get("csi_proxy_result"))
@@ -75,10 +75,10 @@ def _latest(variables: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[st
     return (result, result) if result and newer else (plan, {})
 
 
-def look(name: str, variables: Mapping[str, Any], nodes: Mapping[str, Any]) -> Look:
-    """The latest look at a host. variables: the host's, as Ansible's hostvars."""
+def host_result(name: str, variables: Mapping[str, Any], nodes: Mapping[str, Any]) -> HostResult:
+    """The latest result of a host. variables: the host's, as Ansible's hostvars."""
     returned, done = _latest(variables)
-    return Look(
+    return HostResult(
         name=name,
         returned=returned,
         node_name=str(variables.get("kubewin_node_name") or ""),
@@ -89,8 +89,8 @@ def look(name: str, variables: Mapping[str, Any], nodes: Mapping[str, Any]) -> L
     )
 
 
-def reported(one: Look) -> dict[str, Any]:
-    """For O(hosts) of node_info: how the host calls itself, or why it cannot be used."""
+def reported(one: HostResult) -> dict[str, Any]:
+    """For O(hosts) of node_info: names and addresses of the host, or why it cannot be used."""
     host = one.state.get("host") or {}
     return {
         "name": one.name,
@@ -101,7 +101,7 @@ def reported(one: Look) -> dict[str, Any]:
     }
 
 
-def proof(one: Look) -> dict[str, Any] | None:
+def proof(one: HostResult) -> dict[str, Any] | None:
     """For O(hosts) of node_rollout and readiness_info; None if the host was not read."""
     if one.left_out or not one.state:
         return None
@@ -119,7 +119,7 @@ def proof(one: Look) -> dict[str, Any] | None:
     }
 
 
-def observed(one: Look) -> dict[str, Any] | None:
+def observed(one: HostResult) -> dict[str, Any] | None:
     """For O(hosts) of readiness_info: a host that could not be read is a row with the reason; None without a Node."""
     if not one.node:
         return None
@@ -134,7 +134,7 @@ def observed(one: Look) -> dict[str, Any] | None:
     }
 
 
-def row(one: Look) -> dict[str, Any]:
+def row(one: HostResult) -> dict[str, Any]:
     """For O(hosts) of summary."""
     unread = "" if one.state else str(one.returned.get("msg") or "it could not be read")
     return {
@@ -146,9 +146,9 @@ def row(one: Look) -> dict[str, Any]:
     }
 
 
-def gathered(one: Look) -> dict[str, Any]:
+def gathered(one: HostResult) -> dict[str, Any]:
     """For O(hosts) of support_archive: what was read of a host, and why not more."""
-    # Also of a host that other playbooks go on without.
+    # Also for a host that other playbooks skip.
     unread = one.problem or (str(one.returned.get("msg") or "") if one.left_out else "")
     problem = unread or str(one.evidence.get("problem") or one.evidence.get("msg") or "")
     return {
@@ -161,7 +161,7 @@ def gathered(one: Look) -> dict[str, Any]:
     }
 
 
-def diagnosed(one: Look) -> dict[str, Any]:
+def diagnosed(one: HostResult) -> dict[str, Any]:
     """For O(hosts) of diagnosis: what was read of a host, or why it was not."""
     return {
         "name": one.name,
@@ -173,13 +173,13 @@ def diagnosed(one: Look) -> dict[str, Any]:
     }
 
 
-def unmarked(one: Look) -> dict[str, Any] | None:
+def unmarked(one: HostResult) -> dict[str, Any] | None:
     """The Node and whether its csi-proxy serves, if the Node had another label when it was read; None if the host was not read."""
     known = proof(one)
     return None if known is None or known["serving"] == one.marked else {"node": one.node, "serving": known["serving"]}
 
 
-def verified(one: Look) -> dict[str, Any]:
+def verified(one: HostResult) -> dict[str, Any]:
     """For verify: why a host was not read, and why the next volume will not be mounted there although some are proven now."""
     service, doubts = one.state.get("service") or {}, []
     if service and not one.state["serving"]:
@@ -194,13 +194,13 @@ def verified(one: Look) -> dict[str, Any]:
     }
 
 
-def unsettled(one: Look) -> dict[str, Any] | None:
-    """The host's name, unless the look found csi-proxy as desired and its Node marked and not cordoned; then None."""
+def unsettled(one: HostResult) -> dict[str, Any] | None:
+    """The host's name, or None if csi-proxy is as desired and its Node is labelled and not cordoned."""
     settled = one.state and not one.returned.get("plan") and one.marked and not one.facts.get("cordoned_for")
     return None if one.left_out or settled else {"name": one.name}
 
 
-FORMS: Mapping[str, Callable[[Look], dict[str, Any] | None]] = {
+FORMS: Mapping[str, Callable[[HostResult], dict[str, Any] | None]] = {
     "reported": reported,
     "proofs": proof,
     "read": observed,
@@ -219,7 +219,7 @@ def formed(form: str, hosts: Sequence[str], variables: Mapping[str, Mapping[str,
     own = {host: variables.get(host, {}) for host in hosts}
     # Registered by a task that ran once for all hosts, or for those of a batch, which it alone matched.
     matches = [one["kubewin_nodes"] for one in own.values() if one.get("kubewin_nodes")]
-    rows = (FORMS[form](look(host, own[host], _match(host, own[host], matches))) for host in hosts)
+    rows = (FORMS[form](host_result(host, own[host], _match(host, own[host], matches))) for host in hosts)
     return [found for found in rows if found is not None]
 
 

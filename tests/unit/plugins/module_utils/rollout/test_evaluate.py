@@ -1,5 +1,5 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The gate's judgement: what makes a node green, and what each thing that is not so makes of it."""
+"""The gate's evaluation: what makes a node green, and the verdict of each thing that it lacks."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import Taint
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.evaluate import Rules, evaluate
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import EventFacts, Picture, Registration
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.judge import Rules, judge
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import NodeVerdict
 from unit.plugins.module_utils.rollout.pictures import (
     ago,
@@ -25,8 +25,8 @@ from unit.plugins.module_utils.rollout.pictures import (
 RULES = Rules()
 
 
-def of(seen: Picture, name: str = "win-2", rules: Rules = RULES) -> NodeVerdict:
-    return next(one for one in judge(seen, rules).nodes if one.node == name)
+def of(view: Picture, name: str = "win-2", rules: Rules = RULES) -> NodeVerdict:
+    return next(one for one in evaluate(view, rules).nodes if one.node == name)
 
 
 def text(verdict: NodeVerdict) -> str:
@@ -34,18 +34,18 @@ def text(verdict: NodeVerdict) -> str:
 
 
 def test_everything_as_it_should_be_is_green() -> None:
-    judgement = judge(picture(), RULES)
-    assert judgement.verdict == "green"
-    assert judgement.settled
-    assert [(one.node, one.verdict, one.lacks) for one in judgement.nodes] == [
+    evaluation = evaluate(picture(), RULES)
+    assert evaluation.verdict == "green"
+    assert evaluation.settled
+    assert [(one.node, one.verdict, one.lacks) for one in evaluation.nodes] == [
         ("win-1", "green", ()),
         ("win-2", "green", ()),
     ]
-    assert judgement.others == ()
+    assert evaluation.others == ()
 
 
 @pytest.mark.parametrize(
-    ("seen", "verdict", "ids", "says"),
+    ("view", "verdict", "ids", "expected"),
     [
         pytest.param(win2(registrations=None), "waiting", ["CSI-G20"], "not in the CSINode", id="not registered"),
         pytest.param(
@@ -91,27 +91,27 @@ def test_everything_as_it_should_be_is_green() -> None:
             "KubeletNotReady",
             id="node not Ready",
         ),
-        pytest.param(win2(hosts=None), "unproven", ["CSI-G40"], "registered, unproven", id="nobody looked at the host"),
+        pytest.param(win2(hosts=None), "unproven", ["CSI-G40"], "registered, unproven", id="the host was not read"),
         pytest.param(
             win2(hosts=host("win-2", serving=None, reason="connection_lost", pipes=None)),
             "unproven",
             ["CSI-G40"],
             "connection_lost",
-            id="the host could not be looked at",
+            id="the host could not be read",
         ),
         pytest.param(
             win2(hosts=host("win-2", observed_at=ago(7200))),
             "unproven",
             ["CSI-G41"],
             "7200 s ago",
-            id="looked at long ago",
+            id="read long ago",
         ),
         pytest.param(
             win2(hosts=host("win-2", observed_at=None)),
             "unproven",
             ["CSI-G41"],
             "unknown time",
-            id="looked at sometime",
+            id="read at an unknown time",
         ),
         pytest.param(
             win2(hosts=host("win-2", serving=False, state="STOPPED", pipes=())),
@@ -132,7 +132,7 @@ def test_everything_as_it_should_be_is_green() -> None:
             "red",
             ["CSI-G42"],
             "csi-proxy-disk-v1",
-            id="told only what is missing",
+            id="only missing pipes are known",
         ),
         pytest.param(
             win2(hosts=host("win-2", serving=False, state="START_PENDING", reason="hangs")),
@@ -152,14 +152,14 @@ def test_everything_as_it_should_be_is_green() -> None:
         ),
     ],
 )
-def test_what_a_node_lacks(seen: Picture, verdict: str, ids: list[str], says: str) -> None:
-    found = of(seen)
+def test_what_a_node_lacks(view: Picture, verdict: str, ids: list[str], expected: str) -> None:
+    found = of(view)
     assert found.verdict == verdict
     assert [lack.id for lack in found.lacks] == ids
-    assert says in text(found)
+    assert expected in text(found)
     assert all(lack.remedy for lack in found.lacks)
-    assert of(seen, "win-1").verdict == "green"
-    assert judge(seen, RULES).verdict == verdict
+    assert of(view, "win-1").verdict == "green"
+    assert evaluate(view, RULES).verdict == verdict
 
 
 @pytest.mark.parametrize(
@@ -173,10 +173,10 @@ def test_what_a_node_lacks(seen: Picture, verdict: str, ids: list[str], says: st
         pytest.param(30, 25, 60, True, id="restarted long ago"),
     ],
 )
-def test_a_ready_pod_is_believed_when_it_registered_itself_or_lasted(
+def test_a_ready_pod_counts_once_it_registered_itself_or_stayed_ready(
     pod_ready_for: float, written: float | None, restarted: float | None, green: bool
 ) -> None:
-    seen = win2(
+    view = win2(
         pods=pod(
             "win-2",
             ready_since=ago(pod_ready_for),
@@ -186,8 +186,8 @@ def test_a_ready_pod_is_believed_when_it_registered_itself_or_lasted(
         ),
         registrations=registration("win-2", written_at=None if written is None else ago(written)),
     )
-    assert of(seen).verdict == ("green" if green else "waiting")
-    assert [lack.id for lack in of(seen).lacks] == ([] if green else ["CSI-G13"])
+    assert of(view).verdict == ("green" if green else "waiting")
+    assert [lack.id for lack in of(view).lacks] == ([] if green else ["CSI-G13"])
 
 
 @pytest.mark.parametrize(
@@ -206,10 +206,10 @@ def test_another_drivers_registration_vouches_for_no_pod(beside: list[str], pod_
     }
     registered = Registration.from_object(csi_node, picture().driver)
     started = ago(pod_ready_for)
-    seen = win2(
+    view = win2(
         pods=pod("win-2", ready_since=started, containers=(container(started_at=started),)), registrations=registered
     )
-    assert [lack.id for lack in of(seen).lacks] == ([] if green else ["CSI-G13"])
+    assert [lack.id for lack in of(view).lacks] == ([] if green else ["CSI-G13"])
 
 
 def crashing(**changes: object) -> Picture:
@@ -220,8 +220,8 @@ def crashing(**changes: object) -> Picture:
 
 
 def test_a_crash_loop_names_node_pipe_and_remedy() -> None:
-    seen = crashing(hosts=host("win-2", serving=False, state="STOPPED", pipes=()))
-    found = of(seen)
+    view = crashing(hosts=host("win-2", serving=False, state="STOPPED", pipes=()))
+    found = of(view)
     assert found.verdict == "red"
     assert [lack.id for lack in found.lacks] == ["CSI-G42", "CSI-G11"]
     assert "container vsphere-csi-node waits (CrashLoopBackOff), ended with 1 (Error), 4 restarts" in text(found)
@@ -230,12 +230,12 @@ def test_a_crash_loop_names_node_pipe_and_remedy() -> None:
 
 
 def test_a_crash_loop_of_an_unseen_host_takes_the_pipe_from_the_log() -> None:
-    seen = replace(
+    view = replace(
         crashing(hosts=None),
         logs={"plugin-win-2": "start\nopen \\\\.\\pipe\\csi-proxy-disk-v1: file not found\ngiving up\n"},
     )
     assert "log: open \\\\.\\pipe\\csi-proxy-disk-v1: file not found; pipe csi-proxy-disk-v1 is missing" in text(
-        of(seen)
+        of(view)
     )
 
 
@@ -250,7 +250,7 @@ def test_an_image_that_cannot_be_pulled_is_named() -> None:
     assert 'vsphere-csi-node has no image (ImagePullBackOff): Back-off "x/y:1"' in text(found)
 
 
-def test_a_pod_without_a_node_says_why() -> None:
+def test_a_pod_without_a_node_has_the_reason() -> None:
     unscheduled = pod("win-2", ready=False, ready_since=None, containers=(), not_scheduled="Insufficient cpu")
     assert "not scheduled: Insufficient cpu" in text(of(win2(pods=unscheduled)))
 
@@ -259,8 +259,8 @@ def test_pods_that_were_refused_show_the_servers_words() -> None:
     refused = EventFacts(
         "DaemonSet", "vsphere-csi-node-windows", "FailedCreate", 'pods "x" is forbidden: violates PodSecurity', ago(5)
     )
-    seen = picture(daemon_set=daemon_set(current=0, ready=0), pods=(), registrations={}, events=(refused,))
-    found = of(seen)
+    view = picture(daemon_set=daemon_set(current=0, ready=0), pods=(), registrations={}, events=(refused,))
+    found = of(view)
     assert "no plugin pod (0 of 2 pods exist); FailedCreate:" in text(found)
     assert "kubectl label namespace vmware-system-csi pod-security.kubernetes.io/enforce=privileged" in text(found)
 
@@ -273,63 +273,63 @@ def test_a_second_provider_is_red() -> None:
 
 def test_while_a_pod_is_replaced_the_new_one_counts() -> None:
     old, new = pod("win-2", name="old", deleting=True), pod("win-2", name="new")
-    seen = picture(pods=(pod("win-1"), old, new))
-    assert of(seen).verdict == "green"
-    assert of(seen).pod == "new"
+    view = picture(pods=(pod("win-1"), old, new))
+    assert of(view).verdict == "green"
+    assert of(view).pod == "new"
 
 
-def test_a_cordoned_node_is_judged_and_said() -> None:
+def test_a_cordoned_node_is_evaluated_and_reported() -> None:
     cordoned = node("win-2", cordoned=True, taints=(Taint("node.kubernetes.io/unschedulable", "", "NoSchedule"),))
     found = of(win2(nodes=cordoned))
     assert found.verdict == "green"
     assert "cordoned" in found.notes[0]
 
 
-def test_without_pipes_in_the_pod_no_host_is_asked_for() -> None:
-    assert judge(picture(daemon_set=daemon_set(pipes=()), hosts={}), RULES).verdict == "green"
+def test_without_pipes_in_the_pod_no_host_is_needed() -> None:
+    assert evaluate(picture(daemon_set=daemon_set(pipes=()), hosts={}), RULES).verdict == "green"
 
 
 def test_a_node_that_is_not_proven_is_listed_with_the_reason() -> None:
     outside = node("win-3", labels={"kubernetes.io/os": "windows"})
-    judgement = judge(picture(nodes=(*picture().nodes, outside)), RULES)
-    assert judgement.verdict == "green"
-    assert judgement.others == (("win-3", "no plugin pod: label kubewin.io/csi-proxy is missing, expected proven"),)
+    evaluation = evaluate(picture(nodes=(*picture().nodes, outside)), RULES)
+    assert evaluation.verdict == "green"
+    assert evaluation.others == (("win-3", "no plugin pod: label kubewin.io/csi-proxy is missing, expected proven"),)
 
 
-def test_only_this_runs_nodes_are_judged_and_the_others_reported() -> None:
-    seen = win2(hosts=host("win-2", serving=False, pipes=()))
-    judgement = judge(seen, Rules(only=frozenset({"win-1", "win-9"})))
-    assert judgement.verdict == "green"
-    assert [one.node for one in judgement.nodes] == ["win-1"]
-    assert judgement.others[0] == ("win-9", "the Node does not exist")
-    assert judgement.others[1][0] == "win-2"
-    assert judgement.others[1][1].startswith("not in this run; red: host win-2 does not serve pipe")
+def test_only_this_runs_nodes_are_evaluated_and_the_others_reported() -> None:
+    view = win2(hosts=host("win-2", serving=False, pipes=()))
+    evaluation = evaluate(view, Rules(only=frozenset({"win-1", "win-9"})))
+    assert evaluation.verdict == "green"
+    assert [one.node for one in evaluation.nodes] == ["win-1"]
+    assert evaluation.others[0] == ("win-9", "the Node does not exist")
+    assert evaluation.others[1][0] == "win-2"
+    assert evaluation.others[1][1].startswith("not in this run; red: host win-2 does not serve pipe")
 
 
-def test_a_node_of_this_run_without_a_pod_to_come_is_red() -> None:
+def test_a_node_of_this_run_that_gets_no_pod_is_red() -> None:
     outside = node("win-2", labels={"kubernetes.io/os": "windows"})
-    judgement = judge(win2(nodes=outside), Rules(only=frozenset({"win-1", "win-2"})))
-    assert judgement.verdict == "red"
-    assert "sets the label once csi-proxy serves its pipes" in text(judgement.nodes[1])
+    evaluation = evaluate(win2(nodes=outside), Rules(only=frozenset({"win-1", "win-2"})))
+    assert evaluation.verdict == "red"
+    assert "sets the label once csi-proxy serves its pipes" in text(evaluation.nodes[1])
 
 
 @pytest.mark.parametrize(("allowed", "verdict"), [(False, "red"), (True, "green")])
 def test_no_node_at_all_fails_unless_allowed(allowed: bool, verdict: str) -> None:
-    judgement = judge(picture(nodes=()), Rules(allow_zero_nodes=allowed))
-    assert judgement.verdict == verdict
-    assert [lack.id for lack in judgement.trouble] == ([] if allowed else ["CSI-G01"])
+    evaluation = evaluate(picture(nodes=()), Rules(allow_zero_nodes=allowed))
+    assert evaluation.verdict == verdict
+    assert [lack.id for lack in evaluation.trouble] == ([] if allowed else ["CSI-G01"])
 
 
 def test_no_daemon_set_is_red() -> None:
-    judgement = judge(picture(daemon_set=None), RULES)
-    assert judgement.verdict == "red"
-    assert judgement.trouble[0].id == "CSI-G02"
+    evaluation = evaluate(picture(daemon_set=None), RULES)
+    assert evaluation.verdict == "red"
+    assert evaluation.trouble[0].id == "CSI-G02"
 
 
 def test_a_daemon_set_that_its_controller_has_not_observed_is_waited_for() -> None:
-    judgement = judge(picture(daemon_set=daemon_set(observed=False)), RULES)
-    assert judgement.verdict == "waiting"
-    assert not judgement.settled
+    evaluation = evaluate(picture(daemon_set=daemon_set(observed=False)), RULES)
+    assert evaluation.verdict == "waiting"
+    assert not evaluation.settled
 
 
 def test_the_fingerprint_changes_with_the_verdict_and_not_with_numbers() -> None:
@@ -339,14 +339,14 @@ def test_the_fingerprint_changes_with_the_verdict_and_not_with_numbers() -> None
     assert first.fingerprint != of(picture()).fingerprint
 
 
-def test_a_volume_proven_on_a_node_stands_in_for_a_look_at_its_host() -> None:
+def test_a_volume_proven_on_a_node_replaces_reading_its_host() -> None:
     proven = Rules(proven=frozenset({"win-2"}))
     unseen = of(win2(hosts=None), rules=proven)
     assert (unseen.verdict, unseen.notes) == ("green", ("the host was not read; a volume was proven there",))
     assert of(win2(hosts=None), rules=Rules(proven=frozenset({"win-1"}))).verdict == "unproven"
 
 
-def test_what_was_seen_on_a_host_outranks_an_earlier_proof() -> None:
+def test_facts_of_a_host_outrank_an_earlier_proof() -> None:
     proven = Rules(proven=frozenset({"win-2"}))
     assert of(win2(hosts=host("win-2", serving=False, state="STOPPED", pipes=[])), rules=proven).verdict == "red"
     assert of(win2(registrations=None, hosts=None), rules=proven).verdict == "waiting"

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 DOCUMENTATION = r"""
-name: host_looks
+name: host_results
 short_description: "Internal: return the results of a play's Windows hosts for its cluster-wide tasks"
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
@@ -37,7 +37,7 @@ options:
 EXAMPLES = r"""
 - name: Match hosts to Nodes
   kubewin.csi.node_info:
-    hosts: "{{ query('kubewin.csi.host_looks', 'reported') }}"
+    hosts: "{{ query('kubewin.csi.host_results', 'reported') }}"
 """
 
 RETURN = r"""
@@ -52,7 +52,7 @@ from typing import Any
 
 from ansible.errors import AnsibleError
 from ansible.plugins.lookup import LookupBase
-from ansible_collections.kubewin.csi.plugins.plugin_utils.looks import FORMS, formed
+from ansible_collections.kubewin.csi.plugins.plugin_utils.host_results import FORMS, formed
 
 
 class LookupModule(LookupBase):
@@ -61,9 +61,9 @@ class LookupModule(LookupBase):
     def run(self, terms: list[Any], variables: Any = None, **kwargs: Any) -> list[dict[str, Any]]:
         """Rows of one form. AnsibleError for another form."""
         if set(kwargs) - {"hosts"}:
-            raise AnsibleError(f"kubewin.csi.host_looks: found the options {sorted(kwargs)}, expected hosts alone.")
+            raise AnsibleError(f"kubewin.csi.host_results: found the options {sorted(kwargs)}, expected hosts alone.")
         if len(terms) != 1 or terms[0] not in FORMS:
-            raise AnsibleError(f"kubewin.csi.host_looks: found {terms}, expected one of {', '.join(FORMS)}.")
+            raise AnsibleError(f"kubewin.csi.host_results: found {terms}, expected one of {', '.join(FORMS)}.")
         given = variables or {}
         hosts = kwargs.get("hosts")
         # While a playbook is only read there are no host variables.

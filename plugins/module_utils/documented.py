@@ -1,0 +1,39 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Options as a module documents them: each is declared once. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+try:
+    import yaml
+except ImportError:
+    # kubernetes.core's module class says so in its words.
+    HAS_YAML = False
+else:
+    HAS_YAML = True
+
+ArgumentSpec = dict[str, dict[str, Any]]
+
+_ONLY_FOR_PEOPLE = ("description", "suboptions", "version_added")
+
+
+def documented(documentation: str, secret: str = "") -> ArgumentSpec:
+    """The argument spec of a module's DOCUMENTATION, without its fragments. secret: the option that is never shown."""
+    if not HAS_YAML:
+        return {}
+    # The loader in C is many times as fast.
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    found = _spec(yaml.load(documentation, Loader=loader)["options"])
+    return found | ({secret: {**found[secret], "no_log": True}} if secret else {})
+
+
+def _spec(options: Mapping[str, Mapping[str, Any]]) -> ArgumentSpec:
+    found = {}
+    for name, option in options.items():
+        spec = {key: value for key, value in option.items() if key not in _ONLY_FOR_PEOPLE}
+        found[name] = spec | ({"options": _spec(option["suboptions"])} if "suboptions" in option else {})
+    return found
