@@ -192,8 +192,7 @@ class Steps:
             return False
         if self._params["direction"] == "to_platform":
             before = self._stage.ours()
-            self._stage.keep_off(kept_off(before), Waiting.from_object(before))
-            return bool(before["metadata"]["resourceVersion"] != self._stage.ours()["metadata"]["resourceVersion"])
+            return self._stage.keep_off(kept_off(before), Waiting.from_object(before))
         namespace, dummy, name = self._params["replace"].partition("/")
         self._stage.orphan(namespace, name, time.monotonic() + self._params["timeout"])
         self._stage.mark()

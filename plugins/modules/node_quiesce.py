@@ -72,17 +72,13 @@ reason:
   sample: busy
 """
 
-
 from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
+from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.modify import modify
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import reporter
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.quiesce import (
-    at_rest,
-    change_node,
-    cordoned,
-    uncordoned,
-)
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.quiesce import at_rest, cordoned, uncordoned
 
 ARGUMENT_SPEC = documented(DOCUMENTATION)
 
@@ -97,8 +93,14 @@ def main() -> None:
     busy: list[str] = []
     try:
         client = connect(ansible)
-        changed = change_node(
-            client, node, lambda live: wanted(live, reason), dry_run=ansible.check_mode, required=quiesce
+        changed = modify(
+            client,
+            kinds.NODE,
+            node,
+            None,
+            lambda live: wanted(live, reason),
+            dry_run=ansible.check_mode,
+            required=quiesce,
         )
         if quiesce and not ansible.check_mode:
             busy = at_rest(client, node, timeout, reporter(ansible.params["progress_file"]))

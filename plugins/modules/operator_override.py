@@ -82,17 +82,15 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import FIELD_MANAGER, Client
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, failing, module
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.modify import modify
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.observe import OPERATOR
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.override import Planned, plan
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.scope import OPERATOR_NAMESPACE
 
 ARGUMENT_SPEC = documented(DOCUMENTATION)
-
-# Writes of others between reading and writing, before it is given up.
-_TRIES = 5
 
 
 def main() -> None:
@@ -112,7 +110,7 @@ def main() -> None:
             if _may_be_there(client):
                 ansible.warn(f"Whether an override of this collection holds the Windows operator is unknown. {error}")
             found = []
-        done = [_brought(client, one, message, ansible.check_mode) for one in found]
+        done = [_brought(client, one["metadata"]["name"], message, ansible.check_mode) for one in found]
     for one in done:
         if one.action == "keep":
             ansible.warn(f"OperatorCondition {one.name}: {one.message}")
@@ -141,24 +139,17 @@ def _may_be_there(client: Client) -> bool:
         return True
 
 
-def _brought(client: Client, condition: dict[str, Any], message: str | None, check_mode: bool) -> Planned:
-    """What was done; planned anew when another write came between."""
-    for attempt in range(1, _TRIES + 1):
-        planned = plan(condition, message)
-        if check_mode or planned.action in ("none", "keep"):
-            return planned
-        body = planned.patch(str(condition["metadata"].get("resourceVersion") or ""))
-        try:
-            client.patch(kinds.OPERATOR_CONDITION, planned.name, OPERATOR_NAMESPACE, body, FIELD_MANAGER)
-            return planned
-        except ClusterError as error:
-            if error.status != 409 or attempt == _TRIES:
-                raise
-        read = client.get(kinds.OPERATOR_CONDITION, planned.name, OPERATOR_NAMESPACE)
-        if read is None:
-            return Planned(planned.name, "none")
-        condition = read
-    raise AssertionError("unreachable: the loop returns or raises")
+def _brought(client: Client, name: str, message: str | None, check_mode: bool) -> Planned:
+    """What was done with a condition, or would be; planned anew when another write came between."""
+    made = Planned(name, "none")
+
+    def planned(condition: dict[str, Any]) -> dict[str, Any]:
+        nonlocal made
+        made = plan(condition, message)
+        return {} if check_mode or made.action in ("none", "keep") else made.patch()
+
+    written = modify(client, kinds.OPERATOR_CONDITION, name, OPERATOR_NAMESPACE, planned)
+    return made if written or check_mode or made.action == "keep" else Planned(name, "none")
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.compare import me
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import ObservedDaemonSet
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import HANDOVER, MANAGER, selector_of
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.modify import modify
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import owned_by
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import DaemonSetFacts
@@ -145,15 +146,21 @@ class Stage:
 
     # Ours to the platform's
 
-    def keep_off(self, nodes: Sequence[str], waiting: Waiting | None) -> None:
-        """Keep our DaemonSet off these Nodes and no others, and note with it where the other one is waited for."""
-        live = self.ours()
-        metadata = live["metadata"]
-        begun = HANDOVER in (metadata.get("annotations") or {})
-        if begun and set(kept_off(live)) == set(nodes) and Waiting.from_object(live) == waiting:
-            return
-        body = keeping_off(live, nodes, waiting)
-        self._client.patch(kinds.DAEMON_SET, metadata["name"], metadata["namespace"], body, _MANAGER)
+    def keep_off(self, nodes: Sequence[str], waiting: Waiting | None) -> bool:
+        """Keep our DaemonSet off these Nodes and no others, and note with it where the other one is waited for; whether it was a write.
+
+        Its controller writes its status just when a pod leaves.
+        """
+
+        def patch(live: Object) -> Object:
+            begun = HANDOVER in (live["metadata"].get("annotations") or {})
+            if begun and set(kept_off(live)) == set(nodes) and Waiting.from_object(live) == waiting:
+                return {}
+            return keeping_off(live, nodes, waiting)
+
+        metadata = self.ours()["metadata"]
+        name, namespace = metadata["name"], metadata["namespace"]
+        return modify(self._client, kinds.DAEMON_SET, name, namespace, patch, manager=_MANAGER, required=True)
 
     # Somebody's to ours
 

@@ -256,7 +256,7 @@ def kept_off(daemon_set: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def keeping_off(daemon_set: Mapping[str, Any], nodes: Sequence[str], waiting: Waiting | None) -> dict[str, Any]:
-    """A merge patch that keeps our DaemonSet off exactly these Nodes, bound to the object as it was observed.
+    """A merge patch that keeps our DaemonSet off exactly these Nodes.
 
     waiting: noted with it, in the same write. OnDelete: the change of the template must not restart the pods on all other
     nodes.
@@ -276,10 +276,7 @@ def keeping_off(daemon_set: Mapping[str, Any], nodes: Sequence[str], waiting: Wa
     required = {"nodeSelectorTerms": [term for term in terms if term]}
     affinity = {"nodeAffinity": {_REQUIRED: required if required["nodeSelectorTerms"] else None}}
     return {
-        "metadata": {
-            "resourceVersion": daemon_set["metadata"]["resourceVersion"],
-            "annotations": {HANDOVER: "to_platform", _WAITING: None if waiting is None else waiting.text()},
-        },
+        "metadata": {"annotations": {HANDOVER: "to_platform", _WAITING: None if waiting is None else waiting.text()}},
         "spec": {
             "updateStrategy": {"type": "OnDelete", "rollingUpdate": None},
             "template": {"spec": {"affinity": affinity}},

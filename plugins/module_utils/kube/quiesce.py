@@ -11,8 +11,7 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.activity import busy_reasons
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import FIELD_MANAGER, Client
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import CORDONED
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import claims_of
 from ansible_collections.kubewin.csi.plugins.module_utils.waiting import Awaited, Waits
@@ -21,39 +20,6 @@ Object = dict[str, Any]
 
 # Seconds between two checks, each of which lists pods.
 _LOOK_AGAIN = 5.0
-# Writes of others between reading and writing, before it is given up.
-_TRIES = 20
-
-
-def change_node(
-    client: Client,
-    name: str,
-    changes: Callable[[Object], Object],
-    *,
-    dry_run: bool = False,
-    required: bool = False,
-) -> bool:
-    """Patch a Node with what `changes` returns for it as it is now. Returns whether there was something to change.
-
-    required: ClusterError if the Node does not exist, which otherwise needs no change.
-    """
-    for _try in range(_TRIES):
-        live = client.get(kinds.NODE, name)
-        if live is None and required:
-            raise ClusterError(f"Node {name} does not exist, expected to cordon it. Run again.", "not_found", 404)
-        if live is None or not (wanted := changes(live)):
-            return False
-        metadata = {"resourceVersion": live["metadata"]["resourceVersion"], **wanted.get("metadata", {})}
-        try:
-            # Bound to what was read: what another run writes from here on makes this patch a conflict.
-            client.patch(kinds.NODE, name, None, {**wanted, "metadata": metadata}, FIELD_MANAGER, dry_run=dry_run)
-        except ClusterError as error:
-            # Its kubelet writes to it as well.
-            if error.status != 409:
-                raise
-            continue
-        return True
-    raise ClusterError(f"Node {name} changes faster than it can be written", "conflict", 409)
 
 
 def cordoned(node: Object, reason: str) -> Object:

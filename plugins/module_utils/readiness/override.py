@@ -29,9 +29,9 @@ class Planned:
     overrides: tuple[Mapping[str, Any], ...] = ()
     message: str = ""
 
-    def patch(self, version: str) -> dict[str, Any]:
-        """The merge patch. version: the resourceVersion that it was planned for."""
-        return {"metadata": {"resourceVersion": version}, "spec": {"overrides": [dict(one) for one in self.overrides]}}
+    def patch(self) -> dict[str, Any]:
+        """The merge patch."""
+        return {"spec": {"overrides": [dict(one) for one in self.overrides]}}
 
 
 def plan(condition: Mapping[str, Any], message: str | None) -> Planned:

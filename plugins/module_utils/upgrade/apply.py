@@ -15,9 +15,10 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.wmco import AL
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import ObservedDaemonSet
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.modify import modify
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode, Taint
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts, claims_of
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.quiesce import Object, change_node, cordoned, uncordoned
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.quiesce import Object, cordoned, uncordoned
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import DaemonSetFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import why_not
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import Do, whose_pods, whose_return
@@ -196,7 +197,7 @@ class Worker:
                 else:
                     self._notify(f"{action.node}: {pod.title} is evicted")
             return
-        change_node(self._client, action.node, lambda node: _changes(node, action))
+        modify(self._client, kinds.NODE, action.node, None, lambda node: _changes(node, action))
 
     def rehearse(self, node: str, pods: Sequence[PodFacts]) -> list[str]:
         """What would keep these pods now; nothing is evicted."""

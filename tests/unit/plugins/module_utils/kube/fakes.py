@@ -101,7 +101,7 @@ class ObjectStore:
             wanted = body["metadata"].get("resourceVersion")
             if wanted not in (None, live["metadata"]["resourceVersion"]):
                 raise ApiError(409, {"message": "the object has been modified"})
-            return self._put(path, {**live, **{key: {**live.get(key, {}), **body[key]} for key in body}})
+            return self._put(path, _merged(live, body))
         if method == "DELETE":
             if any(live["metadata"][what] != observed for what, observed in body["preconditions"].items()):
                 raise ApiError(409)
@@ -124,6 +124,15 @@ class ObjectStore:
 
     def _answer(self, thing: dict[str, Any]) -> Response:
         return Response(thing, {} if self.now is None else {"Date": email.utils.format_datetime(self.now, usegmt=True)})
+
+
+def _merged(live: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+    """A merge patch, as RFC 7386 has it."""
+    made = {key: value for key, value in live.items() if patch.get(key, "") is not None}
+    for key, value in patch.items():
+        if value is not None:
+            made[key] = _merged(made.get(key) or {}, value) if isinstance(value, dict) else value
+    return made
 
 
 def client_of(store: ObjectStore) -> Client:

@@ -1,5 +1,5 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A cordon names its owner, and only our own is removed; a Node that another client writes meanwhile is read again."""
+"""A cordon names its owner, and only our own is removed."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import CORDONED
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.quiesce import (
     at_rest,
-    change_node,
     cordoned,
     uncordoned,
 )
-from unit.plugins.module_utils.kube.fakes import ApiError, Clock, Response, Script
+from unit.plugins.module_utils.kube.fakes import Clock, Response, Script
 
 OURS = "csi-proxy is being replaced"
 
@@ -28,29 +26,10 @@ def node(reason: str = "", unschedulable: bool = False) -> dict[str, Any]:
     }
 
 
-def changed(script: Script, **how: bool) -> bool:
-    return change_node(Client(script), "win-1", lambda live: cordoned(live, OURS), **how)
-
-
-def test_cordon_and_reason_are_one_patch_of_the_node_that_was_read() -> None:
-    script = Script(Response(node()), Response({}))
-    assert changed(script)
-    patch = script.asked[-1][2]
-    assert patch["body"] == {
-        "metadata": {"resourceVersion": "7", "annotations": {CORDONED: OURS}},
-        "spec": {"unschedulable": True},
-    }
-    assert "dry_run" not in patch
-    script = Script(Response(node()), Response({}))
-    assert changed(script, dry_run=True)
-    assert script.asked[-1][2]["dry_run"] == "All"
-
-
 @pytest.mark.parametrize("reason", ["", OURS, "an upgrade"])
 def test_a_node_that_is_cordoned_keeps_the_reason_of_its_cordon(reason: str) -> None:
-    script = Script(Response(node(reason, True)))
-    assert not changed(script)
-    assert [method for method, *_rest in script.asked] == ["GET"]
+    assert cordoned(node(reason, True), OURS) == {}
+    assert cordoned(node(reason, False), OURS)["spec"] == {"unschedulable": True}
 
 
 @pytest.mark.parametrize("unschedulable", [True, False])
@@ -61,32 +40,6 @@ def test_only_the_cordon_of_the_reason_is_lifted(unschedulable: bool) -> None:
     }
     assert uncordoned(node("an upgrade", unschedulable), OURS) == {}
     assert uncordoned(node("", unschedulable), OURS) == {}
-
-
-def test_a_node_that_was_written_meanwhile_is_read_again() -> None:
-    script = Script(
-        Response(node()), ApiError(409, {"message": "the object has been modified"}), Response(node("", True))
-    )
-    assert not changed(script)
-    assert [method for method, *_rest in script.asked] == ["GET", "PATCH", "GET"]
-    with pytest.raises(ClusterError, match="changes faster than it can be written"):
-        change_node(Contested(), "win-1", lambda live: cordoned(live, OURS))
-
-
-class Contested(Client):
-    """A Node that another client writes before each of our writes."""
-
-    def __init__(self) -> None:
-        super().__init__(Script(Response(node())))
-
-    def patch(self, *_what: Any, **_how: Any) -> dict[str, Any]:
-        raise ClusterError("the object has been modified", "conflict", 409)
-
-
-def test_a_deleted_node_needs_no_uncordon_and_cannot_be_cordoned() -> None:
-    assert not changed(Script(ApiError(404)))
-    with pytest.raises(ClusterError, match="Node win-1 does not exist"):
-        changed(Script(ApiError(404)), required=True)
 
 
 def test_the_wait_ends_when_nothing_is_in_flight_or_with_its_time() -> None:
