@@ -10,6 +10,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 
 # venv and ensurepip are separate packages on Debian, and a Python built without ssl cannot install anything.
 PROBE = (
@@ -60,12 +61,17 @@ def probe(path: str) -> Python | None:
         return None
 
 
+def rank(python: Python) -> tuple[bool, tuple[int, int, int]]:
+    """The higher, the better for a line. pyenv compiles without profile-guided optimization: a tenth to a fifth slower than others."""
+    return "pyenv" not in Path(python.path).as_posix(), python.version
+
+
 def discover() -> dict[str, Python]:
-    """The newest usable interpreter of each line from 3.10, keyed by line."""
+    """The best usable interpreter of each line from 3.10, keyed by line: not of pyenv where there is another one, then the newest."""
     with ThreadPoolExecutor(max_workers=8) as pool:
         found = [python for python in pool.map(probe, candidates()) if python and python.version >= (3, 10)]
     best: dict[str, Python] = {}
     for python in found:
-        if python.minor not in best or python.version > best[python.minor].version:
+        if python.minor not in best or rank(python) > rank(best[python.minor]):
             best[python.minor] = python
     return best

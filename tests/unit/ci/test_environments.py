@@ -122,6 +122,18 @@ def test_a_shim_that_starts_nothing_is_no_python(tmp_path: Path) -> None:
     assert found.version == sys.version_info[:3]
 
 
+def test_a_python_that_pyenv_compiled_gives_way_to_another_one_of_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    distribution, newer = "/usr/bin/python3.11", "/home/me/.pyenv/versions/3.11.7/bin/python3.11"
+    versions = {distribution: (3, 11, 2), newer: (3, 11, 7), newer.replace("3.11", "3.12"): (3, 12, 1)}
+    monkeypatch.setattr(pythons, "candidates", lambda: [*versions])
+    monkeypatch.setattr(pythons, "probe", lambda path: Python(path, versions[path]))
+
+    assert {minor: python.path for minor, python in pythons.discover().items()} == {
+        "3.11": distribution,
+        "3.12": newer.replace("3.11", "3.12"),
+    }
+
+
 def test_the_link_tree_points_at_the_checkout_and_replaces_what_stood_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
