@@ -22,8 +22,10 @@ def node(version: str = "7", unschedulable: bool = False) -> dict[str, Any]:
     return {"metadata": {"name": "win-1", "resourceVersion": version}, "spec": {"unschedulable": unschedulable}}
 
 
-def cordon(client: Client, **how: bool) -> bool:
-    return modify(client, kinds.NODE, "win-1", None, lambda live: cordoned(live, OURS), **how)
+def cordon(client: Client, *, dry_run: bool = False, required: bool = False) -> bool:
+    return modify(
+        client, kinds.NODE, "win-1", None, lambda live: cordoned(live, OURS), dry_run=dry_run, required=required
+    )
 
 
 def test_the_patch_is_bound_to_the_object_that_was_read() -> None:
