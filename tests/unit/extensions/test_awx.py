@@ -26,6 +26,7 @@ GIVEN = {
     "notification_url": "https://hooks.example.com",
     "execution_environment_image": "quay.io/example/kubewin",
     "cluster_token": "t",
+    "project_credential": "production git",
 }
 # Values that the documentation of AWX's API allows for a survey.
 TYPES = {"text", "textarea", "password", "integer", "float", "multiplechoice", "multiselect"}
