@@ -66,7 +66,9 @@ def recorded() -> Path:
     target = folder / f"pypsrp-{version}"
     if not target.is_dir():
         with tarfile.open(archive) as tar:
-            tar.extractall(folder, filter="data")
+            # Pythons before 3.11.4 have no filters.
+            tar.extraction_filter = getattr(tarfile, "data_filter", None)
+            tar.extractall(folder)
     return target / "tests" / "tests_pypsrp" / "responses"
 
 
