@@ -24,7 +24,11 @@ from ansible_collections.kubewin.csi.plugins.module_utils.grouped import grouped
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MANAGER
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode, Taint
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.cluster import ObservedController
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import ObservedCsiNode, ObservedHost
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import (
+    DriverEntry,
+    ObservedCsiNode,
+    ObservedHost,
+)
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.placement import (
     ANYWHERE,
     Placement,
@@ -262,10 +266,14 @@ class Index:
         some = [one for one in self.snapshot.controllers if one.driver == driver.key]
         return min(some, key=lambda one: (one.observed.namespace, one.observed.name), default=None)
 
+    def entry(self, driver: str, node: ObservedNode) -> DriverEntry | None:
+        """A node's registration of a driver."""
+        csi_node = self.csi_nodes.get(node.name)
+        return None if csi_node is None else csi_node.entry(driver)
+
     def unnamed_on(self, driver: str, node: ObservedNode) -> tuple[ObservedTemplate, ...]:
         """Those with a pod on a node, any of which may bring a driver that the node has registered and nothing names."""
-        csi_node = self.csi_nodes.get(node.name)
-        if self.providers.get(driver) or csi_node is None or csi_node.entry(driver) is None:
+        if self.providers.get(driver) or self.entry(driver, node) is None:
             return ()
         return tuple(one for one in self.unnamed if (one.namespace, one.name, node.name) in self.plugin_pods)
 
@@ -276,11 +284,10 @@ class Index:
 
     def providers_on(self, driver: str, node: ObservedNode) -> tuple[ObservedTemplate, ...]:
         """Those of them that put a pod on a node."""
-        facts = node
         return tuple(
             one
             for one in self.providers.get(driver, ())
-            if one.plugin is not None and why_not(one.plugin.gate, facts) is None
+            if one.plugin is not None and why_not(one.plugin.gate, node) is None
         )
 
     @cached_property

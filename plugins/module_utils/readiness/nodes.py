@@ -23,7 +23,11 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.times import mome
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import DriverEntry, ObservedHost
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ObservedAttachment
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import ObservedPod, ObservedTemplate
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import (
+    ObservedPod,
+    ObservedTemplate,
+    PluginTemplate,
+)
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import BY_NAME, Index, union, version_of
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import AFTER_REBOOT, DOUBTS, found
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import (
@@ -118,15 +122,14 @@ def evaluate(
 
     migrated: by in-tree plugin, the Windows nodes whose kubelet uses CSI for it.
     """
-    rules = gate.Rules(host_facts_max_age=host_facts_max_age)
     states: dict[str, DriverState] = {}
-    once: dict[tuple[str, str, str], Finding] = {}
+    findings: list[Finding] = []
     by_driver: dict[str, dict[str, tuple[Finding, ...]]] = {}
     rooms = {driver: _Room(index, driver) for driver in demand}
     for driver, nodes in sorted(demand.items()):
         state = states[driver] = DriverState()
         for node in index.each(nodes):
-            evaluated = tuple(_driver_on(index, driver, node, rules, rooms[driver]))
+            evaluated = tuple(_DriverOnNode(index, driver, node).findings(rooms[driver], host_facts_max_age))
             by_driver.setdefault(node.name, {})[driver] = evaluated
             state.reasons[node.name] = evaluated
             bit, answer = index.bit[node.name], _answer(evaluated, index)
@@ -139,20 +142,20 @@ def evaluate(
                 state.good |= bit
             elif answer == "no":
                 state.bad |= bit
-            for one in evaluated:
-                once.setdefault((one.id, one.object, one.message), one)
+            findings += evaluated
     verdicts = []
     for node in index.each(index.windows):
         needed = by_driver.get(node.name, {})
         piped = any(state.piped & index.bit[node.name] for state in states.values())
         own = (*_node(index, node, bool(needed), migrated), *_host(index, node, bool(needed), piped))
-        for one in own:
-            once.setdefault((one.id, one.object, one.message), one)
+        findings += own
         verdicts.append(_verdict(index, node, needed, own))
     # A node of Linux that claims to be one of Windows draws pods that cannot run there.
     for node in index.each(index.linux & index.with_label("kubernetes.io/os", "windows")):
-        for one in _system(node):
-            once.setdefault((one.id, one.object, one.message), one)
+        findings += _system(node)
+    once: dict[tuple[str, str, str], Finding] = {}
+    for one in findings:
+        once.setdefault((one.id, one.object, one.message), one)
     return NodesEvaluation(tuple(verdicts), tuple(once.values()), states)
 
 
@@ -167,7 +170,7 @@ def _verdict(
 ) -> NodeVerdict:
     checks = [_check(index, name, "", ids, own, "read from the Node") for name, ids in _NODE_CHECKS]
     for driver, evaluated in needed.items():
-        entry = _entry(index, driver, node)
+        entry = index.entry(driver, node)
         registration = "not in its CSINode" if entry is None else f"CSINode {node.name}: node id {entry.node_id}"
         checks += [_check(index, name, driver, ids, evaluated, registration) for name, ids in _CHECKS]
     every = (*own, *(one for evaluated in needed.values() for one in evaluated))
@@ -201,52 +204,6 @@ def _check(
 # One driver on one node
 
 
-def _driver_on(index: Index, driver: str, node: ObservedNode, rules: gate.Rules, room: _Room) -> Iterator[Finding]:
-    entry = _entry(index, driver, node)
-    providers = index.providers.get(driver, ())
-    if not providers:
-        evaluated = [*_by_registration(index, driver, node, entry, rules)]
-    else:
-        # The one that has its pod there is what the node has; the others are too many.
-        here = tuple(sorted(index.providers_on(driver, node), key=lambda one: not _pods(index, one, node)))
-        main = here[0] if here else providers[0]
-        evaluated = [*_gated(index, driver, node, entry, main, here[1:], rules)]
-    yield from evaluated
-    if entry is not None and driver not in BY_NAME and _answer(tuple(evaluated), index) == "yes":
-        yield _unevaluated(driver, providers)
-    yield from room.findings(node)
-
-
-def _pods(index: Index, provider: ObservedTemplate, node: ObservedNode) -> list[ObservedPod]:
-    return index.plugin_pods.get((provider.namespace, provider.name, node.name), [])
-
-
-def _entry(index: Index, driver: str, node: ObservedNode) -> DriverEntry | None:
-    csi_node = index.csi_nodes.get(node.name)
-    return None if csi_node is None else csi_node.entry(driver)
-
-
-def _by_registration(
-    index: Index, driver: str, node: ObservedNode, entry: DriverEntry | None, rules: gate.Rules
-) -> Iterator[Finding]:
-    """A driver that no DaemonSet names: evaluated by the node's registration and by plugins without a name."""
-    some = index.unnamed_on(driver, node)
-    if entry is None or not some:
-        yield from _nobody_brings(index, driver, node, entry)
-        return
-    if len(some) == 1 and index.nameless_on(node) == 1:
-        yield from _gated(index, driver, node, entry, some[0], (), rules)
-        return
-    names = ", ".join(f"{one.namespace}/{one.name}" for one in some)
-    waiting = [pod.name for one in some for pod in _pods(index, one, node) if pod.plugin and not pod.plugin.ready]
-    if waiting:
-        message = f"one of the DaemonSets {names} runs {driver}, and pod {waiting[0]} is not Ready"
-        evidence = (f"CSINode {node.name} spec.drivers: {driver}, nodeID {entry.node_id}",)
-        remedy = f"check pod {waiting[0]}; if it belongs to another driver, suppress this finding"
-        finding = found("CSI-N46", f"Node {node.name}, driver {driver}", message, evidence, remedy)
-        yield replace(finding, severity="warning", doubt=True)
-
-
 def _unevaluated(driver: str, brought: tuple[ObservedTemplate, ...]) -> Finding:
     """What cannot be checked of a working driver that the catalog does not have."""
     how = f"DaemonSet {brought[0].namespace}/{brought[0].name}" if brought else "a DaemonSet that does not name it"
@@ -259,150 +216,165 @@ def _unevaluated(driver: str, brought: tuple[ObservedTemplate, ...]) -> Finding:
     )
 
 
-def _nobody_brings(index: Index, driver: str, node: ObservedNode, entry: DriverEntry | None) -> Iterator[Finding]:
-    if not index.unread.isdisjoint(("daemonsets", "pods")):
-        return
-    registration = f"CSINode {node.name} names it" if entry is not None else f"CSINode {node.name} does not name it"
-    evidence = (f"DaemonSets that serve {driver} on Windows: none", registration)
-    known = BY_NAME.get(driver)
-    if known is not None:
-        message = f"no DaemonSet deploys {driver} on Windows nodes" + (", so its entries are stale" if entry else "")
-        remedy = f"run enable_csi.yml with driver {known.key}"
-        yield found("CSI-G02", f"Driver {driver}", message, evidence, remedy, "blocker")
-    else:
-        if entry is not None:
-            message = f"CSINode {node.name} lists the driver, but no pod on the node can have registered it"
-            remedy = "find what runs the driver on the node; if nothing does, restart the kubelet to drop the stale registration"
-            finding = found("CSI-N46", f"Node {node.name}, driver {driver}", message, evidence, remedy)
-            yield replace(finding, severity="warning", doubt=True)
+class _DriverOnNode:
+    """The evaluation of one driver on one node."""
+
+    def __init__(self, index: Index, driver: str, node: ObservedNode) -> None:
+        self._index, self._driver, self._node = index, driver, node
+        self._known = BY_NAME.get(driver)
+        self._entry = index.entry(driver, node)
+        self._host = index.hosts.get(node.name)
+        self._about = f"Node {node.name}, driver {driver}"
+
+    def findings(self, room: _Room, host_facts_max_age: float) -> Iterator[Finding]:
+        """What is wrong with it there."""
+        index = self._index
+        providers = index.providers.get(self._driver, ())
+        if not providers:
+            evaluated = [*self._by_registration(host_facts_max_age)]
+        else:
+            # The one that has its pod there is what the node has; the others are too many.
+            here = tuple(sorted(index.providers_on(self._driver, self._node), key=lambda one: not self._pods(one)))
+            evaluated = [*self._gated(here[0] if here else providers[0], here[1:], host_facts_max_age)]
+        yield from evaluated
+        if self._entry is not None and self._known is None and _answer(tuple(evaluated), index) == "yes":
+            yield _unevaluated(self._driver, providers)
+        yield from room.findings(self._node)
+
+    def _pods(self, provider: ObservedTemplate) -> list[ObservedPod]:
+        return self._index.plugin_pods.get((provider.namespace, provider.name, self._node.name), [])
+
+    def _registration(self, entry: DriverEntry) -> str:
+        return f"CSINode {self._node.name} spec.drivers: {self._driver}, nodeID {entry.node_id}"
+
+    def _by_registration(self, host_facts_max_age: float) -> Iterator[Finding]:
+        """A driver that no DaemonSet names: evaluated by the node's registration and by plugins without a name."""
+        index, node, entry = self._index, self._node, self._entry
+        some = index.unnamed_on(self._driver, node)
+        if entry is None or not some:
+            yield from self._undeployed()
             return
-        message = f"nothing deploys {driver} on Windows nodes"
-        remedy = (
-            "install its Windows node plugin, or keep its workloads on Linux; the driver is unknown to this collection"
+        if len(some) == 1 and index.nameless_on(node) == 1:
+            yield from self._gated(some[0], (), host_facts_max_age)
+            return
+        names = ", ".join(f"{one.namespace}/{one.name}" for one in some)
+        waiting = [pod.name for one in some for pod in self._pods(one) if pod.plugin and not pod.plugin.ready]
+        if waiting:
+            message = f"one of the DaemonSets {names} runs {self._driver}, and pod {waiting[0]} is not Ready"
+            remedy = f"check pod {waiting[0]}; if it belongs to another driver, suppress this finding"
+            finding = found("CSI-N46", self._about, message, (self._registration(entry),), remedy)
+            yield replace(finding, severity="warning", doubt=True)
+
+    def _undeployed(self) -> Iterator[Finding]:
+        """That no DaemonSet deploys it, or that none can be known to."""
+        driver, name = self._driver, self._node.name
+        if not self._index.unread.isdisjoint(("daemonsets", "pods")):
+            return
+        registration = f"CSINode {name} {'names' if self._entry is not None else 'does not name'} it"
+        evidence = (f"DaemonSets that serve {driver} on Windows: none", registration)
+        if self._known is not None:
+            message = f"no DaemonSet deploys {driver} on Windows nodes"
+            message += ", so its entries are stale" if self._entry else ""
+            remedy = f"run enable_csi.yml with driver {self._known.key}"
+            yield found("CSI-G02", f"Driver {driver}", message, evidence, remedy, "blocker")
+        elif self._entry is not None:
+            message = f"CSINode {name} lists the driver, but no pod on the node can have registered it"
+            remedy = "find what runs the driver on the node; if nothing does, restart the kubelet to drop the stale registration"
+            yield replace(found("CSI-N46", self._about, message, evidence, remedy), severity="warning", doubt=True)
+        else:
+            message = f"nothing deploys {driver} on Windows nodes"
+            remedy = "install its Windows node plugin, or keep its workloads on Linux; the driver is unknown to this collection"
+            yield found("CSI-N44", f"Driver {driver}", message, evidence, remedy)
+
+    def _gated(
+        self, main: ObservedTemplate, others: tuple[ObservedTemplate, ...], host_facts_max_age: float
+    ) -> Iterator[Finding]:
+        """What the gate says of its plugin there, and of the mode that the plugin has."""
+        if main.plugin is None:
+            return
+        node, entry, host, unread = self._node, self._entry, self._host, self._index.unread
+        snapshot, pods = self._index.snapshot, self._pods(main)
+        plugins = [pod.plugin for pod in pods if pod.plugin is not None]
+        picture = Picture(
+            now=snapshot.taken_at,
+            controller_now=snapshot.hosts_at or snapshot.taken_at,
+            driver=self._driver,
+            daemon_set=main.plugin.gate,
+            nodes=(node,),
+            registrations={} if entry is None else {node.name: Registration(entry.node_id, entry.topology_keys, None)},
+            pods=plugins,
+            hosts={} if host is None else {node.name: host.facts},
+            other_providers={node.name: [f"{one.namespace}/{one.name}" for one in others]},
         )
-        yield found("CSI-N44", f"Driver {driver}", message, evidence, remedy)
-
-
-def _gated(
-    index: Index,
-    driver: str,
-    node: ObservedNode,
-    entry: DriverEntry | None,
-    main: ObservedTemplate,
-    others: tuple[ObservedTemplate, ...],
-    rules: gate.Rules,
-) -> Iterator[Finding]:
-    if main.plugin is None:
-        return
-    snapshot, host = index.snapshot, index.hosts.get(node.name)
-    pods = _pods(index, main, node)
-    picture = Picture(
-        now=snapshot.taken_at,
-        controller_now=snapshot.hosts_at or snapshot.taken_at,
-        driver=driver,
-        daemon_set=main.plugin.gate,
-        nodes=(node,),
-        registrations={} if entry is None else {node.name: Registration(entry.node_id, entry.topology_keys, None)},
-        pods=[pod.plugin for pod in pods if pod.plugin is not None],
-        hosts={} if host is None else {node.name: host.facts},
-        other_providers={node.name: [f"{one.namespace}/{one.name}" for one in others]},
-    )
-    evaluated = gate.evaluate(
-        picture, gate.Rules(only=frozenset({node.name}), host_facts_max_age=rules.host_facts_max_age)
-    )
-    lacks = [lack for verdict in evaluated.nodes for lack in verdict.lacks]
-    lacks += [lack for lack in evaluated.trouble if lack.id == "CSI-G04"]
-    unread = {"CSI-G10": "pods", "CSI-G20": "csinodes"}
-    lacks = [lack for lack in lacks if unread.get(lack.id) not in index.unread]
-    evidence = tuple(_evidence(driver, node, entry, main, [pod.plugin for pod in pods if pod.plugin], host))
-    for lack in lacks:
-        found_there = _from_gate(lack, driver, node, evidence)
-        if lack.id == "CSI-G14" and "controllerrevisions" in index.unread:
-            # Its generation is another one, as after a restored template.
-            message = f"{lack.message}, or its template was restored: controllerrevisions could not be read"
-            found_there = replace(found_there, message=message, doubt=True)
-        yield found_there
-    down = any(lack.id in ("CSI-G10", "CSI-G11", "CSI-G20") for lack in lacks)
-    yield from _plugin(driver, node, main, pods, host, down, evidence)
-
-
-def _from_gate(lack: Lack, driver: str, node: ObservedNode, evidence: tuple[str, ...]) -> Finding:
-    about = f"Node {node.name}, driver {driver}"
-    if lack.id == "CSI-G05":
-        about = f"Node {node.name}"
-    elif lack.id == "CSI-G04":
-        about = f"Driver {driver}"
-    severity: Severity = "warning" if lack.id in DOUBTS or lack.id in _WORKS else "blocker"
-    return found(lack.id, about, lack.message, evidence, lack.remedy, severity)
-
-
-def _evidence(
-    driver: str,
-    node: ObservedNode,
-    entry: DriverEntry | None,
-    main: ObservedTemplate,
-    pods: list[PodFacts],
-    host: ObservedHost | None,
-) -> Iterator[str]:
-    if entry is None:
-        yield f"CSINode {node.name} spec.drivers: {driver} missing"
-    else:
-        yield f"CSINode {node.name} spec.drivers: {driver}, nodeID {entry.node_id}"
-    yield f"DaemonSet {main.namespace}/{main.name}: " + (
-        ", ".join(f"pod {pod.name} {'Ready' if pod.ready else 'not Ready'}" for pod in pods) or "no pod on the node"
-    )
-    if host is not None:
-        state = "serving" if host.facts.serving else host.facts.state or "not serving"
-        yield f"host {node.name}: csi-proxy {host.facts.release or 'of unknown release'} {state}"
-
-
-def _plugin(
-    driver: str,
-    node: ObservedNode,
-    main: ObservedTemplate,
-    pods: list[ObservedPod],
-    host: ObservedHost | None,
-    down: bool,
-    evidence: tuple[str, ...],
-) -> Iterator[Finding]:
-    """Findings of the plugin's mode itself: mixed modes, an image for another Windows, wmic."""
-    plugin, known = main.plugin, BY_NAME.get(driver)
-    about = f"Node {node.name}, driver {driver}"
-    if plugin is None:
-        return
-    host_process = plugin.host_process or any(pod.host_process for pod in pods)
-    if host_process and plugin.gate.pipes:
-        message = f"its plugin is a HostProcess container and mounts {', '.join(plugin.gate.pipes)}"
-        yield found("CSI-N32", about, message, evidence, "deploy one mode; enable_csi.yml chooses it by release")
-    version = None if known is None else running(known, main)
-    if known is None or version is None:
-        return
-    rule = known.rule("host_process" if host_process else "csi_proxy")
-    if rule is None:
-        return
-    # The other way round is no obstacle: a HostProcess container reaches the host's pipes too.
-    if not host_process and not rule.covers(version):
-        near = known.nearest(version, rule.mode)
-        remedy = "deploy it as a HostProcess container" + (f", or release {near[0]} in this mode" if near else "")
-        message = f"its plugin runs release {version} as a container that is isolated from the host: {rule.why}"
-        yield found("CSI-N45", about, message, evidence, remedy)
-        return
-    if not down:
-        return
-    builds = known.builds(version, rule)
-    if node.build and image_for(node.build, builds) == "no":
-        message = f"{known.title} {version} has images for Windows builds {', '.join(builds or ())}; the node runs {node.build}"
-        yield found("CSI-N37", about, message, evidence, "choose a release that has an image for this build")
-    if (
-        _needs_wmic(known, rule, version, host)
-        and node.build.isdigit()
-        and int(node.build) >= csi_proxy.WMIC_OPTIONAL_FROM
-    ):
-        message = f"{known.title} {version} reads the node ID with wmic.exe, which Windows build {node.build} may lack"
-        remedy = (
-            "use csi-proxy 1.3.0 with the mode csi_proxy, or a later release of the driver, or add the capability WMIC"
+        evaluated = gate.evaluate(
+            picture, gate.Rules(only=frozenset({node.name}), host_facts_max_age=host_facts_max_age)
         )
-        yield found("CSI-N38", about, message, evidence, remedy)
+        needs = {"CSI-G10": "pods", "CSI-G20": "csinodes"}
+        lacks = [lack for verdict in evaluated.nodes for lack in verdict.lacks]
+        lacks += [lack for lack in evaluated.trouble if lack.id == "CSI-G04"]
+        lacks = [lack for lack in lacks if needs.get(lack.id) not in unread]
+        evidence = tuple(self._evidence(main, plugins))
+        for lack in lacks:
+            finding = self._from_gate(lack, evidence)
+            if lack.id == "CSI-G14" and "controllerrevisions" in unread:
+                # Its generation is another one, as after a restored template.
+                message = f"{lack.message}, or its template was restored: controllerrevisions could not be read"
+                finding = replace(finding, message=message, doubt=True)
+            yield finding
+        down = any(lack.id in ("CSI-G10", "CSI-G11", "CSI-G20") for lack in lacks)
+        host_process = main.plugin.host_process or any(pod.host_process for pod in pods)
+        yield from self._mode(main, main.plugin, host_process, down, evidence)
+
+    def _from_gate(self, lack: Lack, evidence: tuple[str, ...]) -> Finding:
+        about = {"CSI-G04": f"Driver {self._driver}", "CSI-G05": f"Node {self._node.name}"}.get(lack.id, self._about)
+        severity: Severity = "warning" if lack.id in DOUBTS or lack.id in _WORKS else "blocker"
+        return found(lack.id, about, lack.message, evidence, lack.remedy, severity)
+
+    def _evidence(self, main: ObservedTemplate, pods: list[PodFacts]) -> Iterator[str]:
+        name, host = self._node.name, self._host
+        if self._entry is None:
+            yield f"CSINode {name} spec.drivers: {self._driver} missing"
+        else:
+            yield self._registration(self._entry)
+        yield f"DaemonSet {main.namespace}/{main.name}: " + (
+            ", ".join(f"pod {pod.name} {'Ready' if pod.ready else 'not Ready'}" for pod in pods) or "no pod on the node"
+        )
+        if host is not None:
+            state = "serving" if host.facts.serving else host.facts.state or "not serving"
+            yield f"host {name}: csi-proxy {host.facts.release or 'of unknown release'} {state}"
+
+    def _mode(
+        self, main: ObservedTemplate, plugin: PluginTemplate, host_process: bool, down: bool, evidence: tuple[str, ...]
+    ) -> Iterator[Finding]:
+        """Findings of the plugin's mode itself: mixed modes, an image for another Windows, wmic."""
+        known, node, about = self._known, self._node, self._about
+        if host_process and plugin.gate.pipes:
+            message = f"its plugin is a HostProcess container and mounts {', '.join(plugin.gate.pipes)}"
+            yield found("CSI-N32", about, message, evidence, "deploy one mode; enable_csi.yml chooses it by release")
+        version = None if known is None else running(known, main)
+        rule = None if known is None else known.rule("host_process" if host_process else "csi_proxy")
+        if known is None or version is None or rule is None:
+            return
+        # The other way round is no obstacle: a HostProcess container reaches the host's pipes too.
+        if not host_process and not rule.covers(version):
+            near = known.nearest(version, rule.mode)
+            remedy = "deploy it as a HostProcess container" + (f", or release {near[0]} in this mode" if near else "")
+            message = f"its plugin runs release {version} as a container that is isolated from the host: {rule.why}"
+            yield found("CSI-N45", about, message, evidence, remedy)
+            return
+        if not down:
+            return
+        builds = known.builds(version, rule)
+        if node.build and image_for(node.build, builds) == "no":
+            message = f"{known.title} {version} has images for Windows builds {', '.join(builds or ())}; the node runs {node.build}"
+            yield found("CSI-N37", about, message, evidence, "choose a release that has an image for this build")
+        optional = node.build.isdigit() and int(node.build) >= csi_proxy.WMIC_OPTIONAL_FROM
+        if optional and _needs_wmic(known, rule, version, self._host):
+            message = (
+                f"{known.title} {version} reads the node ID with wmic.exe, which Windows build {node.build} may lack"
+            )
+            remedy = "use csi-proxy 1.3.0 with the mode csi_proxy, or a later release of the driver, or add the capability WMIC"
+            yield found("CSI-N38", about, message, evidence, remedy)
 
 
 def _form(driver: str, here: tuple[ObservedTemplate, ...]) -> tuple[Version | None, str]:
@@ -435,7 +407,7 @@ class _Room:
         self._free: dict[str, int] = {}
         self._unlimited = 0
         for node in index.each(index.windows):
-            entry = _entry(index, driver, node)
+            entry = index.entry(driver, node)
             if entry is None:
                 continue
             held = self._held[node.name] = _held(index, driver, node)
