@@ -49,33 +49,33 @@ class Bind:
         """What becomes of each claim, on nodes."""
         answers: list[Answer] = []
         static = None
-        for wanted in self._claims.of(pod):
-            split = Split("bind", nodes, partial(_finding, wanted), wanted.volume_key)
-            if wanted.claim is None:
-                self._missing(wanted, pod, split)
+        for request in self._claims.of(pod):
+            split = Split("bind", nodes, partial(_finding, request), request.volume_key)
+            if request.missing:
+                self._missing(pod, split)
                 answers += split.answers("")
                 continue
-            self._shared(wanted, wanted.claim, pod, split)
-            if wanted.claim.deleting and not pod.node:
+            self._shared(request, pod, split)
+            if request.claim.deleting and not pod.node:
                 what = "it is being deleted, so the scheduler places no pod that uses it"
                 split.blocked(nodes, "CSI-V40", what, "wait until the claim is deleted, then recreate it")
-            if wanted.bound:
-                because = self._bound(wanted, wanted.claim, split)
-            elif wanted.claim.volume:
-                because = self._asked_for(wanted, wanted.claim, split)
-            elif wanted.volume is not None:
-                because = f"volume {wanted.volume.name} is reserved for it"
+            if request.bound:
+                because = self._bound(request, split)
+            elif request.claim.volume:
+                because = self._asked_for(request, split)
+            elif request.volume is not None:
+                because = f"volume {request.volume.name} is reserved for it"
             else:
                 static = static or self._claims.static(pod)
-                because = self._open(wanted, wanted.claim, pod, split, static.sure[wanted.volume_key])
-                unsure = static.maybe[wanted.volume_key] & nodes
-                if unsure and not self._made_for(wanted):
+                because = self._open(request, pod, split, static.sure[request.volume_key])
+                unsure = static.maybe[request.volume_key] & nodes
+                if unsure and not self._made_for(request):
                     what = "several volumes fit, and another claim of the pod may take the last one"
                     split.unknown(unsure, "CSI-V41", what, "set spec.volumeName in each claim")
             answers += split.answers(because)
         return answers + unclaimed("bind", pod, nodes)
 
-    def _missing(self, wanted: Request, pod: PodToStart, split: Split) -> None:
+    def _missing(self, pod: PodToStart, split: Split) -> None:
         if "persistentvolumeclaims" in self._index.unread:
             what = "claims could not be read, so whether this one exists is unknown"
             split.unread("CSI-V41", "persistentvolumeclaims", what)
@@ -101,8 +101,9 @@ class Bind:
     def _templates(self) -> Mapping[tuple[str, str, str], ObservedTemplate]:
         return {(one.kind, one.namespace, one.name): one for one in self._index.snapshot.templates}
 
-    def _shared(self, wanted: Request, claim: ObservedClaim, pod: PodToStart, split: Split) -> None:
-        if ALONE not in claim.access_modes or wanted.made:
+    def _shared(self, request: Request, pod: PodToStart, split: Split) -> None:
+        claim = request.claim
+        if ALONE not in claim.access_modes or request.made:
             return
         remedy = "give each pod a claim of its own, or use ReadWriteOnce"
         if pod.count > 1 or (claim.key in pod.shared and self._several(pod)):
@@ -143,95 +144,87 @@ class Bind:
 
     # Bound claims
 
-    def _bound(self, wanted: Request, claim: ObservedClaim, split: Split) -> str:
-        volume = wanted.volume
+    def _bound(self, request: Request, split: Split) -> str:
+        claim, volume = request.claim, request.volume
         remedy = "restore the volume from a record, with claimRef.uid of this claim; do not delete the claim"
         if claim.phase == "Lost":
             what = f"the claim is Lost: its volume {claim.volume or '(none named)'} does not exist or belongs to another claim"
             split.blocked(split.nodes, "CSI-V23", what, remedy)
         elif volume is None:
-            self._no_volume(wanted, claim, split, "CSI-V23", remedy)
+            self._no_volume(claim, split, "CSI-V23", remedy)
         elif not belongs(volume, claim):
-            self._foreign(wanted, claim, volume, split)
+            _foreign(claim, volume, split)
         return f"it is bound to volume {claim.volume}"
 
-    def _no_volume(self, wanted: Request, claim: ObservedClaim, split: Split, id_: str, remedy: str) -> None:
+    def _no_volume(self, claim: ObservedClaim, split: Split, id_: str, remedy: str) -> None:
         if "persistentvolumes" in self._index.unread:
             what = f"PersistentVolumes could not be read, so whether volume {claim.volume} exists is unknown"
             split.unread("CSI-V41", "persistentvolumes", what)
             return
         split.blocked(split.nodes, id_, f"its volume {claim.volume} does not exist", remedy)
 
-    def _foreign(self, wanted: Request, claim: ObservedClaim, volume: ObservedVolume, split: Split) -> None:
-        what = f"volume {volume.name} is {volume.phase or 'taken'}"
-        what += f" and belongs to claim {volume.claim or '(none)'}"
-        if volume.claim == claim.key:
-            what += f" with uid {volume.claim_uid}, expected uid {claim.uid}"
-        remedy = f'if nothing else uses the data: kubectl patch pv {volume.name} --type merge -p \'{{"spec":{{"claimRef":{{"uid":null}}}}}}\''
-        if volume.claim != claim.key:
-            remedy = "name another volume, or delete the claim that has this one"
-        split.blocked(split.nodes, "CSI-V40", what, remedy)
-
     # Claims without a volume
 
-    def _asked_for(self, wanted: Request, claim: ObservedClaim, split: Split) -> str:
+    def _asked_for(self, request: Request, split: Split) -> str:
         """A claim that names its volume itself and is not bound yet."""
-        volume, because = wanted.volume, f"it requests volume {claim.volume}, which is available"
+        claim, volume = request.claim, request.volume
+        because = f"it requests volume {claim.volume}, which is available"
         if volume is None:
-            self._no_volume(wanted, claim, split, "CSI-V40", "create the volume, or a claim without spec.volumeName")
+            self._no_volume(claim, split, "CSI-V40", "create the volume, or a claim without spec.volumeName")
         elif belongs(volume, claim):
             return because
         elif volume.claim:
-            self._foreign(wanted, claim, volume, split)
-        elif misfit := _format_error(wanted, claim, volume):
+            _foreign(claim, volume, split)
+        elif misfit := _format_error(request, volume):
             what = f"it requests volume {volume.name}, which is {misfit}"
             split.blocked(split.nodes, "CSI-V40", what, "create a claim that fits the volume")
         elif claim.narrowed:
-            self._narrowed(wanted, claim, split)
+            _narrowed(claim, split)
         return because
 
-    def _open(self, wanted: Request, claim: ObservedClaim, pod: PodToStart, split: Split, taken: int) -> str:
+    def _open(self, request: Request, pod: PodToStart, split: Split, taken: int) -> str:
         """A claim that names no volume and has none."""
+        claim = request.claim
         if "storageclasses" in self._index.unread:
             what = "StorageClasses could not be read, so whether the claim gets a volume is unknown"
             split.unread("CSI-V41", "storageclasses", what)
             return ""
         if claim.narrowed:
-            self._narrowed(wanted, claim, split)
+            _narrowed(claim, split)
             return ""
-        mode = storage_class.binding_mode if (storage_class := self._claims.storage_class(wanted)) is not None else ""
+        mode = storage_class.binding_mode if (storage_class := self._claims.storage_class(request)) is not None else ""
         if mode not in ("", WAITS, "Immediate"):
             what = f"volumeBindingMode of its StorageClass is {mode}, expected Immediate or WaitForFirstConsumer"
             split.unknown(split.nodes, "CSI-V41", what, "use a newer release of the collection")
             return ""
-        some = self._claims.candidates(wanted)
-        if not self._claims.waits(wanted):
+        some = self._claims.candidates(request)
+        if not self._claims.waits(request):
             if some:
                 return f"volume {some[0].name} fits"
-            if not self._made_for(wanted):
-                split.blocked(split.nodes, *self._nobody(wanted, claim))
+            if not self._made_for(request):
+                split.blocked(split.nodes, *self._nobody(request))
             else:
-                self._waited(wanted, claim, split)
+                self._waited(request, split)
             return "a volume is provisioned for it"
-        self._promised(wanted, claim, split)
+        self._promised(request, split)
         if pod.node and not claim.selected_node:
-            what = f"StorageClass {wanted.storage_class} waits for the scheduler, which spec.nodeName bypasses"
+            what = f"StorageClass {request.storage_class} waits for the scheduler, which spec.nodeName bypasses"
             remedy = "replace spec.nodeName by nodeSelector kubernetes.io/hostname"
             split.blocked(split.nodes, "CSI-V40", what, remedy)
-        if not self._made_for(wanted):
+        if not self._made_for(request):
             static = self._claims.static(pod)
-            rest = split.nodes & ~taken & ~static.maybe[wanted.volume_key]
-            split.blocked(rest, *self._nobody(wanted, claim))
-            return f"one of {len(some)} volumes of StorageClass {wanted.storage_class} fits"
+            rest = split.nodes & ~taken & ~static.maybe[request.volume_key]
+            split.blocked(rest, *self._nobody(request))
+            return f"one of {len(some)} volumes of StorageClass {request.storage_class} fits"
         return (
             "a volume is provisioned for it" if not some else f"one of {len(some)} volumes fits, or one is provisioned"
         )
 
-    def _promised(self, wanted: Request, claim: ObservedClaim, split: Split) -> None:
+    def _promised(self, request: Request, split: Split) -> None:
         """A volume that the scheduler takes for a claim wherever it is reachable, and waits in vain until it is bound."""
-        volume = self._claims.promised(wanted)
+        volume = self._claims.promised(request)
         if volume is not None:
-            what = f"volume {volume.name} is reserved for it, and is {_format_error(wanted, claim, volume)}"
+            what = f"volume {volume.name} is reserved for it, and is {_format_error(request, volume)}"
             remedy = f"correct spec.accessModes of one of them, or remove claimRef: kubectl edit pv {volume.name}"
             there = reachable(self._index, volume)
             split.blocked(there, "CSI-V40", what, remedy)
@@ -239,57 +232,68 @@ class Bind:
                 what += f"; the scheduler may still choose {self._index.names(there & split.nodes)[0]}"
                 split.unknown(split.nodes & ~there, "CSI-V41", what, remedy)
 
-    def _waited(self, wanted: Request, claim: ObservedClaim, split: Split) -> None:
+    def _waited(self, request: Request, split: Split) -> None:
         """A volume that is made before its pod is placed is there soon, or something keeps it from being made."""
+        claim = request.claim
         since = moment(claim.waits_since)
         if since is None or self._index.snapshot.taken_at - since <= _MADE_WITHIN:
             return
         minutes = int((self._index.snapshot.taken_at - since).total_seconds() // 60)
-        what = f"it has waited {minutes} minutes for StorageClass {wanted.storage_class} to provision its volume"
+        what = f"it has waited {minutes} minutes for StorageClass {request.storage_class} to provision its volume"
         remedy = f"kubectl -n {claim.namespace} describe pvc {claim.name}; check the log of its provisioner"
         split.unknown(split.nodes, "CSI-V41", what, remedy)
 
-    def _made_for(self, wanted: Request) -> bool:
-        storage_class = self._claims.storage_class(wanted)
+    def _made_for(self, request: Request) -> bool:
+        storage_class = self._claims.storage_class(request)
         return storage_class is not None and provisioner(storage_class) not in NO_PROVISIONER
 
-    def _nobody(self, wanted: Request, claim: ObservedClaim) -> tuple[str, str, str]:
-        if self._claims.storage_class(wanted) is None:
-            what = f"its StorageClass {wanted.storage_class} does not exist"
-            if not wanted.storage_class:
-                none = claim.storage_class is None
-                what = (
-                    "the claim names no StorageClass and the cluster has no default one"
-                    if none
-                    else "the claim requests no StorageClass"
-                )
+    def _nobody(self, request: Request) -> tuple[str, str, str]:
+        if self._claims.storage_class(request) is None:
+            what = f"its StorageClass {request.storage_class} does not exist"
+            if request.claim.storage_class is None and not request.storage_class:
+                what = "the claim names no StorageClass and the cluster has no default one"
+            elif not request.storage_class:
+                what = "the claim requests no StorageClass"
             remedy = "create the StorageClass, or a claim with another one"
         else:
-            what = f"its StorageClass {wanted.storage_class} has no provisioner"
+            what = f"its StorageClass {request.storage_class} has no provisioner"
             remedy = "create a PersistentVolume of that class"
         free = [
-            one for one in self._index.snapshot.volumes if not one.claim and one.storage_class == wanted.storage_class
+            one for one in self._index.snapshot.volumes if not one.claim and one.storage_class == request.storage_class
         ]
         if free:
-            misfits = sorted({_format_error(wanted, claim, one) or "not reachable from these nodes" for one in free})
+            misfits = sorted({_format_error(request, one) or "not reachable from these nodes" for one in free})
             what += f", and its free volumes are {' or '.join(misfits)}"
         else:
             what += ", and no free volume fits"
         return "CSI-V26", what, remedy
 
-    def _narrowed(self, wanted: Request, claim: ObservedClaim, split: Split) -> None:
-        what = f"its spec has {', '.join(claim.narrowed)}, which this report does not evaluate"
-        remedy = "after its pod is created, check the claim's events: kubectl describe pvc"
-        split.unknown(split.nodes, "CSI-V41", what, remedy)
+
+def _foreign(claim: ObservedClaim, volume: ObservedVolume, split: Split) -> None:
+    what = f"volume {volume.name} is {volume.phase or 'taken'}"
+    what += f" and belongs to claim {volume.claim or '(none)'}"
+    if volume.claim == claim.key:
+        what += f" with uid {volume.claim_uid}, expected uid {claim.uid}"
+    remedy = f'if nothing else uses the data: kubectl patch pv {volume.name} --type merge -p \'{{"spec":{{"claimRef":{{"uid":null}}}}}}\''
+    if volume.claim != claim.key:
+        remedy = "name another volume, or delete the claim that has this one"
+    split.blocked(split.nodes, "CSI-V40", what, remedy)
 
 
-def _format_error(wanted: Request, claim: ObservedClaim, volume: ObservedVolume) -> str:
+def _narrowed(claim: ObservedClaim, split: Split) -> None:
+    what = f"its spec has {', '.join(claim.narrowed)}, which this report does not evaluate"
+    remedy = "after its pod is created, check the claim's events: kubectl describe pvc"
+    split.unknown(split.nodes, "CSI-V41", what, remedy)
+
+
+def _format_error(request: Request, volume: ObservedVolume) -> str:
     """Why a volume that is free is none for a claim, empty where it is one."""
+    claim = request.claim
     if volume.deleting:
         return "being deleted"
     if volume.phase not in ("Available", ""):
         return volume.phase
-    if volume.storage_class != wanted.storage_class:
+    if volume.storage_class != request.storage_class:
         return f"of class {volume.storage_class or '(none)'}"
     if volume.size < claim.size:
         return "too small"
@@ -300,8 +304,6 @@ def _format_error(wanted: Request, claim: ObservedClaim, volume: ObservedVolume)
     return "" if fits(volume, claim) else "of another VolumeAttributesClass"
 
 
-def _finding(wanted: Request, id_: str, message: str, remedy: str) -> Finding:
-    claim = wanted.claim
-    evidence = (f"claim {wanted.key}: phase {claim.phase}",) if claim is not None and not wanted.made else ()
-    about = wanted.volume_key if wanted.made else f"PersistentVolumeClaim {wanted.key}"
-    return found(id_, about, message, evidence, remedy)
+def _finding(request: Request, id_: str, message: str, remedy: str) -> Finding:
+    evidence = () if request.missing or request.made else (f"claim {request.claim.key}: phase {request.claim.phase}",)
+    return found(id_, request.about, message, evidence, remedy)

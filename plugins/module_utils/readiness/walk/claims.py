@@ -32,28 +32,33 @@ WAITS = "WaitForFirstConsumer"
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A claim of a pod. volume_key: what answers call it. claim: None where it is not there. made: it comes with the pod.
+    """A claim of a pod. volume_key: what answers call it. missing: it is named, and does not exist. made: it comes with the pod.
 
     storage_class: with the default one filled in. volume: the one it has, asks for, or will be given by the volume
     controller.
     """
 
     volume_key: str
-    key: str
-    claim: ObservedClaim | None
+    claim: ObservedClaim
+    missing: bool = False
     made: bool = False
     storage_class: str = ""
     volume: ObservedVolume | None = None
 
     @property
+    def about(self) -> str:
+        """What findings call it."""
+        return self.volume_key if self.made else f"PersistentVolumeClaim {self.claim.key}"
+
+    @property
     def bound(self) -> bool:
         """Whether it is bound, whatever became of its volume."""
-        return self.claim is not None and self.claim.phase in ("Bound", "Lost")
+        return self.claim.phase in ("Bound", "Lost")
 
     @property
     def open(self) -> bool:
         """Whether it is there, or will be, and has no volume yet."""
-        return self.claim is not None and not self.bound and not self.claim.volume and self.volume is None
+        return not self.missing and not self.bound and not self.claim.volume and self.volume is None
 
 
 @dataclass(slots=True)
@@ -87,13 +92,14 @@ class Claims:
 
     def _each(self, pod: PodToStart) -> Iterator[Request]:
         for key in pod.claims:
-            yield self._one(key, key, self._index.claims.get(key), False)
+            claim = self._index.claims.get(key)
+            yield Request(key, ObservedClaim(*key.split("/")), missing=True) if claim is None else self.there(claim)
         for made in pod.made:
             yield self.new(made, pod.namespace, pod.name)
 
     def there(self, claim: ObservedClaim) -> Request:
         """A claim that exists."""
-        return self._one(claim.key, claim.key, claim, False)
+        return self._one(claim.key, claim)
 
     def new(self, made: ClaimTemplate, namespace: str, pod: str) -> Request:
         """A claim that is made with a pod."""
@@ -110,46 +116,42 @@ class Claims:
             narrowed=made.narrowed,
             phase="Pending",
         )
-        return self._one(f"new claim {namespace}/{made.name}", claim.key, claim, True)
+        return self._one(f"new claim {namespace}/{made.name}", claim, made=True)
 
-    def _one(self, volume_key: str, key: str, claim: ObservedClaim | None, made: bool) -> Request:
-        if claim is None:
-            return Request(volume_key, key, None)
+    def _one(self, volume_key: str, claim: ObservedClaim, made: bool = False) -> Request:
         name = claim.storage_class
         if name is None:
             name = self._index.default_class.name if self._index.default_class is not None else ""
         volume = self._index.volumes.get(claim.volume)
         if not claim.volume and claim.phase not in ("Bound", "Lost"):
-            reserved = [one for one in self._index.reserved.get(key, ()) if belongs(one, claim)]
+            reserved = [one for one in self._index.reserved.get(claim.key, ()) if belongs(one, claim)]
             volume = next((one for one in reserved if fits(one, claim) and serves(one, claim)), None)
-        return Request(volume_key, key, claim, made, name, volume)
+        return Request(volume_key, claim, made=made, storage_class=name, volume=volume)
 
-    def storage_class(self, wanted: Request) -> ObservedClass | None:
+    def storage_class(self, request: Request) -> ObservedClass | None:
         """The class that makes its volume."""
-        return self._index.classes.get(wanted.storage_class)
+        return self._index.classes.get(request.storage_class)
 
-    def waits(self, wanted: Request) -> bool:
+    def waits(self, request: Request) -> bool:
         """Whether its volume is chosen or made only once a pod is scheduled."""
-        found = self.storage_class(wanted)
+        found = self.storage_class(request)
         return found is not None and found.binding_mode == WAITS
 
-    def candidates(self, wanted: Request) -> list[ObservedVolume]:
+    def candidates(self, request: Request) -> list[ObservedVolume]:
         """Free volumes that a claim could take, smallest first."""
-        claim = wanted.claim
-        if claim is None:
-            return []
-        return [one for one in self._free.get(wanted.storage_class, ()) if fits(one, claim) and serves(one, claim)]
+        claim = request.claim
+        return [one for one in self._free.get(request.storage_class, ()) if fits(one, claim) and serves(one, claim)]
 
-    def promised(self, wanted: Request) -> ObservedVolume | None:
+    def promised(self, request: Request) -> ObservedVolume | None:
         """A volume reserved for a claim that the scheduler takes for it and the volume controller never binds.
 
         The scheduler does not compare the access modes of such a volume, the controller does.
         """
-        claim = wanted.claim
-        if claim is None or claim.selected_node:
+        claim = request.claim
+        if claim.selected_node:
             return None
         for one in self._index.reserved.get(claim.key, ()):
-            if one.storage_class == wanted.storage_class and belongs(one, claim) and fits(one, claim):
+            if one.storage_class == request.storage_class and belongs(one, claim) and fits(one, claim):
                 return None if serves(one, claim) else one
         return None
 
@@ -159,12 +161,8 @@ class Claims:
         The scheduler takes for each claim, the smallest first, the smallest volume that fits and that this node reaches;
         among equals it takes any.
         """
-        open_ = [
-            one
-            for one in self.of(pod)
-            if one.open and self.waits(one) and one.claim is not None and not one.claim.selected_node
-        ]
-        open_.sort(key=lambda one: one.claim.size if one.claim is not None else 0)
+        open_ = [one for one in self.of(pod) if one.open and self.waits(one) and not one.claim.selected_node]
+        open_.sort(key=lambda one: one.claim.size)
         options = {one.volume_key: self.candidates(one) for one in open_}
         found = Static()
         names = {one.name: one for some in options.values() for one in some}

@@ -242,9 +242,9 @@ class Limits:
             yield from _of_source(inline.source, inline=True)
 
     def _of_wanted(self, one: Request) -> Iterator[Unique]:
-        if one.claim is not None and one.volume is not None:
+        if one.volume is not None:
             yield from _of_source(one.volume.source)
-        elif one.claim is not None:
+        elif not one.missing:
             yield from self._of_claim(one.claim, one.storage_class)
 
     def _of_claim(self, claim: ObservedClaim, class_name: str | None) -> Iterator[Unique]:

@@ -104,7 +104,7 @@ class Mounts:
             if one.volume is not None
             else f"{one.volume_key} of {pod.workload}"
             if one.made
-            else one.key
+            else one.claim.key
             for one in self._claims.of(pod)
         ]
         keys += [f"inline {one.source.field} {one.name} of {pod.workload}" for one in pod.inline]

@@ -77,7 +77,7 @@ class Provision:
     def _room(self, one: Request, storage_class: ObservedClass, split: Split, nodes: int) -> None:
         """Where the driver reports room for the volume, which the scheduler asks before it lets one be made
         (binder.go, hasEnoughCapacity)."""
-        index, size = self._index, one.claim.size if one.claim is not None else 0
+        index, size = self._index, one.claim.size
         if not size or not self._claims.waits(one):
             return
         if "csidrivers" in index.unread:
@@ -139,5 +139,4 @@ class Provision:
 
 
 def _finding(one: Request, id_: str, message: str, remedy: str, *evidence: str) -> Finding:
-    about = one.volume_key if one.made else f"PersistentVolumeClaim {one.key}"
-    return found(id_, about, message, evidence, remedy)
+    return found(id_, one.about, message, evidence, remedy)

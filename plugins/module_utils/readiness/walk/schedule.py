@@ -210,7 +210,7 @@ class Schedule:
 
     def _reach(self, one: Request, pod: PodToStart, split: Split) -> str:
         index, claim, volume = self._index, one.claim, one.volume
-        if claim is None:
+        if one.missing:
             return "the claim does not exist"
         if volume is None and not claim.volume and one.open and not self._claims.waits(one):
             some = self._claims.candidates(one)
@@ -232,7 +232,7 @@ class Schedule:
         if not one.open or self._claims.waits(one):
             self._chosen(one, pod, split)
             return "its volume is selected or provisioned where the pod goes"
-        self._made_anywhere(one, pod, split)
+        self._made_anywhere(one, split)
         return "its volume is reachable wherever it is provisioned"
 
     def _chosen(self, one: Request, pod: PodToStart, split: Split) -> None:
@@ -324,7 +324,7 @@ class Schedule:
             nodes &= here | (newest & ~own)
         return nodes
 
-    def _made_anywhere(self, one: Request, pod: PodToStart, split: Split) -> None:
+    def _made_anywhere(self, one: Request, split: Split) -> None:
         """A claim whose volume is provisioned before its pod is scheduled, without regard to the pod."""
         storage_class = self._claims.storage_class(one)
         if storage_class is None:
@@ -353,7 +353,7 @@ def _is_ephemeral(one: Request, pod: PodToStart) -> bool:
     """Whether it is a generic ephemeral volume, whose zone labels the scheduler does not compare."""
     if one.made and not pod.workload.startswith("StatefulSet "):
         return True
-    return one.claim is not None and bool(one.claim.pod) and one.claim.pod == pod.name
+    return bool(one.claim.pod) and one.claim.pod == pod.name
 
 
 def _translatable(volume: ObservedVolume) -> bool:
