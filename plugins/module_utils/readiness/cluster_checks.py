@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree, wmco
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
@@ -26,20 +27,16 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.nodes import
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.scope import ADMIN_MAPS
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Finding
 
-# Which sidecars make and attach volumes; distributions keep these words in their names.
-_SIDECARS = ("provisioner", "attacher")
-
 _ACK = re.compile(r"ack-(\d+\.\d+)-")
 
 # Kubernetes 1.30 refused these at admission (https://github.com/kubernetes/kubernetes/issues/124794).
 _REFUSED_BY_130 = ("kubernetes.io/azure-disk", "kubernetes.io/vsphere-volume")
 
 
-def view(snapshot: Snapshot, driver: Driver | None = None) -> model.Snapshot:
+def view(snapshot: Snapshot, driver: Driver) -> model.Snapshot:
     """The cluster as a deployment of one driver observes it."""
-    driver_name = "" if driver is None else driver.name
-    live = next((one for one in snapshot.drivers if one.name == driver_name), None)
-    states = driver.feature_states if driver is not None else None
+    live = next((one for one in snapshot.drivers if one.name == driver.name), None)
+    states = driver.feature_states
     maps = {
         one.namespace: one.data if one.exists else None
         for one in snapshot.config_maps
@@ -48,9 +45,7 @@ def view(snapshot: Snapshot, driver: Driver | None = None) -> model.Snapshot:
     return model.Snapshot(
         kubernetes=snapshot.cluster.kubernetes,
         nodes=tuple(node for node in snapshot.nodes if node.windows),
-        controllers=tuple(
-            one.observed for one in snapshot.controllers if driver is not None and one.driver == driver.key
-        ),
+        controllers=tuple(one.observed for one in snapshot.controllers if one.driver == driver.key),
         daemon_sets=tuple(one.plugin.observed for one in snapshot.templates if one.plugin is not None),
         namespaces={
             one.name: {"metadata": {"name": one.name, "labels": one.labels}, "status": {"phase": one.phase}}
@@ -107,8 +102,9 @@ def _driver(index: Index, driver: Driver, moved: frozenset[str]) -> Iterator[Fin
             yield one if attaches else _for_new_ones(one)
         if controller is not None:
             # A claim that waits for its volume has these as blockers, by the step that would make it.
-            yield from map(_for_new_ones, lacking_sidecars(driver, controller, moved, ("provisioner",)))
-            yield from lacking_sidecars(driver, controller, moved, ("attacher",), attaches=attaches)
+            yield from map(_for_new_ones, lacking_sidecar("provisioner", driver, controller, moved))
+            if attaches:
+                yield from lacking_sidecar("attacher", driver, controller, moved)
             yield from _skew(driver, controller, providers, observed)
     of_objects = surroundings.object_findings(
         driver, desired, observed, version or parse(driver.default_version), namespace
@@ -129,37 +125,28 @@ def _for_new_ones(finding: Finding) -> Finding:
     return replace(finding, severity="warning") if finding.severity == "blocker" else finding
 
 
-def lacking_sidecars(
-    driver: Driver,
-    controller: ObservedController,
-    moved: frozenset[str],
-    parts: tuple[str, ...] = _SIDECARS,
-    attaches: bool | None = None,
+def lacking_sidecar(
+    part: Literal["provisioner", "attacher"], driver: Driver, controller: ObservedController, moved: frozenset[str]
 ) -> Iterator[Finding]:
-    """The sidecars that a driver's controller lacks, or has in a release that does not know the plugins in moved.
+    """That a driver's controller lacks a sidecar, or has it in a release that does not know the plugins in moved.
 
-    attaches: whether the live CSIDriver asks for attachments; None takes the catalog's.
+    Distributions keep the word of part in the sidecar's name.
     """
-    if attaches is None:
-        attaches = bool(driver.csi_driver.get("attachRequired", True))
     about = f"Deployment {controller.observed.namespace}/{controller.observed.name}"
+    image = next((image for name, image in controller.images if part in f"{name} {image}"), None)
+    if image is None:
+        evidence = (f"containers: {', '.join(name for name, dummy in controller.images)}",)
+        remedy = f"add the external-{part} as in the driver's own manifest for its release"
+        yield found("CSI-C14", about, f"it runs no external-{part}", evidence, remedy)
+        return
     known = in_tree.find(driver.in_tree) if driver.in_tree in moved else None
-    for part in parts:
-        if part == "attacher" and not attaches:
-            continue
-        image = next((image for name, image in controller.images if part in f"{name} {image}"), None)
-        if image is None:
-            evidence = (f"containers: {', '.join(name for name, dummy in controller.images)}",)
-            remedy = f"add the external-{part} as in the driver's own manifest for its release"
-            yield found("CSI-C14", about, f"it runs no external-{part}", evidence, remedy)
-            continue
-        version = from_image(image)
-        if known is None or version is None:
-            continue
-        least = known.provisioner if part == "provisioner" else known.attacher
-        if version.release < parse(least).release:
-            message = f"its external-{part} {version} does not support {known.plugin}, expected {least} or later"
-            yield found("CSI-C17", about, message, (f"image: {image}",), "upgrade the driver's installation")
+    version = from_image(image)
+    if known is None or version is None:
+        return
+    least = known.provisioner if part == "provisioner" else known.attacher
+    if version.release < parse(least).release:
+        message = f"its external-{part} {version} does not support {known.plugin}, expected {least} or later"
+        yield found("CSI-C17", about, message, (f"image: {image}",), "upgrade the driver's installation")
 
 
 def _skew(
@@ -206,7 +193,7 @@ def _classes(index: Index, demand: Mapping[str, int]) -> Iterator[Finding]:
             continue
         own = [one for one in classes if one.provisioner in (name, driver.in_tree)]
         # What the provisioner makes of a class that names none is its own default, which is ext4 where "" does not do.
-        if own and not any(_usable(driver, one.parameters) for one in own):
+        if own and not any(_file_system(one.parameters) in driver.fstypes for one in own):
             evidence = tuple(
                 f"StorageClass {one.name}: {_file_system(one.parameters) or 'no file system named'}" for one in own
             )
@@ -217,10 +204,6 @@ def _classes(index: Index, demand: Mapping[str, int]) -> Iterator[Finding]:
 
 def _file_system(parameters: Mapping[str, str]) -> str:
     return next((value for key, value in parameters.items() if key.lower() in surroundings.FILE_SYSTEM), "")
-
-
-def _usable(driver: Driver, parameters: Mapping[str, str]) -> bool:
-    return _file_system(parameters) in driver.fstypes
 
 
 # OpenShift

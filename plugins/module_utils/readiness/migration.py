@@ -103,11 +103,6 @@ def control_plane(index: Index, known: InTree) -> Way:
     return "csi" if known.on_by_default(version) else "unknown"
 
 
-def control_plane_migrates(index: Index, known: InTree) -> bool:
-    """Whether the control plane has gone over to CSI for an in-tree plugin."""
-    return control_plane(index, known) == "csi"
-
-
 def untranslatable(source: Source, volume: ObservedVolume | None) -> tuple[str, str] | None:
     """Why migration cannot translate a volume, and what helps; None where it can. volume: None for a pod's own."""
     if source.field == "azureDisk" and source.kind and source.kind.lower() != "managed":
@@ -115,12 +110,8 @@ def untranslatable(source: Source, volume: ObservedVolume | None) -> tuple[str, 
             f"its azureDisk kind is {source.kind}, expected Managed",
             "copy the blob into a managed disk, and create a PersistentVolume for that disk",
         )
-    if (
-        source.field == "azureFile"
-        and volume is not None
-        and not source.secret_namespace
-        and not volume.claim.partition("/")[0]
-    ):
+    claimed = volume is None or volume.claim.partition("/")[0]
+    if source.field == "azureFile" and not claimed and not source.secret_namespace:
         return ("it has neither secretNamespace nor a claim", "set azureFile.secretNamespace")
     if source.field == "vsphereVolume" and volume is None and source.policy:
         return (

@@ -65,11 +65,6 @@ OPERATOR = "windows-machine-config-operator"
 # Moments that may be lost before the pass is given up.
 _TRIES = 3
 
-_TEMPLATES = (
-    kinds.DEPLOYMENT, kinds.STATEFUL_SET, kinds.DAEMON_SET, kinds.REPLICA_SET, kinds.REPLICATION_CONTROLLER,
-    kinds.JOB, kinds.CRON_JOB,
-)  # fmt: skip
-
 
 class Reading:
     """How far a pass is, as text; read by another thread."""
@@ -140,7 +135,7 @@ class _Pass:
         windows = frozenset(node.name for node in nodes if node.windows)
         controllers: list[ObservedController] = []
         templates: list[ObservedTemplate] = []
-        for kind in _TEMPLATES:
+        for kind in kinds.TEMPLATES:
             templates += self._list(kind, wire.TemplateList, _templates(kind.kind, controllers))
         pods = self._list(kinds.POD, wire.PodList, _pods(windows))
         # What was not read may be of interest to Windows, so then nothing is left out.

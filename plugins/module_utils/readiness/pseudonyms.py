@@ -24,7 +24,7 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.surroundings import FILE_SYSTEM
-from ansible_collections.kubewin.csi.plugins.module_utils.kube import labels, pod
+from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds, labels, pod
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode, Taint
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import (
     cluster,
@@ -68,9 +68,7 @@ _NAMESPACES = frozenset(
         *(name for driver in DRIVERS.values() for name in (driver.namespace, *driver.controller.namespaces)),
     ]
 )
-_KINDS = frozenset(
-    ["Pod", "Node", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Job", "CronJob"]
-)
+_KINDS = frozenset(kind.kind for kind in (kinds.POD, kinds.NODE, *kinds.TEMPLATES))
 # Values of labels and parameters that identify no user.
 _VALUES = frozenset(
     [

@@ -10,7 +10,7 @@ selector, affinity, runtime class, taints, the places where its volumes can be. 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import BUILD_LABEL
@@ -26,18 +26,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.scope import root_of
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import System
 
+_SYSTEMS: Mapping[str, System] = {"windows": "windows", "linux": "linux"}
 OS_LABELS = ("kubernetes.io/os", "beta.kubernetes.io/os")
-
-# The list with the templates of an owner of that kind.
-RESOURCES = {
-    "Deployment": "deployments",
-    "ReplicaSet": "replicasets",
-    "StatefulSet": "statefulsets",
-    "DaemonSet": "daemonsets",
-    "ReplicationController": "replicationcontrollers",
-    "Job": "jobs",
-    "CronJob": "cronjobs",
-}
 
 
 @dataclass(slots=True, eq=False)
@@ -69,6 +59,11 @@ class Workload:
     def key(self) -> str:
         """ "Kind namespace/name"."""
         return f"{self.kind} {self.namespace}/{self.name}"
+
+    @property
+    def volumes(self) -> tuple[str, ...]:
+        """What verdicts call its volumes."""
+        return (*self.claims, *self.spare, *(f"inline {one.name}" for one in self.inline))
 
     @property
     def done(self) -> bool:
@@ -229,13 +224,12 @@ def _decide(
 
 
 def _by_placement(index: Index, workload: Workload, placement: Placement) -> tuple[System, str]:
-    named = {"windows": "windows", "linux": "linux"}
     if placement.os:
-        return _system(named.get(placement.os, "")), f"spec.os.name is {placement.os}"
+        return _SYSTEMS.get(placement.os, "unknown"), f"spec.os.name is {placement.os}"
     added = index.runtime_classes.get(placement.runtime_class, ANYWHERE)
     for key, value in placement.selector:
         if key in OS_LABELS:
-            return _system(named.get(value, "")), f"nodeSelector {key} is {value}"
+            return _SYSTEMS.get(value, "unknown"), f"nodeSelector {key} is {value}"
         if key == BUILD_LABEL:
             return "windows", f"nodeSelector {key} is {value}"
     for rule, nodes in _narrowing(index, placement, added):
@@ -273,10 +267,6 @@ def _nowhere(index: Index, placement: Placement) -> str:
     }
     more = f" and {len(kept_off) - 1} more" if len(kept_off) > 1 else ""
     return f"taint {' or '.join(sorted(taints))} is not tolerated ({kept_off[0].name}{more})"
-
-
-def _system(text: str) -> System:
-    return "windows" if text == "windows" else "linux" if text == "linux" else "unknown"
 
 
 def _narrowing(index: Index, placement: Placement, added: Placement) -> Iterator[tuple[str, int]]:

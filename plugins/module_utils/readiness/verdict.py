@@ -87,6 +87,11 @@ class VolumeVerdict:
     evidence: tuple[str, ...]
     findings: tuple[str, ...] = ()
 
+    @property
+    def works(self) -> bool:
+        """Whether it can be mounted now."""
+        return self.verdict in READY or self.verdict in UNCHANGED
+
     def as_dict(self) -> dict[str, Any]:
         """For a report."""
         return {**plain(replace(self, nodes=self.nodes[:NAMED_NODES])), "node_count": len(self.nodes)}

@@ -25,7 +25,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.migration import (
     Paths,
-    control_plane_migrates,
+    control_plane,
     untranslatable,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.nodes import DriverState
@@ -35,8 +35,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.subjects imp
     Subjects,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import (
-    READY,
-    UNCHANGED,
     Finding,
     VolumeClass,
     VolumeVerdict,
@@ -86,18 +84,14 @@ class Message:
     @property
     def word(self) -> Word:
         """The verdict in the words of a walk."""
-        if self._works:
+        if self.verdict.works:
             return "ok" if self._against is None else "unknown"
         return "unknown" if self.verdict.verdict == "UNKNOWN" else "blocked"
 
     @property
     def because(self) -> str:
         """Why it has that word."""
-        return self._against.message if self._works and self._against is not None else self.verdict.because
-
-    @property
-    def _works(self) -> bool:
-        return self.verdict.verdict in READY or self.verdict.verdict in UNCHANGED
+        return self._against.message if self.verdict.works and self._against is not None else self.verdict.because
 
     @property
     def _against(self) -> Finding | None:
@@ -120,7 +114,7 @@ def evaluate(index: Index, all_: Subjects, drivers: Mapping[str, DriverState], n
 
     no_mbr: Windows nodes whose csi-proxy is too old for disks with an MBR.
     """
-    control = {known.field: control_plane_migrates(index, known) for known in in_tree.PLUGINS}
+    control = {known.field: control_plane(index, known) == "csi" for known in in_tree.PLUGINS}
     twins = _twins(index, all_.subjects.values())
     evaluated = VolumesEvaluation(findings=list(all_.findings))
     for key in sorted(all_.subjects):
@@ -196,8 +190,9 @@ class _Volume:
         if not nodes:
             yield self._nowhere()
             return
-        if subject.source.field in in_tree.DEAD:
-            yield from self._left_behind(nodes)
+        if gone := in_tree.DEAD.get(subject.source.field):
+            what = f"kind {subject.source.field} was removed in Kubernetes {gone}, and no CSI driver replaces it"
+            yield self._wrong("CSI-V12", what, "copy the data while a node can still mount it", nodes, "DEAD")
             return
         yield from self._by_path(nodes)
 
@@ -210,12 +205,10 @@ class _Volume:
         if unknown := nodes & paths.unknown:
             what = f"its kubelets mount {subject.source.field} in-tree or by CSI; their CSINodes do not show which"
             remedy = "let this account read CSINodes, or upgrade the kubelets"
-            self._finds("CSI-V22", what, remedy, unknown)
-            yield self._verdict("UNKNOWN", unknown, what, step="attach")
+            yield self._wrong("CSI-V22", what, remedy, unknown, "UNKNOWN", step="attach")
         csi = nodes & paths.csi
         if csi and plugin is not None and (why := untranslatable(self._subject.source, self._subject.volume)):
-            self._finds("CSI-V13", why[0], why[1], csi)
-            yield self._verdict("DEAD", csi, why[0], step="attach")
+            yield self._wrong("CSI-V13", *why, csi, "DEAD", step="attach")
             csi = 0
         if broken := csi & paths.broken:
             yield self._broken(broken)
@@ -329,39 +322,29 @@ class _Volume:
             because = "no Windows node accepts the pods that use it"
             return self._verdict("UNKNOWN", 0, because, ids=("CSI-W09",), step="schedule")
         what = "its nodeAffinity matches none of the Windows nodes that its workload may run on"
-        self._finds("CSI-V17", what, "add a Windows node in its zone, or move the data", self._subject.wanted)
-        return self._verdict(self._word("REFUSED"), self._subject.wanted, what, step="schedule")
-
-    def _left_behind(self, nodes: int) -> Iterator[Message]:
-        gone = in_tree.DEAD[self._subject.source.field]
-        what = f"kind {self._subject.source.field} was removed in Kubernetes {gone}, and no CSI driver replaces it"
-        self._finds("CSI-V12", what, "copy the data while a node can still mount it", nodes)
-        yield self._verdict("DEAD", nodes, what)
+        remedy, nodes = "add a Windows node in its zone, or move the data", self._subject.wanted
+        return self._wrong("CSI-V17", what, remedy, nodes, self._word("REFUSED"), step="schedule")
 
     def _dead(self, nodes: int) -> Message:
         plugin = self._subject.plugin
         what = f"kind {self._subject.source.field} was removed in Kubernetes {plugin.gone if plugin else ''}, and so was its translation"
-        self._finds("CSI-V12", what, "create a volume of the CSI driver and copy the data", nodes)
-        return self._verdict("DEAD", nodes, what)
+        return self._wrong("CSI-V12", what, "create a volume of the CSI driver and copy the data", nodes, "DEAD")
 
     def _in_tree(self, nodes: int) -> Message:
         first = self._index.names(nodes)[0]
         how = f"kubelet {self._index.nodes[first].kubelet} on {first} mounts {self._subject.source.field} in-tree"
         if self._control:
-            remedy = "finish the upgrade of these nodes, their driver first"
-            self._finds("CSI-V10", f"the control plane uses CSI migration for it, and {how}", remedy, nodes)
-            return self._verdict("SPLIT", nodes, f"the control plane uses CSI migration for it, and {how}")
+            what = f"the control plane uses CSI migration for it, and {how}"
+            return self._wrong("CSI-V10", what, "finish the upgrade of these nodes, their driver first", nodes, "SPLIT")
         remedy = "before upgrading: csi-proxy where the driver needs it, then the driver, on every Windows node"
-        self._finds("CSI-V11", f"{how}, and so does the control plane", remedy, nodes)
-        return self._verdict("IN_TREE", nodes, f"{how}, and so does the control plane")
+        return self._wrong("CSI-V11", f"{how}, and so does the control plane", remedy, nodes, "IN_TREE")
 
     def _broken(self, nodes: int) -> Message:
         first = self._index.nodes[self._index.names(nodes)[0]]
         version, plugin = version_of(first.kubelet), self._subject.plugin
         issue = plugin.issue(version) if plugin is not None and version is not None else ""
         what = f"kubelet {first.kubelet} on {first.name} does not mount {self._subject.source.field} volumes ({issue})"
-        self._finds("CSI-V20", what, "upgrade these kubelets by one patch release", nodes)
-        return self._verdict("MIGRATED_REFUSED", nodes, what)
+        return self._wrong("CSI-V20", what, "upgrade these kubelets by one patch release", nodes, "MIGRATED_REFUSED")
 
     def _mbr(self, nodes: int, volume: ObservedVolume) -> Message:
         least = in_tree.MBR_CSI_PROXY
@@ -370,11 +353,9 @@ class _Volume:
             what = (
                 f"it was made on {volume.created[:10]}, when kubelets wrote an MBR, and csi-proxy here is below {least}"
             )
-            self._finds("CSI-V16", what, remedy, nodes)
-            return self._verdict("MIGRATED_REFUSED", nodes, what)
+            return self._wrong("CSI-V16", what, remedy, nodes, "MIGRATED_REFUSED")
         what = f"whether it has an MBR is unknown, and csi-proxy here is below {least}"
-        self._finds("CSI-V18", what, remedy, nodes)
-        return self._verdict("UNKNOWN", nodes, what)
+        return self._wrong("CSI-V18", what, remedy, nodes, "UNKNOWN")
 
     def _refused(self, nodes: int) -> Iterator[tuple[Finding | None, int]]:
         """What Windows or the driver there refuses of the volume, on which of these nodes; None where nothing is."""
@@ -428,9 +409,7 @@ class _Volume:
         )
 
     def _answered(self, answer: Taken, driver: Driver | None) -> Finding | None:
-        if answer.feature.startswith(capability.FILE_SYSTEM) and answer.word != "yes":
-            return self._file_system(answer, driver)
-        if answer.word == "yes":
+        if answer.word == "yes" or answer.feature.startswith(capability.FILE_SYSTEM):
             return self._file_system(answer, driver)
         source = (f"source: {answer.source}",) if answer.source else ()
         if answer.feature == capability.BLOCK:
@@ -478,11 +457,8 @@ class _Volume:
 
     def _mounted_on_windows(self) -> bool:
         index, volume = self._index, self._subject.volume
-        if any(
-            pod.phase == "Running" and index.bit.get(pod.node, 0) & index.windows
-            for user in self._subject.users
-            for pod in user.pods
-        ):
+        pods = (pod for user in self._subject.users for pod in user.pods if pod.phase == "Running")
+        if any(index.bit.get(pod.node, 0) & index.windows for pod in pods):
             return True
         return volume is not None and volume.name in index.attached_to_windows
 
@@ -496,6 +472,11 @@ class _Volume:
 
     def _finds(self, id_: str, what: str, remedy: str, nodes: int = 0, about: str = "") -> None:
         self.findings.append(self._made(id_, what, remedy, nodes, about))
+
+    def _wrong(self, id_: str, what: str, remedy: str, nodes: int, word: VolumeClass, step: Step = "stage") -> Message:
+        """A finding that is the verdict on these nodes too."""
+        self._finds(id_, what, remedy, nodes)
+        return self._verdict(word, nodes, what, step=step)
 
     def _evidence(self, nodes: int) -> Iterator[str]:
         subject, volume = self._subject, self._subject.volume
@@ -531,12 +512,9 @@ class _Volume:
         """reasons: findings of others that explain it. ids: of those that are made elsewhere."""
         subject = self._subject
         explained = (*self.findings, *reasons)
+        name = subject.key if subject.claim is None else ""
         verdict = VolumeVerdict(
-            volume=subject.volume.name
-            if subject.volume is not None
-            else ""
-            if subject.claim is not None
-            else subject.key,
+            volume=name if subject.volume is None else subject.volume.name,
             claim=subject.claim.key if subject.claim is not None else "",
             source=subject.source.field,
             driver=subject.driver,

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.subjects import Subjects
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.usage import RESOURCES, Usage, Workload
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.usage import Usage, Workload
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import (
     UNCHANGED,
     Answer,
@@ -94,7 +95,7 @@ def evaluate(
             runs_on_because=workload.because,
             starts_again=answer,
             because=because,
-            volumes=(*workload.claims, *workload.spare, *(f"inline {one.name}" for one in workload.inline)),
+            volumes=workload.volumes,
             findings=tuple(dict.fromkeys(ids)),
             steps=steps,
         )
@@ -193,7 +194,7 @@ def _hidden(index: Index, workload: Workload) -> Iterator[Finding]:
             remedy = "create it by a Deployment or StatefulSet"
             yield found("CSI-W07", about, message, evidence, remedy)
     else:
-        resource = RESOURCES.get(workload.kind)
+        resource = next((one.plural for one in kinds.TEMPLATES if one.kind == workload.kind), None)
         rule = next((one.rule for one in index.snapshot.unread if one.resource == resource), "")
         what = (
             f"{resource} could not be read"
@@ -209,7 +210,7 @@ def _of_template(workload: Workload) -> Iterator[Finding]:
     about, template = workload.key, workload.template
     if template is None:
         return
-    held = ", ".join((*workload.claims, *workload.spare, *(f"inline {one.name}" for one in workload.inline)))
+    held = ", ".join(workload.volumes)
     if template.replicas == 0:
         evidence = ("spec.replicas: 0",)
         message = f"it is scaled to zero and has {held or 'volumes'}"

@@ -16,7 +16,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.words
     plain,
     share,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import READY, UNCHANGED, Report
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Report
 
 MORE = "the full report: ansible-playbook kubewin.csi.preflight"
 # Findings that a refusal names.
@@ -46,24 +46,16 @@ def render_refusal(own: Report) -> str:
 def _counts(report: Report) -> Iterator[str]:
     volumes: dict[str, set[str]] = defaultdict(set)
     for one in report.volumes:
-        answer = (
-            "yes"
-            if one.verdict in READY or one.verdict in UNCHANGED
-            else "unknown"
-            if one.verdict == "UNKNOWN"
-            else "no"
-        )
-        volumes[one.volume or one.claim].add(answer)
+        answer = "unknown" if one.verdict == "UNKNOWN" else "no"
+        volumes[one.volume or one.claim].add("yes" if one.works else answer)
     served = sum(answers == {"yes"} for answers in volumes.values())
     unknown = sum("unknown" in answers and "no" not in answers for answers in volumes.values())
     counts = view_of(report, Limits(0, 0)).workloads.counts
     total = sum(counts.values())
     parts = [share(served, unknown, len(volumes), "volume", "on Windows will be served")] if volumes else []
-    parts += (
-        [share(counts["yes"], counts["unknown"], total, "workload", "there will start again after a restart")]
-        if total
-        else []
-    )
+    if total:
+        does = "there will start again after a restart"
+        parts.append(share(counts["yes"], counts["unknown"], total, "workload", does))
     yield ", and ".join(parts) or nothing_there(report.unread)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.text import restored
 
 # A cell is shortened for reading; the whole text is in the JSON.
@@ -55,9 +56,7 @@ def share(good: int, unknown: int, total: int, noun: str, does: str) -> str:
 
 
 # Without one of these lists the workloads with volumes on Windows are unknown.
-_NEEDED = frozenset({
-    "nodes", "pods", "deployments", "statefulsets", "daemonsets", "replicasets", "replicationcontrollers", "jobs", "cronjobs",
-})  # fmt: skip
+_NEEDED = frozenset(kind.plural for kind in (kinds.NODE, kinds.POD, *kinds.TEMPLATES))
 
 
 def nothing_there(unread: Iterable[Mapping[str, str]]) -> str:

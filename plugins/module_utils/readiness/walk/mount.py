@@ -8,7 +8,7 @@ What a kubelet and a driver make of a volume is in its verdicts; here they are a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
@@ -20,7 +20,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.migration import control_plane
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.nodes import attachment_findings
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.subjects import Subject, Subjects
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.usage import Usage
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.usage import Usage, Workload
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Finding, Severity
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.volumes import Message, VolumesEvaluation
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.claims import Claims
@@ -240,34 +240,33 @@ class Mounts:
 
     def _holder(self, pod: PodToStart, subject: Subject) -> ObservedPod | None:
         """A pod of another workload that has the volume and does not go."""
-        users = self._use.users.get(subject.claim.key, ()) if subject.claim is not None else ()
-        if len(users) < 2 or any(
-            one.id == "CSI-V19" for message in self._messages(subject.key) for one in message.findings
-        ):
+        findings = (one.id for message in self._messages(subject.key) for one in message.findings)
+        if len(self._users(subject)) < 2 or "CSI-V19" in findings:
             return None
-        for user in users:
-            if user.key == pod.workload:
-                continue
+        with_it = (one for user, one in self._pods_with(subject) if user.key != pod.workload)
+        return next((one for one in with_it if one.node and not one.finished and not one.deleting), None)
+
+    def _users(self, subject: Subject) -> Sequence[Workload]:
+        return self._use.users.get(subject.claim.key, ()) if subject.claim is not None else ()
+
+    def _pods_with(self, subject: Subject) -> Iterator[tuple[Workload, ObservedPod]]:
+        """The pods that name its claim, each with its workload."""
+        for user in self._users(subject):
             for one in user.pods:
-                names = {f"{one.namespace}/{name}" for name in one.volumes.claims}
-                if one.node and not one.finished and not one.deleting and subject.claim and subject.claim.key in names:
-                    return one
-        return None
+                if subject.claim and subject.claim.key in {f"{one.namespace}/{name}" for name in one.volumes.claims}:
+                    yield user, one
 
     def _stuck(self, subject: Subject) -> ObservedPod | None:
         """A pod with the volume that is being deleted and does not go."""
-        users = self._use.users.get(subject.claim.key, ()) if subject.claim is not None else ()
-        for one in (one for user in users for one in user.pods if one.node and one.gone_by):
-            names = {f"{one.namespace}/{name}" for name in one.volumes.claims}
+        for _user, one in self._pods_with(subject):
             since = moment(one.gone_by)
-            late = since is not None and self._index.snapshot.taken_at - since > _GOING
-            if late and subject.claim is not None and subject.claim.key in names:
+            if one.node and since is not None and self._index.snapshot.taken_at - since > _GOING:
                 return one
         return None
 
     def _rival(self, pod: PodToStart, subject: Subject) -> str:
         """A workload that starts with the same volume as this one, while no pod of either is on a node."""
-        users = self._use.users.get(subject.claim.key, ()) if subject.claim is not None else ()
+        users = self._users(subject)
         if len(users) < 2 or any(each.node and not each.finished for one in users for each in one.pods):
             return ""
         starting = [one.key for one in users if one.template is not None and one.template.runs]

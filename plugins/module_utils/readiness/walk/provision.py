@@ -14,7 +14,7 @@ from functools import partial
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers import model, ownership, surroundings
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.cluster_checks import lacking_sidecars, view
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.cluster_checks import lacking_sidecar, view
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ObservedClass
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import BY_NAME, Index
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found, passed_on
@@ -58,7 +58,7 @@ class Provision:
             here = nodes & ~static.sure[one.volume_key]
             self._allowed(one, storage_class, split, here)
             self._room(one, storage_class, split, here)
-            for finding in self._of_controller(one, storage_class):
+            for finding in self._of_controller(storage_class):
                 split.note("unknown" if finding.doubt else "blocked", here, partial(replace, finding))
             answers += split.answers(f"{provisioner(storage_class)} provisions it")
         return answers + unclaimed("provision", pod, nodes)
@@ -104,7 +104,7 @@ class Provision:
         remedy = "free or add storage; reported capacity: kubectl get csistoragecapacities -A"
         split.blocked(nodes & ~room, "CSI-V26", what, remedy, *evidence)
 
-    def _of_controller(self, one: Request, storage_class: ObservedClass) -> tuple[Finding, ...]:
+    def _of_controller(self, storage_class: ObservedClass) -> tuple[Finding, ...]:
         """Findings that keep a driver from provisioning volumes, and those that leave it unknown."""
         name, plugin = provisioner(storage_class), storage_class.provisioner
         known = self._controllers.get((name, plugin))
@@ -134,7 +134,7 @@ class Provision:
         noted = [*passed_on(one for one in lacks if one.severity == "blocker")]
         if controller is not None:
             moved = frozenset((plugin,)) if in_tree.find(plugin) is not None else frozenset()
-            noted += lacking_sidecars(driver, controller, moved, ("provisioner",))
+            noted += lacking_sidecar("provisioner", driver, controller, moved)
         return tuple(noted)
 
 
