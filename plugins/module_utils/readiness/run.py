@@ -60,7 +60,8 @@ class Run:
 def simulate(snapshot: Snapshot, run: Run) -> Snapshot:
     """The snapshot as it would be taken after the run, all of it having worked."""
     nodes = tuple(_marked(node) if node.name in run.nodes else node for node in snapshot.nodes)
-    made = {one.key: one for one in (_template(item) for item in _of(run, "DaemonSet"))}
+    templates = (ObservedTemplate.from_object("DaemonSet", item) for item in _of(run, "DaemonSet"))
+    made = {one.key: one for one in templates}
     pods = [pod for pod in snapshot.pods if pod.owner.replace("/", f" {pod.namespace}/", 1) not in made]
     index = Index(replace(snapshot, nodes=nodes))
     ids: dict[str, dict[str, str]] = {}
@@ -123,10 +124,6 @@ def _halves(run: Run, controllers: Iterable[ObservedController]) -> Iterator[str
 
 def _of(run: Run, kind: str) -> Iterator[Mapping[str, Any]]:
     return (item for item in run.objects if item["kind"] == kind)
-
-
-def _template(item: Mapping[str, Any]) -> ObservedTemplate:
-    return ObservedTemplate.from_object("DaemonSet", item)
 
 
 def _marked(node: ObservedNode) -> ObservedNode:

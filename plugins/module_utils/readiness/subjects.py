@@ -90,27 +90,26 @@ class Subjects:
     volumes are not known.
     """
 
-    subjects: dict[str, Subject]
-    by_workload: dict[str, list[str]]
-    findings: list[Finding]
     paths: Mapping[str, Paths]
-    demand: dict[str, int]
-    missing: dict[str, list[Finding]]
-    unevaluated: dict[str, str]
+    subjects: dict[str, Subject] = field(default_factory=dict)
+    by_workload: dict[str, list[str]] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+    demand: dict[str, int] = field(default_factory=dict)
+    missing: dict[str, list[Finding]] = field(default_factory=lambda: defaultdict(list))
+    unevaluated: dict[str, str] = field(default_factory=dict)
 
 
 def collect(index: Index, use: Usage) -> Subjects:
     """Find every volume that a Windows node may mount, and which drivers which nodes need for them."""
-    made = _Collector(index, use)
-    made.run()
-    ways = {known.field: paths(index, known) for known in in_tree.PLUGINS}
+    found = Subjects({known.field: paths(index, known) for known in in_tree.PLUGINS})
+    _Collector(index, use, found).run()
     demand: dict[str, int] = defaultdict(int)
-    for subject in made.subjects.values():
+    for subject in found.subjects.values():
         if subject.driver and not subject.unused:
-            by_csi = index.windows if subject.plugin is None else ways[subject.source.field].csi
+            by_csi = index.windows if subject.plugin is None else found.paths[subject.source.field].csi
             demand[subject.driver] |= subject.eligible & by_csi
-    needed = {driver: nodes for driver, nodes in demand.items() if nodes}
-    return Subjects(made.subjects, made.by_workload, made.findings, ways, needed, made.missing, made.unevaluated)
+    found.demand = {driver: nodes for driver, nodes in demand.items() if nodes}
+    return found
 
 
 def migrated(subjects: Subjects) -> dict[str, int]:
@@ -137,13 +136,9 @@ def _kind(source: Source) -> tuple[str, ...]:
 
 
 class _Collector:
-    def __init__(self, index: Index, use: Usage) -> None:
+    def __init__(self, index: Index, use: Usage, found: Subjects) -> None:
         self._index, self._use, self._claims = index, use, Claims(index)
-        self.subjects: dict[str, Subject] = {}
-        self.by_workload: dict[str, list[str]] = {}
-        self.findings: list[Finding] = []
-        self.missing: dict[str, list[Finding]] = defaultdict(list)
-        self.unevaluated: dict[str, str] = {}
+        self._found, self._subjects = found, found.subjects
 
     def run(self) -> None:
         if not self._index.windows:
@@ -153,13 +148,13 @@ class _Collector:
                 self._of_workload(workload)
         self._attached()
         self._unused()
-        for subject in self.subjects.values():
+        for subject in self._subjects.values():
             if subject.claim is not None:
                 users = self._use.users.get(subject.claim.key, ())
                 subject.linux_users = [one for one in users if one.system == "linux" and one.pods]
 
     def _of_workload(self, workload: Workload) -> None:
-        keys = self.by_workload.setdefault(workload.key, [])
+        keys = self._found.by_workload.setdefault(workload.key, [])
         if workload.done:
             return
         for name in workload.claims + workload.spare:
@@ -178,7 +173,7 @@ class _Collector:
             source = self._by_class(made.storage_class, key, workload)
             source = self._there(self._claims.new(made, workload.namespace, workload.name), source, workload)
             if source is not None:
-                subject = self.subjects.setdefault(key, Subject(key, source, made=made))
+                subject = self._subjects.setdefault(key, Subject(key, source, made=made))
                 keys.append(key)
                 self._used(subject, workload, workload.eligible)
 
@@ -217,9 +212,7 @@ class _Collector:
     def _of_claim(self, name: str, workload: Workload | None) -> Subject | None:
         claim = self._index.claims.get(name)
         if claim is None:
-            if self._is_unread("persistentvolumeclaims", workload):
-                return None
-            if workload is not None:
+            if not self._is_unread("persistentvolumeclaims", workload) and workload is not None:
                 self._lacks(workload, "CSI-V27", f"PersistentVolumeClaim {name}", f"{workload.key} uses it, but it does not exist",
                             "create the claim, or correct the workload")  # fmt: skip
             return None
@@ -229,7 +222,7 @@ class _Collector:
         if claim.volume or claim.phase == "Lost":
             if self._is_unread("persistentvolumes", workload):
                 return None
-            return self.subjects.setdefault(name, Subject(name, Source(""), claim=claim))
+            return self._subjects.setdefault(name, Subject(name, Source(""), claim=claim))
         if workload is None:
             return None
         wanted = self._claims.there(claim)
@@ -239,7 +232,7 @@ class _Collector:
         source = self._there(wanted, source, workload)
         if source is None:
             return None
-        subject = self.subjects.setdefault(name, Subject(name, source, claim=claim))
+        subject = self._subjects.setdefault(name, Subject(name, source, claim=claim))
         subject.eligible |= self._index.bit.get(claim.selected_node, 0) & self._index.windows
         return subject
 
@@ -253,15 +246,15 @@ class _Collector:
         return some[0] if len({_kind(one) for one in some}) == 1 else Source("") if some else None
 
     def _of_volume(self, volume: ObservedVolume, claim: ObservedClaim | None) -> Subject:
-        subject = self.subjects.get(volume.name)
+        subject = self._subjects.get(volume.name)
         if subject is None:
             subject = Subject(volume.name, volume.source, volume, claim, terms=volume.terms)
-            self.subjects[volume.name] = subject
+            self._subjects[volume.name] = subject
         return subject
 
     def _of_inline(self, one: Inline, workload: Workload) -> Subject:
         key = f"inline {one.source.field} {one.name} of {workload.key}"
-        return self.subjects.setdefault(key, Subject(key, one.source, inline=True))
+        return self._subjects.setdefault(key, Subject(key, one.source, inline=True))
 
     def _by_class(self, name: str | None, about: str, workload: Workload) -> Source | None:
         """What a claim without a volume will get, by its class."""
@@ -298,13 +291,13 @@ class _Collector:
 
     def _is_unread(self, resource: str, workload: Workload | None) -> bool:
         if resource in self._index.unread and workload is not None:
-            self.unevaluated[workload.key] = resource
+            self._found.unevaluated[workload.key] = resource
         return resource in self._index.unread
 
     def _lacks(self, workload: Workload, id_: str, about: str, message: str, remedy: str) -> None:
         made = found(id_, about, message, (f"used by {workload.key}",), remedy)
-        self.findings.append(made)
-        self.missing[workload.key].append(made)
+        self._found.findings.append(made)
+        self._found.missing[workload.key].append(made)
 
     def _attached(self) -> None:
         """Volumes that are attached to Windows nodes."""
@@ -324,7 +317,7 @@ class _Collector:
             return
         attached = {one.volume for one in index.snapshot.attachments}
         for claim in index.snapshot.claims:
-            if claim.key in used or claim.pod or claim.volume in self.subjects or claim.volume in attached:
+            if claim.key in used or claim.pod or claim.volume in self._subjects or claim.volume in attached:
                 continue
             volume = index.volumes.get(claim.volume)
             if volume is None:
@@ -335,7 +328,7 @@ class _Collector:
                 continue
             subject.eligible = subject.wanted = self._reachable(subject)
             subject.unused = volume.terms is None or bool(index.matching(volume.terms) & index.linux)
-            self.subjects[subject.key] = subject
+            self._subjects[subject.key] = subject
 
     def _is_for_linux(self, subject: Subject) -> bool:
         """Whether no Windows node could ever mount it."""

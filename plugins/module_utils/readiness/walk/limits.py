@@ -65,26 +65,25 @@ class Limits:
     def narrow(self, pod: PodToStart, split: Split) -> None:
         """Note the nodes that take no more volumes, with what is not known of them."""
         self._apart(pod, split)
-        wanted = set(self._of(pod))
-        if not wanted:
+        volumes = set(self._of(pod))
+        if not volumes:
             return
-        index, drivers = self._index, {driver for driver, dummy in wanted}
+        index, drivers = self._index, {driver for driver, dummy in volumes}
         unread = [one for one in ("csinodes", "pods", "volumeattachments") if one in index.unread]
         if unread:
             what = f"{' and '.join(unread)} could not be read, so the number of volumes on the nodes is unknown"
             split.unknown(split.nodes, "CSI-W21", what, f"let this account list {' and '.join(unread)}")
-        linux = split.nodes & index.linux and split.nodes & self._unlisted
-        if linux:
+        if linux := split.nodes & self._unlisted:
             what = "attach limits of Linux nodes are not read"
             split.unknown(linux, "CSI-W21", what, "set nodeSelector kubernetes.io/os in the pod template")
         for driver in sorted(drivers):
-            mine = {one for one in wanted if one[0] == driver}
+            mine = {one for one in volumes if one[0] == driver}
             for (limit, count), nodes in self._room.get(driver, {}).items():
                 if count + len(mine) <= limit:
                     continue
                 # A volume that the node holds already is none more.
                 full = nodes & split.nodes
-                for node in index.each(full & self._holding(mine)):
+                for node in index.each(full & union(self._holders.get(one, 0) for one in mine)):
                     new = len(mine - self._held[node.name][0])
                     if not new or count + new <= limit:
                         full &= ~index.bit[node.name]
@@ -113,9 +112,7 @@ class Limits:
             for node in self._index.each(nodes):
                 if node.name not in limits:
                     break
-                held, attached = self._held[node.name]
-                kept = sum(one[0] == driver for one in (held | attached) - gone)
-                room += max(0, limits[node.name] - kept)
+                room += self._left(driver, node.name, gone)
                 if room >= number:
                     break
             else:
@@ -130,7 +127,7 @@ class Limits:
         """
         if not self._limits:
             return
-        wanted: dict[str, dict[int, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
+        needed_by: dict[str, dict[int, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
         places: dict[Unique, int] = defaultdict(int)
         users: dict[Unique, str] = {}
         for key, pods, dummy in some:
@@ -140,11 +137,11 @@ class Limits:
                     places[one] |= nodes
                     users.setdefault(one, key)
                 for driver, count in made.items():
-                    wanted[driver][nodes][key] += count
+                    needed_by[driver][nodes][key] += count
         for one, nodes in places.items():
-            wanted[one[0]][nodes][users[one]] += 1
+            needed_by[one[0]][nodes][users[one]] += 1
         gone = set(places).union(*(self._of_pod(pod) for dummy, also_dummy, now in some for pod in now))
-        for driver, by_nodes in sorted(wanted.items()):
+        for driver, by_nodes in sorted(needed_by.items()):
             limits, unlimited = self._limits.get(driver, {}), self._index.all
             for name in limits:
                 unlimited &= ~self._index.bit.get(name, 0)
@@ -152,18 +149,20 @@ class Limits:
             on = grouped((node.name, number) for number, nodes in enumerate(groups) for node in self._index.each(nodes))
             rooms: Counter[tuple[int, ...]] = Counter()
             for name, numbers in on.items():
-                held, attached = self._held[name]
-                kept = sum(one[0] == driver for one in (held | attached) - gone)
-                rooms[tuple(numbers)] += max(0, limits[name] - kept)
+                rooms[tuple(numbers)] += self._left(driver, name, gone)
             for numbers_, room in overfull([by_nodes[nodes].total() for nodes in groups], rooms):
-                keys = {key for number in numbers_ for key in by_nodes[groups[number]]}
-                nodes = union(groups[number] for number in numbers_)
-                needed = sum(by_nodes[groups[number]].total() for number in numbers_)
-                yield Crowd(driver, tuple(sorted(keys)), nodes, needed, room)
+                crowd = [groups[number] for number in numbers_]
+                needed = sum((by_nodes[nodes] for nodes in crowd), Counter())
+                yield Crowd(driver, tuple(sorted(needed)), union(crowd), needed.total(), room)
+
+    def _left(self, driver: str, node: str, gone: set[Unique]) -> int:
+        """How many volumes of a driver a node with a limit takes besides those that stay there."""
+        held, attached = self._held[node]
+        return max(0, self._limits[driver][node] - sum(one[0] == driver for one in (held | attached) - gone))
 
     def _needs(self, pod: PodToStart) -> tuple[set[Unique], Counter[str]]:
         """The volumes that a pod names, and how many of each driver are made with its like."""
-        made = set(self._made(pod))
+        made = {unique for one in self._claims.of(pod) if one.made for unique in self._of_request(one)}
         needed = Counter(driver for driver, dummy in made)
         return set(self._of(pod)) - made, Counter({driver: count * pod.count for driver, count in needed.items()})
 
@@ -203,10 +202,6 @@ class Limits:
                 found[one] |= self._index.bit.get(name, 0)
         return found
 
-    def _holding(self, volumes: set[Unique]) -> int:
-        """The nodes whose pods have any of these volumes."""
-        return union(self._holders.get(one, 0) for one in volumes)
-
     @cached_property
     def _held(self) -> dict[str, tuple[set[Unique], set[Unique]]]:
         """By node, the volumes of the pods there, and those attached there."""
@@ -230,18 +225,13 @@ class Limits:
         for inline in pod.volumes.inline:
             yield from _of_source(inline.source, inline=True)
 
-    def _made(self, pod: PodToStart) -> Iterator[Unique]:
-        for one in self._claims.of(pod):
-            if one.made:
-                yield from self._of_wanted(one)
-
     def _of(self, pod: PodToStart) -> Iterator[Unique]:
         for one in self._claims.of(pod):
-            yield from self._of_wanted(one)
+            yield from self._of_request(one)
         for inline in pod.inline:
             yield from _of_source(inline.source, inline=True)
 
-    def _of_wanted(self, one: Request) -> Iterator[Unique]:
+    def _of_request(self, one: Request) -> Iterator[Unique]:
         if one.volume is not None:
             yield from _of_source(one.volume.source)
         elif not one.missing:
