@@ -126,18 +126,17 @@ class Index:
     def fitting(self, placement: Placement) -> int:
         """Where a pod may be put, by selector, affinity, taints and runtime class; its system is ignored."""
         known = self._placed.get(placement)
-        if known is None:
-            known = self._placed[placement] = self._fitting(placement)
-        return known
-
-    def _fitting(self, placement: Placement) -> int:
+        if known is not None:
+            return known
         added = self.runtime_classes.get(placement.runtime_class, ANYWHERE)
         nodes = self.all
         for key, value in chain(placement.selector, added.selector):
             nodes &= self.with_label(key, value)
         if placement.terms is not None:
             nodes &= self.matching(placement.terms)
-        return nodes & self._accepting(placement.tolerations + added.tolerations)
+        nodes &= self._accepting(placement.tolerations + added.tolerations)
+        self._placed[placement] = nodes
+        return nodes
 
     def untolerated(self, node: ObservedNode, placement: Placement) -> tuple[Taint, ...]:
         """The taints of a node that keep such a pod off it."""
@@ -234,12 +233,8 @@ class Index:
     @cached_property
     def registered(self) -> frozenset[str]:
         """CSI names of the drivers that any Windows node has registered."""
-        return frozenset(
-            entry.name
-            for node in self.each(self.windows)
-            if node.name in self.csi_nodes
-            for entry in self.csi_nodes[node.name].drivers
-        )
+        windows = (one for one in self.csi_nodes.values() if self.bit.get(one.name, 0) & self.windows)
+        return frozenset(entry.name for one in windows for entry in one.drivers)
 
     @cached_property
     def providers(self) -> Mapping[str, tuple[ObservedTemplate, ...]]:

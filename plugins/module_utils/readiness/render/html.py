@@ -46,7 +46,7 @@ _ICONS = {
     "unknown": '<path d="M12 1.5L22.5 12 12 22.5 1.5 12z"/><path d="M9.5 9.8a2.5 2.5 0 1 1 3.6 2.3c-.8.4-1.1.9-1.1 1.7m0 2.4v.1"/>',
 }
 _ID = re.compile(r"\bCSI-[A-Z]\d\d\b")
-_NOTHING = '<p class="empty">Nothing to do.</p>'
+_NOTHING, _NONE = '<p class="empty">Nothing to do.</p>', '<p class="empty">None.</p>'
 _SHAPES = """<svg class="shapes" aria-hidden="true"><defs>
 <pattern id="no" width="6" height="6" patternUnits="userSpaceOnUse"><path class="stripe" d="M0 6L6 0"/></pattern>
 <pattern id="unknown" width="5" height="5" patternUnits="userSpaceOnUse"><path class="stripe" d="M2.5 0V5"/></pattern>
@@ -71,12 +71,10 @@ def render_html(report: Report, limits: Limits = PAGE) -> str:
         _tiles(view),
         _first(view),
         _filters(view),
-        _table(
-            "workloads", "Workloads", ("Workload", "After a restart", "Because", "Runs on", "Volumes"), view.workloads
-        ),
+        _table("workloads", view.workloads),
         _walks(report),
-        _table("nodes", "Windows nodes", ("Node", "Its volumes", "Because", "Drivers"), view.nodes),
-        _table("volumes", "Volumes", ("Volume", "Class", "Because", "Claim", "Driver", "Nodes"), view.volumes),
+        _table("nodes", view.nodes),
+        _table("volumes", view.volumes),
         _findings(view),
         _unread(view),
         _suppressed(view),
@@ -189,11 +187,13 @@ def _data(related: Related, severity: str) -> str:
     return f" data-row{attributes}"
 
 
-def _table(key: str, title: str, columns: tuple[str, ...], table: Table) -> str:
+def _table(key: str, table: Table) -> str:
     if not table.lines:
-        return page.section(key, title, '<p class="empty">None.</p>')
-    shown = page.table(columns, "".join(map(_row, table.lines)), f'aria-labelledby="{key}-title"')
-    return page.section(key, title, f'{shown}<p class="empty" data-for="{key}" hidden>No line fits the filters.</p>')
+        return page.section(key, table.title, _NONE)
+    shown = page.table(table.columns, "".join(map(_row, table.lines)), f'aria-labelledby="{key}-title"')
+    return page.section(
+        key, table.title, f'{shown}<p class="empty" data-for="{key}" hidden>No line fits the filters.</p>'
+    )
 
 
 def _walks(report: Report) -> str:
@@ -264,7 +264,7 @@ def _evidence(evidence: tuple[str, ...]) -> str:
 def _findings(view: View) -> str:
     groups = "".join(map(_group, view.groups))
     groups += '<p class="empty" data-for="findings" hidden>No line fits the filters.</p>'
-    return page.section("findings", "Findings", groups if view.groups else '<p class="empty">None.</p>')
+    return page.section("findings", "Findings", groups if view.groups else _NONE)
 
 
 def _group(group: Group) -> str:

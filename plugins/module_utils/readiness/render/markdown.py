@@ -37,10 +37,10 @@ def render_markdown(report: Report) -> str:
     parts = [f"# {_text(f'{view.headline}: {view.cluster}')}", f"**{_text(view.answer)}**", facts]
     if view.first:
         parts += ["## What to do first", "\n".join(map(_step, view.first))]
-    parts += _table("Workloads", ("Workload", "After a restart", "Because", "Runs on", "Volumes"), view.workloads)
+    parts += _table(view.workloads)
     parts += _paths(report)
-    parts += _table("Windows nodes", ("Node", "Its volumes", "Because", "Drivers"), view.nodes)
-    parts += _table("Volumes", ("Volume", "Class", "Because", "Claim", "Driver", "Nodes"), view.volumes)
+    parts += _table(view.nodes)
+    parts += _table(view.volumes)
     if view.groups:
         parts += ["## Findings", *(_group(group) for group in view.groups)]
     if view.unread:
@@ -66,14 +66,14 @@ def _step(group: Group) -> str:
     return "\n".join(lines)
 
 
-def _table(title: str, columns: Sequence[str], table: Table) -> list[str]:
+def _table(table: Table) -> list[str]:
     if not table.lines:
         return []
     rows = [
         (line.name, f"{_SIGNS[line.mark]} {line.state}", " ".join((line.because, *line.findings)), *line.cells)
         for line in table.lines
     ]
-    return [f"## {title}", _rows(columns, rows)]
+    return [f"## {table.title}", _rows(table.columns, rows)]
 
 
 _REACHED = {"yes": "✓", "no": "✗", "unknown": "?", "never": "·"}

@@ -27,7 +27,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict impo
     NAMED_NODES,
     READY,
     SEVERITIES,
-    UNCHANGED,
     Check,
     Finding,
     NodeVerdict,
@@ -160,6 +159,8 @@ class Group:
 class Table:
     """One table: its lines, worst first, and how many objects have each mark."""
 
+    title: str
+    columns: tuple[str, ...]
     lines: tuple[Line, ...]
     counts: Mapping[Mark, int]
 
@@ -198,9 +199,9 @@ def view_of(report: Report, limits: Limits = PAGE) -> View:
     """The view of a report."""
     about = _About(report)
     aggregated: list[str] = []
-    workloads = _table([_workload(one, about) for one in report.workloads], "workload", limits, aggregated)
-    nodes = _table([_node(one, about) for one in report.nodes], "node", limits, aggregated)
-    volumes = _table([_volume(one, about) for one in report.volumes], "volume", limits, aggregated)
+    workloads = _table("workload", [_workload(one, about) for one in report.workloads], limits, aggregated)
+    nodes = _table("node", [_node(one, about) for one in report.nodes], limits, aggregated)
+    volumes = _table("volume", [_volume(one, about) for one in report.volumes], limits, aggregated)
     groups = _groups(report, about, limits, aggregated)
     if len(report.suppressed) > limits.most:
         aggregated.append(f"accepted findings: {limits.most:,} of {len(report.suppressed):,} are shown")
@@ -385,7 +386,7 @@ def _checks(checks: Iterable[Check]) -> Iterator[str]:
 
 
 def _volume(one: VolumeVerdict, about: _About) -> Line:
-    mark: Mark = "unknown" if one.verdict == "UNKNOWN" else "watch" if one.verdict in UNCHANGED else "no"
+    mark: Mark = "unknown" if one.verdict == "UNKNOWN" else "watch" if one.works else "no"
     return Line(
         name=one.volume or f"claim {one.claim}",
         mark="yes" if one.verdict in READY else mark,
@@ -399,7 +400,14 @@ def _volume(one: VolumeVerdict, about: _About) -> Line:
     )
 
 
-def _table(lines: list[Line], kind: str, limits: Limits, aggregated: list[str]) -> Table:
+_TABLES = {
+    "workload": ("Workloads", ("Workload", "After a restart", "Because", "Runs on", "Volumes")),
+    "node": ("Windows nodes", ("Node", "Its volumes", "Because", "Drivers")),
+    "volume": ("Volumes", ("Volume", "Class", "Because", "Claim", "Driver", "Nodes")),
+}
+
+
+def _table(kind: str, lines: list[Line], limits: Limits, aggregated: list[str]) -> Table:
     """The lines worst first; a long table groups ready ones, and those beyond the limit, by kind."""
     counts = Counter(line.mark for line in lines)
     lines.sort(key=lambda line: (MARKS.index(line.mark), _WORST.index(line.severity), line.name))
@@ -411,7 +419,7 @@ def _table(lines: list[Line], kind: str, limits: Limits, aggregated: list[str]) 
         if len(others) > limits.most:
             aggregated.append(f"{number(len(others) - limits.most, kind)} more with findings: one line for all alike")
         lines = others[: limits.most] + _alike(others[limits.most :], kind) + _alike(well, kind)
-    return Table(tuple(lines), {mark: counts[mark] for mark in MARKS})
+    return Table(*_TABLES[kind], tuple(lines), {mark: counts[mark] for mark in MARKS})
 
 
 def _alike(lines: Iterable[Line], kind: str) -> list[Line]:
