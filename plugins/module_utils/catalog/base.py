@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.capability import Table
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, parse
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, between, parse
 
 Mode = Literal["csi_proxy", "host_process"]
 
@@ -87,9 +87,7 @@ class Maturity:
 
     def covers(self, version: Version) -> bool:
         """Whether the property applies to that release."""
-        if self.first and version.release < parse(self.first).release:
-            return False
-        return not self.last or version.release <= parse(self.last).release
+        return between(version, self.first, self.last)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +141,8 @@ class ModeRule:
         return self.default_from is not None and version.release >= parse(self.default_from).release
 
     def covers(self, version: Version) -> bool:
-        """Whether this mode exists in that release. A pre-release counts with the release it leads to."""
-        if self.first is not None and version.release < parse(self.first).release:
-            return False
-        return self.last is None or version.release <= parse(self.last).release
+        """Whether this mode exists in that release."""
+        return between(version, self.first, self.last)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, parse
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, between
 
 # Features that every table has to answer. Those in _OPEN continue with a name; "*" answers for every other name.
 ACCESS_MODES = ("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod")
@@ -49,9 +49,7 @@ class Cell:
             return False
         if version is None:
             return None if self.first or self.last or (self.mode and not mode) else True
-        if self.first and version.release < parse(self.first).release:
-            return False
-        if self.last and version.release > parse(self.last).release:
+        if not between(version, self.first, self.last):
             return False
         return None if self.mode and not mode else True
 

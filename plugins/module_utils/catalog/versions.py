@@ -45,6 +45,13 @@ def parse(text: str) -> Version:
     return Version(release=numbers, final=not pre, pre=pre)
 
 
+def between(version: Version, first: str | None, last: str | None) -> bool:
+    """Whether a release is one of these, both included; empty is open. A pre-release counts with the release it leads to."""
+    if first and version.release < parse(first).release:
+        return False
+    return not last or version.release <= parse(last).release
+
+
 def at_least(version: str, wanted: str) -> bool:
     """Whether a release is the wanted one or later, as far as the wanted one is given: "1.27" is any of that minor."""
     if not wanted:
