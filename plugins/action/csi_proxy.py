@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import desired, model, options, plan, prove
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, options, plan, prove
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.action import WindowsAction
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import Limits
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.desired import from_options
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Node
 
@@ -21,10 +22,10 @@ class ActionModule(WindowsAction):
     argument_spec = options.CSI_PROXY
 
     def prepare(self, options: dict[str, Any]) -> model.Desired:
-        wanted = desired.from_options(options)
-        source = wanted.source
+        desired = from_options(options)
+        source = desired.source
         if source is None or source.is_url:
-            return wanted
+            return desired
         find: Any = self._find_needle  # ansible carries no types
         try:
             found = find("files", source.location)
@@ -34,19 +35,19 @@ class ActionModule(WindowsAction):
                 f"source: {plan.shown(source.location)!r} is neither a URL nor a file on the controller.",
                 remedy="Set it to a file there (relative paths are searched in files/), or an http or https URL.",
             ) from error
-        return replace(wanted, source=replace(source, location=str(Path(found))))
+        return replace(desired, source=replace(source, location=str(Path(found))))
 
-    def work(self, node: Node, wanted: model.Desired, options: dict[str, Any]) -> dict[str, Any]:
+    def work(self, node: Node, desired: model.Desired, options: dict[str, Any]) -> dict[str, Any]:
         outcome = prove.converge(
             node,
-            wanted,
+            desired,
             check=bool(self._task.check_mode),
             limits=Limits(lock=float(options["lock_timeout"])),
             report=self.note,
         )
         return {
             "changed": outcome.changed,
-            "csi_proxy": prove.state(wanted, outcome.snapshot),
+            "csi_proxy": prove.state(desired, outcome.snapshot),
             "plan": prove.plan_view(outcome.steps),
             "diff": outcome.diff,
         }

@@ -9,8 +9,9 @@ from typing import Any
 
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.kubewin.csi.plugins.plugin_utils.summary import brief
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import desired, model, observe, options, prove
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, observe, options, prove
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.action import WindowsAction
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.desired import checked_path, for_info
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Node
 
 # Ansible's name for the play of an ad hoc command.
@@ -29,15 +30,15 @@ class ActionModule(WindowsAction):
         return result
 
     def prepare(self, options: dict[str, Any]) -> model.Desired:
-        return desired.for_info(options)
+        return for_info(options)
 
-    def work(self, node: Node, wanted: model.Desired, options: dict[str, Any]) -> dict[str, Any]:
+    def work(self, node: Node, desired: model.Desired, options: dict[str, Any]) -> dict[str, Any]:
         directory = options["reference_counters"]
-        checked = desired.checked_path(directory, "reference_counters") if directory else ""
-        snapshot = observe.observe(node, wanted, with_mounts=True)
+        checked = checked_path(directory, "reference_counters") if directory else ""
+        snapshot = observe.observe(node, desired, with_mounts=True)
         counted = {"references": list(observe.references(node, checked))} if checked else {}
         mapped = {}
         if options["smb_mappings"]:
             names = ("local", "remote", "status")
             mapped = {"smb_mappings": [dict(zip(names, one, strict=True)) for one in observe.smb_mappings(node)]}
-        return {"changed": False, "csi_proxy": {**prove.state(wanted, snapshot), **counted, **mapped}}
+        return {"changed": False, "csi_proxy": {**prove.state(desired, snapshot), **counted, **mapped}}

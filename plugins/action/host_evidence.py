@@ -17,7 +17,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.support.parts import P
 from ansible_collections.kubewin.csi.plugins.modules.host_evidence import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.secrets import held
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import (
-    desired,
     evidence,
     model,
     observe,
@@ -25,6 +24,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import (
     prove,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.action import WindowsAction
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.desired import for_info
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import ChannelError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Node
 
@@ -46,16 +46,16 @@ class ActionModule(WindowsAction):
         return result
 
     def prepare(self, options: dict[str, Any]) -> model.Desired:
-        return desired.for_info({**options, "start_mode": "auto"})
+        return for_info({**options, "start_mode": "auto"})
 
-    def work(self, node: Node, wanted: model.Desired, options: dict[str, Any]) -> dict[str, Any]:
+    def work(self, node: Node, desired: model.Desired, options: dict[str, Any]) -> dict[str, Any]:
         parts: list[Part] = []
         lost = ""
         try:
-            snapshot = observe.observe(node, wanted, with_mounts=True)
-            state = self._redactor.data(prove.state(wanted, snapshot))
+            snapshot = observe.observe(node, desired, with_mounts=True)
+            state = self._redactor.data(prove.state(desired, snapshot))
             parts.append(Part("csi-proxy.json", json.dumps(state, indent=1, sort_keys=True)))
-            for one in evidence.collect(node, wanted, snapshot, options["log_kib"] * 1024):
+            for one in evidence.collect(node, desired, snapshot, options["log_kib"] * 1024):
                 text = self._redactor.raw(one.raw)
                 parts.append(cut(Part(one.name, text, self._redactor.text(one.problem))))
         except ChannelError as error:
@@ -64,7 +64,7 @@ class ActionModule(WindowsAction):
                 raise
             lost = self._redactor.text(str(error))
         if not self._task.check_mode:
-            place = os.path.join(options["folder"], "hosts", re.sub(r"[^\w.-]", "_", self._host))
+            folder = os.path.join(options["folder"], "hosts", re.sub(r"[^\w.-]", "_", self._host))
             for part in parts:
-                write_whole(place, part.path, part.text.encode("utf-8", "replace"))
+                write_whole(folder, part.path, part.text.encode("utf-8", "replace"))
         return {"changed": False, "parts": [part.as_dict() for part in parts], "problem": lost}

@@ -35,8 +35,7 @@ class ActionModule(ControllerAction):
         self._say(*(f"  {line}" for line in result.get("plan") or ()))
         if result.get("outcome") in ("delegated", "held"):
             lock = _lock(self._task.args)
-            if not _is_kept(lock):
-                self._run_beside(self._task.args, task_vars, lambda: _keep(lock))
+            self._run_beside(self._task.args, task_vars, lambda: _keep(lock))
         return result
 
 
@@ -54,16 +53,6 @@ def _lock(options: Mapping[str, Any]) -> str:
     return os.path.join(
         vars(constants)["DEFAULT_LOCAL_TMP"], f"kubewin-lease-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
     )
-
-
-def _is_kept(path: str) -> bool:
-    """Whether a process of the run renews the lease already."""
-    with open(path, "w", encoding="utf-8") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return True
-    return False
 
 
 def _keep(path: str) -> None:

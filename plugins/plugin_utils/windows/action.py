@@ -44,7 +44,7 @@ class WindowsAction(ActionBase):
         try:
             self._refuse_keywords()
             options = self._options(task_vars or {})
-            wanted = self.prepare(options)
+            desired = self.prepare(options)
             super().run(tmp, task_vars)
             node = Node(open_channel(self._connection))
             host, began = (task_vars or {}).get("inventory_hostname", ""), time.monotonic()
@@ -54,7 +54,7 @@ class WindowsAction(ActionBase):
                     lambda: f"  {host}: {self._doing} ({spell(time.monotonic() - began)} so far)",
                     self.seldom,
                 ):
-                    result.update(self.work(node, wanted, options))
+                    result.update(self.work(node, desired, options))
             finally:
                 node.channel.close()
         except NodeError as error:
@@ -67,10 +67,10 @@ class WindowsAction(ActionBase):
 
     @abstractmethod
     def prepare(self, options: dict[str, Any]) -> Any:
-        """Check the options and make of them what is wanted, before the node is asked anything."""
+        """Check the options and make of them the desired state, before the node is asked anything."""
 
     @abstractmethod
-    def work(self, node: Node, wanted: Any, options: dict[str, Any]) -> dict[str, Any]:
+    def work(self, node: Node, desired: Any, options: dict[str, Any]) -> dict[str, Any]:
         """Do it and return the result."""
 
     def note(self, text: str) -> None:

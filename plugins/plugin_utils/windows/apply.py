@@ -31,6 +31,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import 
     ChangedError,
     ChannelError,
     NodeError,
+    cannot_create,
     meaning_of,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.lock import NodeLock
@@ -78,7 +79,7 @@ class Applier:
         self._staged = False
         """whether the staging directory of this run may be there"""
         self._touched = False
-        """whether the swap has begun: from then on an early end undoes it"""
+        """whether the swap has begun: from then on an early end rolls it back"""
         self._committed = False
         """whether this run set (or tried to set) another command line"""
         self._proven_pid = 0
@@ -96,7 +97,7 @@ class Applier:
             self._finish(to_do, snapshot)
         except BaseException as error:
             # BaseException: Ansible's task timeout and Ctrl-C must not leave the node between two releases either.
-            self._undo(error, snapshot)
+            self._roll_back(error, snapshot)
             raise
 
     # -- before the commit: nothing that serves is touched -------------------------------------------------------
@@ -179,7 +180,7 @@ class Applier:
             raise ChangedError(_CHANGED)
 
     def _verify(self, answers: Answers, failure: Failure | None) -> None:
-        """See that what was staged is what was wanted, once a scanner lets it be read."""
+        """See that what was staged is the desired release, once a scanner lets it be read."""
 
         def again() -> Failure | None:
             nonlocal answers
@@ -241,12 +242,7 @@ class Applier:
             path = (
                 self.desired.install_dir if label == "create_directory" else self.desired.log_file.rpartition("\\")[0]
             )
-            raise ChangedError(f"{path} exists") from NodeError(
-                "directory_failed",
-                f"{path} cannot be created.",
-                remedy="Check free space and access rights of the directory.",
-                detail=failure.words,
-            )
+            raise ChangedError(f"{path} exists") from cannot_create(path, failure.words)
         if label.startswith("access"):
             meaning = meaning_of(code)
             raise NodeError(
@@ -297,8 +293,7 @@ class Applier:
         if service.state not in (0, model.STOPPED):
             running = running_services(self.node, snapshot.dependents)
             if running:
-                refusal = plan.dependents_running(service.name, running)
-                raise NodeError(refusal.reason, refusal.message, remedy=refusal.remedy)
+                raise plan.dependents_running(service.name, running)
 
     def _see_that_nothing_changed(self, snapshot: Snapshot) -> None:
         """Another run, or an administrator, may have changed the service while the new release was staged."""
@@ -324,7 +319,7 @@ class Applier:
                 move = silenced(builtin("move", staged, desired.executable, switches="/y"))
                 if to_do.has("set_aside"):  # without the new one in its place, the old one goes back
                     back = tolerated(builtin("move", rf"{aside}\{IMAGE}", desired.executable, switches="/y"))
-                    move = commands.with_undo(move, back)
+                    move = commands.with_fallback(move, back)
                 steps.append(("promote", move))
             elif step.kind == "create_service":
                 arguments = ["binPath=", desired.command_line, *start, "DisplayName=", model.DISPLAY_NAME]
@@ -389,16 +384,11 @@ class Applier:
                     "quarantined",
                     f"The verified executable is missing in {stage.stage_dir(self.desired, self._run)}: an antivirus "
                     "or the cleanup of another run may have removed it.",
-                    remedy="Allow the file's SHA-256 or the install directory in the antivirus, then run the play again.",
+                    remedy=meaning_of(225).remedy,
                     detail=failure.words,
                 )
             if not release:
-                raise NodeError(
-                    "directory_failed",
-                    f"{self.desired.release_dir} cannot be created.",
-                    remedy="Check free space and access rights of the directory.",
-                    detail=failure.words,
-                )
+                raise cannot_create(self.desired.release_dir, failure.words)
             waited = sum(self.limits.scans)
             raise NodeError(
                 "file_in_use",
@@ -515,18 +505,18 @@ class Applier:
         self.control.raise_if_lock_lost(self.node.chain(self.lock.rename_steps(limit), timeout=limit)[1])
         self.node.clock.sleep(self.limits.takeover)
 
-    def _undo(self, error: BaseException, snapshot: Snapshot) -> None:
+    def _roll_back(self, error: BaseException, snapshot: Snapshot) -> None:
         if isinstance(error, ChangedError) or not self.lock.held:
             if self._staged:
                 with contextlib.suppress(ChannelError, NodeError):
                     self._drop_stage([])
             return
-        undo = Rollback(self.control, self._committed, snapshot, self._observe)
+        rollback = Rollback(self.control, self._committed, snapshot, self._observe)
         try:
             if self._touched:
                 if not isinstance(error, NodeError) or isinstance(error, ChannelError):
                     self._outrun()
-                undo.run(error)
+                rollback.run(error)
             self.release()
         except (ChannelError, NodeError, ChangedError) as later:
             # The node keeps the record of the unproven swap, so the next run finishes either way.

@@ -149,9 +149,9 @@ def tolerated(command: Command) -> Command:
     return Command(f"({command.text} >nul 2>nul || ver >nul)", builtin=True)
 
 
-def with_undo(command: Command, undo: Command) -> Command:
-    """``command``; if it fails, ``undo`` runs and the step still fails with 1."""
-    return Command(f"({command.text} || ({undo.text} & set KUBEWIN_NEVER 2>nul))", builtin=True)
+def with_fallback(command: Command, fallback: Command) -> Command:
+    """``command``; if it fails, ``fallback`` runs and the step still fails with 1."""
+    return Command(f"({command.text} || ({fallback.text} & set KUBEWIN_NEVER 2>nul))", builtin=True)
 
 
 def silenced(command: Command) -> Command:

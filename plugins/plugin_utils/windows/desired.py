@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""From the options of a task to what is wanted. Bad input is refused here, before anything is asked of a node."""
+"""From the options of a task to the desired state. Bad input is refused here, before anything is asked of a node."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy as catalog
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import check_value
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import RefusedError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.plan import shown
 
 _PATH = re.compile(r"[A-Za-z]:(\\[^\\/:*?\"<>|]+)+")
@@ -36,18 +36,16 @@ _SET_BY_OPTIONS = {
 }
 
 
-def _bad(reason: str, message: str, remedy: str) -> NodeError:
-    return NodeError(reason, message, remedy=remedy)
-
-
 def checked_path(value: str, option: str) -> str:
     """An absolute Windows path without a closing backslash; NodeError ``bad_path`` or ``bad_value`` otherwise."""
     path = value.replace("/", "\\").rstrip("\\")
     check_value(path, option)
     if not _PATH.fullmatch(path):
-        raise _bad("bad_path", f"{option}: {value!r} is not an absolute Windows path.", r"Use the form C:\directory.")
+        raise RefusedError(
+            "bad_path", f"{option}: {value!r} is not an absolute Windows path.", r"Use the form C:\directory."
+        )
     if any(part in (".", "..") or part != part.strip() or part.endswith(".") for part in path.split("\\")[1:]):
-        raise _bad(
+        raise RefusedError(
             "bad_path",
             f"{option}: {value!r} has a part that is '.', '..', or begins or ends with a blank or a dot.",
             "Name the directory as Windows shows it.",
@@ -58,7 +56,7 @@ def checked_path(value: str, option: str) -> str:
 def _install_dir(value: str) -> str:
     path = checked_path(value, "install_dir")
     if _SHARED.fullmatch(path):
-        raise _bad(
+        raise RefusedError(
             "bad_path",
             f"install_dir: {path} is a shared directory, expected one of its own, because csi_proxy sets its access rights.",
             rf"Name a directory that csi_proxy may create, such as C:\csi-proxy or {path}\csi-proxy.",
@@ -69,16 +67,16 @@ def _install_dir(value: str) -> str:
 def _release(version: str) -> catalog.Release:
     release = catalog.find(version)
     if catalog.parse_version(version) is None:
-        raise _bad("bad_version", f"version: {version!r} is not a release of csi-proxy.", "Use the form 1.3.0.")
+        raise RefusedError("bad_version", f"version: {version!r} is not a release of csi-proxy.", "Use the form 1.3.0.")
     if catalog.is_below(version, catalog.FLOOR):
-        raise _bad(
+        raise RefusedError(
             "release_floor",
             f"version: csi-proxy {version} is below {catalog.FLOOR}, the first release without CVE-2023-3893.",
             f"Use {catalog.RECOMMENDED}.",
         )
     if release is None:
         known = ", ".join(known.version for known in catalog.RELEASES)
-        raise _bad(
+        raise RefusedError(
             "release_unknown",
             f"version: csi-proxy {version} is unknown to this collection, expected one of {known}.",
             f"Use {catalog.RECOMMENDED}. Release 2 has no service: its drivers run as HostProcess pods.",
@@ -90,13 +88,13 @@ def _checksum(value: str | None) -> str:
     # The line of a .sha256 file is welcome as it is: digest, blank, an asterisk or a blank, file name.
     text = re.sub(r"^([0-9a-f]{64})\s+\*?\S+$", r"\1", (value or "").strip().lower().removeprefix("sha256:"))
     if not text:
-        raise _bad(
+        raise RefusedError(
             "checksum_missing",
             "checksum: the SHA-256 of csi-proxy.exe is missing. There is no published file, so the digest is the only proof of its content.",
             "Set checksum (csi_proxy_checksum in a play); the playbook build_csi_proxy.yml prints it, and so does sha256sum.",
         )
     if not re.fullmatch(r"[0-9a-f]{64}", text):
-        raise _bad(
+        raise RefusedError(
             "bad_checksum",
             f"checksum: {value!r} is not a SHA-256.",
             "Use 64 hexadecimal digits, with or without sha256: before them, or a line that sha256sum wrote.",
@@ -107,37 +105,37 @@ def _checksum(value: str | None) -> str:
 def flags(options: Mapping[str, Any], release: catalog.Release) -> tuple[str, ...]:
     """The command line's flags in a fixed order. NodeError ``flag_unknown`` names a flag that the release lacks."""
     log_file = checked_path(options["log_dir"], "log_dir") + r"\csi-proxy.log"
-    wanted: list[tuple[str, str]] = [
+    found: list[tuple[str, str]] = [
         ("log_file", log_file),
         ("logtostderr", "false"),
         ("log_file_max_size", str(options["log_file_max_size"])),
         ("v", str(options["log_level"])),
         ("kubelet-path", checked_path(options["kubelet_path"], "kubelet_path")),
     ]
-    wanted += [("working-dir", checked_path(path, "working_dirs")) for path in options.get("working_dirs") or ()]
+    found += [("working-dir", checked_path(path, "working_dirs")) for path in options.get("working_dirs") or ()]
     if options.get("require_privacy") is not None:
-        wanted.append(("require-privacy", "true" if options["require_privacy"] else "false"))
+        found.append(("require-privacy", "true" if options["require_privacy"] else "false"))
     if options.get("metrics_bind_address"):
-        wanted.append(("metrics-bind-address", options["metrics_bind_address"]))
+        found.append(("metrics-bind-address", options["metrics_bind_address"]))
     for given, value in (options.get("extra_flags") or {}).items():
         name = str(given).lstrip("-")
         if name in _SET_BY_OPTIONS:
-            raise _bad(
+            raise RefusedError(
                 "flag_reserved",
                 f"extra_flags: {name} is set by the task itself: {_SET_BY_OPTIONS[name]}.",
                 "Remove it from extra_flags.",
             )
-        wanted.append((name, str(value).lower() if isinstance(value, bool) else str(value)))
-    for name, value in wanted:
+        found.append((name, str(value).lower() if isinstance(value, bool) else str(value)))
+    for name, value in found:
         if name not in release.flags:
-            raise _bad(
+            raise RefusedError(
                 "flag_unknown",
                 f"csi-proxy {release.version} does not have the flag -{name}, which would end the process at once (error 1053).",
                 f"Remove it, or install a release that has it ({_releases_with(name)}).",
             )
         if '"' in check_value(value, f"flag {name}"):
-            raise _bad("bad_value", f"flag {name}: {value!r} holds a quote.", "Use a value without quotes.")
-    return tuple(f"-{name}={value}" for name, value in wanted)
+            raise RefusedError("bad_value", f"flag {name}: {value!r} holds a quote.", "Use a value without quotes.")
+    return tuple(f"-{name}={value}" for name, value in found)
 
 
 def _releases_with(name: str) -> str:
@@ -161,7 +159,7 @@ def _pipes(values: list[str] | None, default: tuple[str, ...]) -> tuple[str, ...
     for value in values:
         name = value.rpartition("\\")[2]
         if catalog.group_of(name) is None:
-            raise _bad(
+            raise RefusedError(
                 "bad_pipe",
                 f"required_pipes: {value!r} is not a pipe of csi-proxy.",
                 "Use names such as csi-proxy-disk-v1.",
@@ -172,7 +170,7 @@ def _pipes(values: list[str] | None, default: tuple[str, ...]) -> tuple[str, ...
 
 def _service_name(value: str | None) -> str | None:
     if value is not None and not _SERVICE_NAME.fullmatch(value):
-        raise _bad(
+        raise RefusedError(
             "bad_value",
             f"service_name: {value!r} is not a service name.",
             "Use letters, digits, dots, dashes and underscores.",
@@ -181,7 +179,7 @@ def _service_name(value: str | None) -> str | None:
 
 
 def from_options(options: Mapping[str, Any]) -> model.Desired:
-    """What a csi_proxy task wants. Raises NodeError for everything that can be known to be wrong without the node."""
+    """The desired state of a csi_proxy task. Raises NodeError for everything that can be known to be wrong without the node."""
     install_dir = _install_dir(options["install_dir"])
     kubelet_path = checked_path(options["kubelet_path"], "kubelet_path")
     if options["state"] == "absent":
@@ -189,13 +187,13 @@ def from_options(options: Mapping[str, Any]) -> model.Desired:
             "absent", _service_name(options.get("service_name")), install_dir=install_dir, kubelet_path=kubelet_path
         )
     if not options.get("version"):
-        raise _bad("bad_version", "version: it is needed to install csi-proxy.", f"Use {catalog.RECOMMENDED}.")
+        raise RefusedError("bad_version", "version: it is needed to install csi-proxy.", f"Use {catalog.RECOMMENDED}.")
     release = _release(options["version"])
     digest = _checksum(options.get("checksum"))
     pipes = _pipes(options.get("required_pipes"), release.pipes)
     unserved = sorted(set(pipes) - set(release.pipes))
     if unserved:
-        raise _bad(
+        raise RefusedError(
             "bad_pipe",
             f"required_pipes: csi-proxy {release.version} serves no {', '.join(unserved)}.",
             "Correct required_pipes or the version.",
@@ -220,11 +218,11 @@ def from_options(options: Mapping[str, Any]) -> model.Desired:
     )
     for name in desired.dependencies:
         if not _SERVICE_NAME.fullmatch(name):
-            raise _bad(
+            raise RefusedError(
                 "bad_value", f"dependencies: {name!r} is not a service name.", "Use the short name that sc.exe shows."
             )
     if len(desired.executable) > _PATH_LIMIT:
-        raise _bad(
+        raise RefusedError(
             "bad_path",
             f"install_dir: {desired.executable} is longer than {_PATH_LIMIT} characters.",
             "Use a shorter install_dir.",
@@ -247,7 +245,7 @@ def _source(options: Mapping[str, Any]) -> model.Source | None:
         check_revocation=bool(options["source_check_revocation"]),
     )
     if not source.ca_file.isascii():
-        raise _bad(
+        raise RefusedError(
             "bad_value",
             f"source_ca_file: {source.ca_file!r} has characters outside ASCII, which curl on Windows may not find.",
             "Copy the file to a path of ASCII characters on the node.",
@@ -256,7 +254,7 @@ def _source(options: Mapping[str, Any]) -> model.Source | None:
         # Not check_value: a refused URL may be a secret, and its text would show it.
         refused = sorted(set(re.findall(r"[\s\x00-\x1f\x7f]", url)))
         if refused:
-            raise _bad(
+            raise RefusedError(
                 "bad_value",
                 f"{option}: {shown(url if '://' in url else f'http://{url}')} holds {' '.join(map(repr, refused))}, "
                 "expected a URL without blanks and control characters.",

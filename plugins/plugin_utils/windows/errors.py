@@ -36,6 +36,13 @@ class NodeError(Exception):
         return text
 
 
+class RefusedError(NodeError):
+    """What was asked cannot be done; nothing was changed."""
+
+    def __init__(self, reason: str, message: str, remedy: str) -> None:
+        super().__init__(reason, message, remedy=remedy)
+
+
 class ChannelError(NodeError):
     """The way to the node failed; what the last command did is not known."""
 
@@ -251,6 +258,16 @@ CURL: dict[int, Meaning] = {
     ),
     77: Meaning("tls_failed", "the CA file cannot be read", "Check source_ca_file: it is a path on the node."),
 }
+
+
+def cannot_create(directory: str, words: str) -> NodeError:
+    """The error for a directory. words: what the node printed."""
+    return NodeError(
+        "directory_failed",
+        f"{directory} cannot be created.",
+        remedy="Check free space and access rights of the directory.",
+        detail=words,
+    )
 
 
 SHARING_VIOLATION = 0x80070020

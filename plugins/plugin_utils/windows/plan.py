@@ -14,6 +14,7 @@ from typing import Literal, get_args
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy as catalog
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, parse
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import RefusedError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import (
     Desired,
     Drift,
@@ -74,13 +75,6 @@ class Plan:
 
     def has(self, *kinds: StepKind) -> bool:
         return any(step.kind in kinds for step in self.steps)
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    reason: str
-    message: str
-    remedy: str
 
 
 def shown(location: str) -> str:
@@ -163,9 +157,9 @@ def drift(desired: Desired, snapshot: Snapshot) -> tuple[Drift, ...]:
     """What differs from what is wanted. For a service with another manager only what drivers depend on."""
     found: list[Drift] = []
 
-    def compare(item: str, is_: object, wanted: object) -> None:
-        if is_ != wanted:
-            found.append(Drift(item, is_, wanted))
+    def compare(item: str, is_: object, expected: object) -> None:
+        if is_ != expected:
+            found.append(Drift(item, is_, expected))
 
     service, owner = snapshot.service, managed_by(snapshot)
     if desired.state == "absent":
@@ -200,7 +194,7 @@ def drift(desired: Desired, snapshot: Snapshot) -> tuple[Drift, ...]:
     return tuple(found)
 
 
-def plan(desired: Desired, snapshot: Snapshot) -> Plan | Refusal:
+def plan(desired: Desired, snapshot: Snapshot) -> Plan | RefusedError:
     """The steps from what is found to what is wanted, in their order; or why there are none."""
     refusal = _refusal(desired, snapshot)
     if refusal is not None:
@@ -217,31 +211,31 @@ def plan(desired: Desired, snapshot: Snapshot) -> Plan | Refusal:
     return Plan(tuple(steps))
 
 
-def _refusal(desired: Desired, snapshot: Snapshot) -> Refusal | None:
+def _refusal(desired: Desired, snapshot: Snapshot) -> RefusedError | None:
     service, owner = snapshot.service, managed_by(snapshot)
     if owner in ELSEWHERE:
         return _owned_elsewhere(desired, snapshot, owner)
     if service is not None and service.delete_pending:
-        return Refusal(
+        return RefusedError(
             "marked_for_deletion",
             f"The service {service.name!r} is marked for deletion (1072): it is deleted when its last handle is closed.",
             "Close services.msc, Task Manager and other tools that have it open, or reboot the node; then run the play again.",
         )
     if owner == "foreign" and service is not None:
         if desired.state == "absent":
-            return Refusal(
+            return RefusedError(
                 "foreign_owner",
                 f"The service {service.name!r} runs {service.command_line!r}, which this collection did not install.",
                 "Remove it with the tool that installed it.",
             )
         if not desired.adopt:
-            return Refusal(
+            return RefusedError(
                 "foreign_owner",
                 f"The service {service.name!r} runs {service.command_line!r}, which this collection did not install, and adopt is false.",
                 "Set adopt to true to take it over, or exclude this node.",
             )
         if "%" in service.command_line or "!" in service.command_line:
-            return Refusal(
+            return RefusedError(
                 "foreign_owner",
                 f"The command line of the service {service.name!r} is {service.command_line!r}; a rollback could not restore its % or !.",
                 "Write full paths into it (sc.exe config ... binPath=), or remove the service, then run the play again.",
@@ -250,7 +244,7 @@ def _refusal(desired: Desired, snapshot: Snapshot) -> Refusal | None:
         return None
     if service is None and snapshot.other_services:
         name, command = snapshot.other_services[0]
-        return Refusal(
+        return RefusedError(
             "second_service",
             f"The service {name!r} already runs a csi-proxy ({command}); a second one named {desired.service_name!r} could not open its pipes.",
             f"Remove service_name, or set it to {name}; or delete that service first.",
@@ -258,27 +252,27 @@ def _refusal(desired: Desired, snapshot: Snapshot) -> Refusal | None:
     foreign = foreign_processes(snapshot)
     if snapshot.pipes and foreign and (service is None or service.state != model.RUNNING):
         listed = ", ".join(f"{process.image} PID {process.pid}" for process in foreign)
-        return Refusal(
+        return RefusedError(
             "pipes_taken",
             f"Another csi-proxy already serves the pipes: {listed}. Only one can.",
             "If it is a HostProcess pod, remove its DaemonSet. If it remained when this service was stopped "
             f"manually, end it: taskkill /F /PID {foreign[0].pid}. Then run the play again.",
         )
     if snapshot.install_dir_exists and snapshot.own_install_dir.lower() != desired.install_dir.lower():
-        return Refusal(
+        return RefusedError(
             "directory_foreign",
             f"install_dir: {desired.install_dir} exists, expected a new directory or one that this collection created.",
             "Name a directory that does not exist yet, or move that one away.",
         )
     release = release_of(snapshot)
     if release and catalog.is_below(desired.version, release) and not desired.allow_downgrade:
-        return Refusal(
+        return RefusedError(
             "downgrade",
             f"The node has csi-proxy {release}, requested is the lower {desired.version}.",
             "Set allow_downgrade to true (kubewin_allow_downgrade in the playbooks), or correct version.",
         )
     if snapshot.staged_sha256 != desired.sha256 and desired.source is None:
-        return Refusal(
+        return RefusedError(
             "source_missing",
             f"csi-proxy {desired.version} with SHA-256 {desired.sha256} is not on the node, and csi_proxy_source (option source) is not "
             "set.",
@@ -287,8 +281,8 @@ def _refusal(desired: Desired, snapshot: Snapshot) -> Refusal | None:
     return None
 
 
-def dependents_running(name: str, running: tuple[str, ...]) -> Refusal:
-    return Refusal(
+def dependents_running(name: str, running: tuple[str, ...]) -> RefusedError:
+    return RefusedError(
         "dependents_running",
         f"The service {name!r} must be stopped, but running services depend on it (1051): {', '.join(running)}.",
         f"Drain the node and stop them there (sc.exe stop {running[0]}), then run the play again.",
@@ -323,10 +317,10 @@ def only_process(snapshot: Snapshot, known: set[int]) -> int:
     return service.pid if left == {service.pid} else 0
 
 
-def _owned_elsewhere(desired: Desired, snapshot: Snapshot, owner: str) -> Refusal | None:
+def _owned_elsewhere(desired: Desired, snapshot: Snapshot, owner: str) -> RefusedError | None:
     what = f"csi-proxy on this node is managed by {ELSEWHERE[owner]}"
     if desired.state == "absent":
-        return Refusal(
+        return RefusedError(
             "foreign_owner",
             f"{what}; this collection does not remove it.",
             "Remove it with the tool that installed it.",
@@ -336,7 +330,7 @@ def _owned_elsewhere(desired: Desired, snapshot: Snapshot, owner: str) -> Refusa
     missing = missing_pipes(desired.required_pipes, snapshot)
     state = model.STATE_NAMES.get(snapshot.service.state, "unknown") if snapshot.service else "no service"
     lack = f"the pipes {', '.join(missing)} are missing" if missing else "its process does not serve"
-    return Refusal(
+    return RefusedError(
         "foreign_owner",
         f"{what}, and does not serve the required pipes: {lack} ({state}). Nothing was changed.",
         "Repair it with that tool; or remove it there and run the play again to install csi-proxy with this collection.",

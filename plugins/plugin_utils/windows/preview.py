@@ -10,20 +10,24 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy as catalog
 from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import Desired, Snapshot
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import Desired, Service, Snapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.plan import Step, release_of
 
 
 def preview(desired: Desired, snapshot: Snapshot, steps: tuple[Step, ...]) -> dict[str, Any]:
     """Before and after as Ansible's diff wants them. After equals before where no step changes anything."""
-    before = _view(snapshot)
+    service = snapshot.service
+    before = {
+        "service": service and {**service_view(service), "description": service.description},
+        "executable": executable_view(snapshot),
+        "install_dir": snapshot.own_install_dir or None,
+    }
     if not steps:
         return {"before": before, "after": before}
     if desired.state == "absent":
         return {"before": before, "after": {"service": None, "executable": None, "install_dir": None}}
     if desired.state == "staged":
         return {"before": {"staged": snapshot.staged_sha256}, "after": {"staged": desired.sha256}}
-    service = snapshot.service
     recovery = desired.recovery if desired.recovery is not None else service.recovery if service else None
     after = {
         "service": {
@@ -41,20 +45,21 @@ def preview(desired: Desired, snapshot: Snapshot, steps: tuple[Step, ...]) -> di
     return {"before": before, "after": after}
 
 
-def _view(snapshot: Snapshot) -> dict[str, Any]:
-    service = snapshot.service
+def service_view(service: Service) -> dict[str, Any]:
+    """What a result shows of a service, and the diff too."""
     return {
-        "service": service
-        and {
-            "name": service.name,
-            "state": model.STATE_NAMES.get(service.state, "unknown"),
-            "command_line": service.command_line,
-            "start_mode": service.start_mode,
-            "dependencies": list(service.dependencies),
-            "recovery": service.recovery and plain(service.recovery),
-            "description": service.description,
-        },
-        "executable": service
-        and {"path": service.executable, "sha256": snapshot.executable_sha256, "release": release_of(snapshot)},
-        "install_dir": snapshot.own_install_dir or None,
+        "name": service.name,
+        "state": model.STATE_NAMES.get(service.state, "unknown"),
+        "command_line": service.command_line,
+        "start_mode": service.start_mode,
+        "dependencies": list(service.dependencies),
+        "recovery": service.recovery and plain(service.recovery),
     }
+
+
+def executable_view(snapshot: Snapshot) -> dict[str, Any] | None:
+    """The service's executable, None without a service."""
+    if snapshot.service is None:
+        return None
+    path = snapshot.service.executable
+    return {"path": path, "sha256": snapshot.executable_sha256, "release": release_of(snapshot)}

@@ -15,7 +15,12 @@ from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, observe, plan, preview
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.apply import Applier
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import Limits
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import ChangedError, ChannelError, NodeError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import (
+    ChangedError,
+    ChannelError,
+    NodeError,
+    RefusedError,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.findings import findings
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.lock import Alive, NodeLock, alive, this_run
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import Desired, LockOwner, Snapshot
@@ -109,10 +114,9 @@ def _planned(desired: Desired, snapshot: Snapshot, lock: NodeLock) -> plan.Plan:
     live = snapshot.lock is not None and snapshot.lock.identity != lock.me.identity and not lock.is_stale(snapshot.lock)
     # The lock of a run that lives is nothing to clear away.
     planned = plan.plan(desired, replace(snapshot, lock=None, lock_leftovers=()) if live else snapshot)
-    if isinstance(planned, plan.Refusal):
-        raise NodeError(
-            planned.reason, planned.message, remedy=planned.remedy, result={"csi_proxy": state(desired, snapshot)}
-        )
+    if isinstance(planned, RefusedError):
+        planned.result["csi_proxy"] = state(desired, snapshot)
+        raise planned
     return planned
 
 
@@ -161,20 +165,14 @@ def state(desired: Desired, snapshot: Snapshot) -> dict[str, Any]:
         "managed_by": plan.managed_by(snapshot),
         "service": service
         and {
-            "name": service.name,
+            **preview.service_view(service),
             "exists": True,
-            "state": model.STATE_NAMES.get(service.state, "unknown"),
             "pid": service.pid or None,
-            "start_mode": service.start_mode,
             "delayed": service.delayed,
-            "command_line": service.command_line,
-            "dependencies": list(service.dependencies),
             "account": service.account,
             "delete_pending": service.delete_pending,
-            "recovery": service.recovery and plain(service.recovery),
         },
-        "executable": service
-        and {"path": service.executable, "sha256": snapshot.executable_sha256, "release": plan.release_of(snapshot)},
+        "executable": preview.executable_view(snapshot),
         "pipes": list(snapshot.pipes),
         "pipes_by": "listing" if snapshot.pipes_listed else "opening",
         "api_groups": groups,

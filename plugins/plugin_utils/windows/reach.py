@@ -34,31 +34,18 @@ class Way:
     variables: Mapping[str, str]
 
 
-_WINRM = {
+WINRM = {
     "scheme": "ansible_winrm_scheme",
     "ca": "ansible_winrm_ca_trust_path",
     "ignore": "ansible_winrm_server_cert_validation",
     "proxy": "ansible_winrm_proxy or the variables http_proxy and https_proxy",
 }
-_PSRP = {
+PSRP = {
     "scheme": "ansible_psrp_protocol",
     "ca": "ansible_psrp_ca_cert",
     "ignore": "ansible_psrp_cert_validation",
     "proxy": "ansible_psrp_proxy or the variables http_proxy and https_proxy",
 }
-
-
-def winrm_way(host: object, port: object, scheme: object) -> Way:
-    return Way(f"{scheme}://{host}:{port}", str(scheme), _WINRM)
-
-
-def psrp_way(host: object, port: object, ssl: bool) -> Way:
-    scheme = "https" if ssl else "http"
-    return Way(f"{scheme}://{host}:{port}", scheme, _PSRP)
-
-
-def ssh_way(host: object, port: object) -> Way:
-    return Way(f"{host}:{port or 22}", "", {})
 
 
 def explain(text: str, way: Way) -> Unreached | None:

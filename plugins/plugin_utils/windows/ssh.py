@@ -90,7 +90,7 @@ class SshChannel:
             if "Permission denied" in text or "Authentication" in text or "Invalid/incorrect password" in text:
                 raise AccessDeniedError(f"The node refused the logon over ssh: {text}", logon=True) from error
             option = self._connection.get_option
-            why = reach.explain(text, reach.ssh_way(option("host"), option("port")))
+            why = reach.explain(text, reach.Way(f"{option('host')}:{option('port') or 22}", "", {}))
             if why is not None:
                 raise ConnectionLostError(why.found, why.remedy, detail=text) from error
             raise ConnectionLostError(f"The ssh connection to the node failed: {text}") from error

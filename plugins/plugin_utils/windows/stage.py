@@ -13,6 +13,7 @@ import io
 import re
 import tarfile
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -24,7 +25,13 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands impor
     program,
     tolerated,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import CURL, Meaning, NodeError, meaning_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import (
+    CURL,
+    Meaning,
+    NodeError,
+    cannot_create,
+    meaning_of,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Failure, Node
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.plan import shown
 
@@ -184,18 +191,9 @@ def stage_error(node: Node, desired: model.Desired, failure: Failure) -> NodeErr
     if failure.label == "hash":
         meaning = meaning_of(failure.code)
         if meaning.reason == "file_missing":
-            meaning = Meaning(
-                "quarantined",
-                "it was removed right after it was written, as by an antivirus",
-                "Allow the file's SHA-256 or the install directory in the antivirus, then run the play again.",
-            )
+            meaning = replace(meaning_of(225), text="it was removed right after it was written, as by an antivirus")
         return meaning.error("The staged executable cannot be read back", f"certutil 0x{failure.code:x}")
-    return NodeError(
-        "directory_failed",
-        f"The staging directory in {desired.install_dir} cannot be created.",
-        remedy="Check free space and access rights of the directory.",
-        detail=failure.words,
-    )
+    return cannot_create(f"The staging directory in {desired.install_dir}", failure.words)
 
 
 def _missing_tool(node: Node, failure: Failure) -> NodeError | None:

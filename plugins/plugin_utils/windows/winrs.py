@@ -221,7 +221,8 @@ class WinrmChannel(_WinrsChannel):
     def _way(self) -> reach.Way:
         plugin = self._connection
         names = ("_winrm_host", "_winrm_port", "_winrm_scheme")
-        return reach.winrm_way(*(getattr(plugin, name, "") for name in names))
+        host, port, scheme = (getattr(plugin, name, "") for name in names)
+        return reach.Way(f"{scheme}://{host}:{port}", str(scheme), reach.WINRM)
 
     def _begin(self, arguments: list[str], console: bool) -> str:
         return str(
@@ -282,7 +283,8 @@ class PsrpChannel(_WinrsChannel):
 
     def _way(self) -> reach.Way:
         options = getattr(self._connection, "_psrp_conn_kwargs", {})
-        return reach.psrp_way(options.get("server", ""), options.get("port", ""), options.get("ssl", True))
+        scheme = "https" if options.get("ssl", True) else "http"
+        return reach.Way(f"{scheme}://{options.get('server', '')}:{options.get('port', '')}", scheme, reach.PSRP)
 
     def _begin(self, arguments: list[str], console: bool) -> str:
         # pypsrp always gives a pipe for standard input; cmd.exe reads none of it.

@@ -22,7 +22,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict impo
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import plan as windows_plan
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.channel import open_channel
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import AccessDeniedError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import AccessDeniedError, RefusedError
 from situations.cluster import healthy
 from unit.plugins.module_utils.drivers.worlds import VSPHERE, controller, snapshot
 from unit.plugins.plugin_utils.windows.connections import Refusing
@@ -52,7 +52,7 @@ def test_a_refused_logon_has_user_and_password_checked_first() -> None:
 
 def test_a_missing_source_is_called_as_the_inventory_calls_it() -> None:
     refusal = windows_plan.plan(replace(WANTED, source=None), EMPTY)
-    assert isinstance(refusal, windows_plan.Refusal)
+    assert isinstance(refusal, RefusedError)
     assert "csi_proxy_source (option source) is not set" in refusal.message
     assert refusal.remedy.startswith("Set csi_proxy_source to ")
 

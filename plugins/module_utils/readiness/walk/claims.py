@@ -93,7 +93,8 @@ class Claims:
     def _each(self, pod: PodToStart) -> Iterator[Request]:
         for key in pod.claims:
             claim = self._index.claims.get(key)
-            yield Request(key, ObservedClaim(*key.split("/")), missing=True) if claim is None else self.there(claim)
+            absent = ObservedClaim(pod.namespace, key.partition("/")[2])
+            yield Request(key, absent, missing=True) if claim is None else self.there(claim)
         for made in pod.made:
             yield self.new(made, pod.namespace, pod.name)
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy as catalog
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, plan, preview
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import RefusedError
 
 PIPES = catalog.RELEASES[-1].pipes
 WANTED = model.Desired(
@@ -232,7 +233,7 @@ def test_steps(found: model.Snapshot, steps: list[str]) -> None:
 )
 def test_refusals(changes: dict[str, Any], found: model.Snapshot, reason: str) -> None:
     planned = plan.plan(replace(WANTED, **changes), found)
-    assert isinstance(planned, plan.Refusal), planned
+    assert isinstance(planned, RefusedError), planned
     assert planned.reason == reason
     assert planned.message
     assert planned.remedy
