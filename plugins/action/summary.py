@@ -32,7 +32,8 @@ class ActionModule(ActionBase):
         run = Invocation.of(
             context.CLIARGS, os.getcwd(), awx=bool({"awx_job_id", "tower_job_id"} & set(task_vars or {}))
         )
-        following = [command(run, one) for one in options["next"]]
+        # A failed dry run found out nothing yet, so its next command is a dry run too.
+        following = [command(run, one, again=bool(options["failure"])) for one in options["next"]]
         if following and not run.awx and left_out(run.extra):
             following.append("(with the other -e options of this run)")
         summary: dict[str, Any]

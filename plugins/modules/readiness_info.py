@@ -299,6 +299,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.brief
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.html import render_html
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.markdown import render_markdown
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.terminal import render_terminal
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.words import number
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.run import Run, of_run, simulate
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.suppress import read_suppressions, suppress
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.target import check
@@ -435,11 +436,11 @@ def main() -> None:
                 **result,
             )
     if not passes(counted, params["fail_on"]):
-        counts = ", ".join(f"{count} {severity}s" for severity, count in counted.counts().items() if count)
+        counts = ", ".join(number(count, severity) for severity, count in counted.counts().items() if count)
         ansible.fail_json(
             msg=render_refusal(counted)
             if run
-            else f"the cluster is {report.verdict}: {counts}. The report lists what to do first.",
+            else f"the verdict is {report.verdict}: {counts}. The report lists what to do first.",
             reason="not_ready",
             **result,
         )

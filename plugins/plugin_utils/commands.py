@@ -18,12 +18,16 @@ PLAYBOOKS = frozenset(name for rule in INPUTS.values() for name in rule.playbook
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """How this run was started. playbook: as it was typed; awx: whether AWX started it, where no command line exists."""
+    """How this run was started.
+
+    playbook: as it was typed. dry: options of a dry run. awx: whether AWX started it, where no command line exists.
+    """
 
     playbook: str = ""
     inventories: tuple[str, ...] = ()
     limit: str = ""
     extra: tuple[str, ...] = ()
+    dry: tuple[str, ...] = ()
     awx: bool = False
 
     @classmethod
@@ -36,12 +40,18 @@ class Invocation:
             inventories=tuple(str(one).removeprefix(below) for one in arguments.get("inventory") or ()),
             limit=str(arguments.get("subset") or ""),
             extra=tuple(map(str, arguments.get("extra_vars") or ())),
+            dry=tuple(
+                f"--{option}" for option in ("check", "diff") if arguments.get("check") and arguments.get(option)
+            ),
             awx=awx,
         )
 
 
-def command(run: Invocation, following: str) -> str:
-    """The command line of a playbook, as this run was started. following: its name, and more arguments behind it."""
+def command(run: Invocation, following: str, *, again: bool = False) -> str:
+    """The command line of a playbook, as this run was started.
+
+    following: its name, and more arguments behind it. again: whether a dry run is repeated as a dry run.
+    """
     name, *arguments = shlex.split(following)
     if run.awx:
         answers = [word for word in arguments if word != "-e"]
@@ -50,7 +60,8 @@ def command(run: Invocation, following: str) -> str:
     for inventory in run.inventories:
         words += ["-i", inventory]
     words += ["--limit", run.limit] if run.limit else []
-    return shlex.join([*words, _named(run.playbook, name), *_repeated(run.extra, name, arguments), *arguments])
+    dry = run.dry if again else ()
+    return shlex.join([*words, _named(run.playbook, name), *_repeated(run.extra, name, arguments), *arguments, *dry])
 
 
 def _named(typed: str, name: str) -> str:

@@ -141,13 +141,17 @@ def render_summary(summary: Mapping[str, Any], *, check: bool = False, following
     lines += [
         "",
         hosts_line
-        + (f"; {len(known) - len(evaluated)} others were not checked" if evaluated and known != evaluated else ""),
+        + (f"; {_others(len(known) - len(evaluated))} not checked" if evaluated and known != evaluated else ""),
     ]
     for verdict in _ORDER:
         named = [row["node"] or row["host"] for row in own if row["verdict"] == verdict]
         if named and verdict != "green":
             lines.append(f"{verdict}: {', '.join(named)}{_MEANS.get(verdict, '')}")
     return "\n".join([*lines, *ending(summary["failure"], following)])
+
+
+def _others(count: int) -> str:
+    return "1 other was" if count == 1 else f"{count} others were"
 
 
 def ending(failure: str, following: Sequence[str]) -> list[str]:

@@ -33,7 +33,7 @@ def read(value: object) -> dict[str, str]:
         split = [part.partition("=") for part in parts if part.strip()]
         pairs = [(key.strip(), release.strip(), bool(equals and release.strip())) for key, equals, release in split]
     else:
-        raise ValueError(f"{value!r} is not a target, expected key=release, such as kubelet=1.27, or a dictionary")
+        raise ValueError(f"{value!r} is not a target, expected key=release, such as kubernetes=1.34, or a dictionary")
     problems = [problem for key, release, equals in pairs if (problem := _wrong(key, release, equals))]
     found: dict[str, str] = {}
     for key, release, _equals in pairs:
@@ -48,7 +48,7 @@ def read(value: object) -> dict[str, str]:
 
 def _wrong(key: str, release: object, equals: bool) -> str:
     if not equals:
-        return f"{key!r} has no release, expected key=release, such as kubelet=1.27"
+        return f"{key!r} has no release, expected key=release, such as kubernetes=1.34"
     if key not in KEYS:
         near = difflib.get_close_matches(key, KEYS, 1)
         return f"{key!r} is not a valid key, expected one of {', '.join(KEYS)}" + (
@@ -95,7 +95,7 @@ def impossible(target: Mapping[str, str], now: Now) -> Iterator[Finding]:
         if not running and key == "openshift":
             yield blocker(
                 "CSI-T13", "Target", f"OpenShift {wanted}, but this cluster is not OpenShift (it has no ClusterVersion)",
-                "set the release of Kubernetes instead, such as kubelet=1.27",
+                "set the release of Kubernetes instead, such as kubernetes=1.34",
             )  # fmt: skip
         elif running and above(running, wanted):
             yield blocker(

@@ -25,8 +25,8 @@ def require(client: Client, wanted: Iterable[Need], what: str, role: str) -> Non
     """ClusterError with every rule that is missing. what: is to be done, "an upgrade". role: the ClusterRole that has all of them."""
     if rules := lacking(client, wanted):
         raise ClusterError(
-            f"this account lacks permissions for {what}; nothing was changed. Add these rules to a role of the "
-            f"account, or bind {role} of roles/csi_driver/files/kubewin-rbac.yaml to it: {'; '.join(rules)}",
+            f"this account lacks permissions for {what}; nothing was changed. For this account, bind {role} of "
+            f"roles/csi_driver/files/kubewin-rbac.yaml, or add these rules to one of its roles: {'; '.join(rules)}",
             "forbidden",
             403,
         )

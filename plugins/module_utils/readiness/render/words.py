@@ -64,7 +64,7 @@ def nothing_there(unread: Iterable[Mapping[str, str]]) -> str:
     lacking = sorted(_NEEDED & {one["resource"] for one in unread})
     if lacking:
         return f"which workloads on Windows have volumes is unknown, because {listed(lacking)} could not be read"
-    return "no workload with volumes may run on Windows"
+    return "no workload on Windows uses volumes"
 
 
 def listed(names: Sequence[str], most: int = 5) -> str:

@@ -17,7 +17,9 @@ ROWS = [{"name": "win-1", "node": "win-1", "csi_proxy": None, "left_out": ""}]
 
 
 def run(monkeypatch: pytest.MonkeyPatch, check: bool = False, **options: Any) -> dict[str, Any]:
-    monkeypatch.setattr("ansible.context.CLIARGS", {"args": ["playbooks/remove.yml"], "inventory": ["hosts.yml"]})
+    monkeypatch.setattr(
+        "ansible.context.CLIARGS", {"args": ["playbooks/remove.yml"], "inventory": ["hosts.yml"], "check": check}
+    )
     task = Mock(check_mode=check, async_val=0, args=options, action="kubewin.csi.summary")
     made: Any = summary.ActionModule
     result: dict[str, Any] = made(task, Mock(), Mock(), Mock(), Mock(), None).run(task_vars={})
@@ -35,6 +37,14 @@ def test_a_failed_run_keeps_the_reason_and_the_next_step(
     assert kept["next"] == ["ansible-playbook -i hosts.yml playbooks/remove.yml"]
     shown = capsys.readouterr().out
     assert shown.endswith(f"The run failed:\n  win-1 has no room\n\nNext:\n  {kept['next'][0]}\n")
+
+
+@pytest.mark.parametrize(("failure", "option"), [("no room", " --check"), ("", "")])
+def test_only_a_failed_dry_run_is_followed_by_a_dry_run(
+    monkeypatch: pytest.MonkeyPatch, failure: str, option: str
+) -> None:
+    result = run(monkeypatch, check=True, lines=[], failure=failure, next=["remove"])
+    assert result["summary"]["next"] == [f"ansible-playbook -i hosts.yml playbooks/remove.yml{option}"]
 
 
 def test_a_summary_that_cannot_be_written_is_still_a_statistic(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -108,6 +108,16 @@ def test_a_run_is_refused_for_what_it_would_break_and_for_nothing_else(tmp_path:
     assert not (tmp_path / "out").exists()
 
 
+def test_a_refusal_counts_findings_in_plain_words(tmp_path: Path) -> None:
+    snapshot = tmp_path / "snapshot.json"
+    snapshot.write_bytes(saved(SITUATIONS["a_raw_block_volume"].world().snapshot()))
+    asked = {"snapshot_from": str(snapshot), "fail_on": "blocked"}
+    (refused,) = tasks(tmp_path, asked)
+    assert refused["counts"]["blocker"] == 1
+    assert refused["msg"].startswith("the verdict is blocked: 1 blocker")
+    assert "1 blockers" not in refused["msg"]
+
+
 def test_without_msgspec_it_can_be_imported_and_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     class ModuleFailed(Exception):
         """What the module fails with."""

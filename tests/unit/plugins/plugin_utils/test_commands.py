@@ -52,6 +52,14 @@ def test_a_kubeconfig_that_is_given_as_what_it_holds_is_not_repeated() -> None:
     assert "users" not in command(run, "verify")
 
 
+def test_a_failed_dry_run_is_repeated_as_a_dry_run() -> None:
+    run = typed("kubewin.csi.enable_csi", check=True, diff=True)
+    expected = "ansible-playbook -i inventory.yml kubewin.csi.enable_csi"
+    assert command(run, "enable_csi", again=True) == f"{expected} --check --diff"
+    assert command(run, "enable_csi") == expected
+    assert command(typed("kubewin.csi.enable_csi", diff=True), "enable_csi", again=True) == expected
+
+
 def test_in_awx_a_job_template_is_named() -> None:
     run = typed("playbooks/enable_csi.yml", awx=True)
     assert command(run, "verify") == "launch the job template of kubewin.csi.verify"

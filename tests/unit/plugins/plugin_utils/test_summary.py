@@ -74,6 +74,8 @@ def test_a_node_without_a_host_and_a_host_left_out_are_listed_with_the_reason_an
     assert "not checked: win-2\n" in render_summary(summary) + "\n"
     assert "csi-proxy is checked: win-4\n" in render_summary(summary)
     assert "1 of 1 Windows nodes can take CSI volumes now; 2 others were not checked" in render_summary(summary)
+    one = summarize([host("win-1")], {"vsphere": gate(win_1="green")}, ["win-4"])
+    assert "can take CSI volumes now; 1 other was not checked" in render_summary(one)
     assert "no Windows node was checked" in render_summary(summarize([], {}, ["win-1"]))
     assert rows["win-2"]["why"] == "cannot be reached, left out by kubewin_skip_unreachable"
     assert "none of the hosts read" in rows["win-4"]["why"]

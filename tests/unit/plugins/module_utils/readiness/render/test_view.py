@@ -31,7 +31,7 @@ DOUBT = finding("CSI-V21", "PersistentVolumeClaim lab/x", severity="warning", do
 @pytest.mark.parametrize(
     ("changes", "verdict", "answer"),
     [
-        ({}, "Ready", "No workload with volumes may run on Windows."),
+        ({}, "Ready", "No workload on Windows uses volumes."),
         ({"workloads": (workload(),)}, "Ready", "The only workload will start again."),
         ({"workloads": (workload(), workload())}, "Ready", "All 2 workloads will start again."),
         (
