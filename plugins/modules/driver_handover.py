@@ -142,12 +142,12 @@ from ansible_collections.kubewin.csi.plugins.module_utils.handover.decide import
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.apply import Applier
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, driver_named, module
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, driver_named, failing, module
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.definitions import documents
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import selector_of
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import Interrupted, reporter, watch_over
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import reporter, watch_over
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.evaluate import Rules
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.observe import Target, View
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Evaluation
@@ -371,8 +371,11 @@ def main() -> None:
     params = ansible.params
     changed = False
     kept: list[str] = []
-    watch_over(params["progress_file"])
-    try:
+    left = "Run again to continue"
+    if params["step"] == "node" and params["direction"] == "to_platform":
+        left += f". Node {params['node']} has its former plugin, unless the new one already worked there"
+    watch_over(params["progress_file"], left)
+    with failing(ansible):
         driver = driver_named(params["driver"])
         steps = Steps(connect(ansible), driver, params, reporter(params["progress_file"]))
         made = steps.decided()
@@ -384,13 +387,6 @@ def main() -> None:
             changed = steps.node(made, params["node"])
         elif params["step"] == "finish":
             changed, kept = steps.finish(made)
-    except ClusterError as error:
-        ansible.fail_json(msg=str(error), reason=error.reason)
-    except Interrupted:
-        msg = "the run was terminated. Run again to continue"
-        if params["step"] == "node" and params["direction"] == "to_platform":
-            msg += f". Node {params['node']} has its former plugin, unless the new one already worked there"
-        ansible.fail_json(msg=msg, reason="interrupted")
     ansible.exit_json(changed=changed, handover=report(made), kept=kept)
 
 

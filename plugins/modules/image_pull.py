@@ -33,14 +33,9 @@ options:
     description: The objects that will be applied, one of them the DaemonSet, as YAML text or as a list of dictionaries.
     type: raw
     required: true
-  window:
-    description: "Internal: seconds of one call."
-    type: int
-    default: 30
-  progress:
-    description: "Internal: result of the previous call."
-    type: dict
-    default: {}
+  progress_file:
+    description: Internal. Progress messages are appended to this file; the module ends when the file is removed.
+    type: path
 seealso:
   - module: kubewin.csi.driver_apply
 """
@@ -71,90 +66,41 @@ reason:
   sample: pull_failed
 """
 
-import time
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers import declared, pull
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers import declared
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.pull import lacking
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.pull_apply import Pulls
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, driver_named, failing, module
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.definitions import daemon_set, documents
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import reporter, watch_over
 
 ARGUMENT_SPEC = {**declared.spec(declared.PULL), **documented(DOCUMENTATION)}
 
 
-def begin(
-    client: Client, pulls: Pulls, plugin: dict[str, Any], params: dict[str, Any], *, check: bool
-) -> dict[str, Any]:
-    """Find out where what is to be pulled, and take away what another run left."""
-    metadata = plugin["metadata"]
-    live = client.get(kinds.DAEMON_SET, metadata["name"], metadata["namespace"])
-    nodes = client.windows_nodes()
-    wanted = pull.lacking(plugin, live, nodes, params["nodes"])
-    images = list(dict.fromkeys(image for lacking in wanted.values() for image in lacking))
-    result: dict[str, Any] = {"changed": bool(wanted), "images": images, "pulled": list(wanted) if check else []}
-    if check:
-        return result
-    pulls.remove()
-    if not wanted:
-        return result
-    return {**result, "progress": {"wanted": wanted, "done": [], "trouble": {}, "left": float(params["timeout"])}}
-
-
-def go_on(pulls: Pulls, plugin: dict[str, Any], params: dict[str, Any]) -> dict[str, Any]:
-    """One window: create pods, delete completed ones, and report the progress of the Nodes."""
-    before, wanted = params["progress"], params["progress"]["wanted"]
-    started = time.monotonic()
-    since = {node: started - float(spent) for node, spent in before["trouble"].items()}
-    ends = started + min(float(before["left"]), params["window"])
-    done = tuple(before["done"])
-    while True:
-        now = time.monotonic()
-        pods = pulls.pods()
-        observed = pull.progress(pods, wanted, done, {node: now - then for node, then in since.items()})
-        news, done = set(observed.done) - set(done), observed.done
-        since = {node: since.get(node, now) for node in observed.why}
-        left = float(before["left"]) - (now - started)
-        for node in news:
-            pulls.delete(node, pods)
-        for node in observed.start:
-            pulls.create(pull.pod(plugin, params["driver"], node, wanted[node], int(left) + 60))
-        if observed.failures or not observed.waiting or news or now >= ends:
-            break
-        pulls.wait(min(1.0, ends - now))
-    return {
-        "changed": True,
-        "pulled": list(observed.done),
-        "waiting": list(observed.waiting),
-        "why": dict(observed.why),
-        "failures": dict(observed.failures),
-        "progress": {
-            "wanted": wanted,
-            "done": list(observed.done),
-            "trouble": {node: time.monotonic() - then for node, then in since.items()},
-            "left": float(before["left"]) - (time.monotonic() - started),
-        },
-    }
-
-
 def main() -> None:
-    """Begin, continue for one window, or clean up."""
+    """Find out what each Node lacks, and pull it."""
     ansible = module(ARGUMENT_SPEC)
     params = ansible.params
-    with failing(ansible):
+    result: dict[str, Any] = {"changed": False}
+    watch_over(params["progress_file"], "Its pods were deleted; pulled images are kept")
+    with failing(ansible, result):
         driver = driver_named(params["driver"]).name
         plugin = daemon_set(documents(params["definition"]))
         client = connect(ansible)
-        pulls = Pulls(client, driver, plugin["metadata"]["namespace"])
-        if params["progress"].get("over"):
-            pulls.remove()
-            result: dict[str, Any] = {"changed": False}
-        elif params["progress"]:
-            result = go_on(pulls, plugin, {**params, "driver": driver})
-        else:
-            result = begin(client, pulls, plugin, params, check=ansible.check_mode)
+        metadata = plugin["metadata"]
+        live = client.get(kinds.DAEMON_SET, metadata["name"], metadata["namespace"])
+        missing = lacking(plugin, live, client.windows_nodes(), params["nodes"])
+        images = list(dict.fromkeys(image for of_node in missing.values() for image in of_node))
+        result.update(changed=bool(missing), images=images, pulled=list(missing) if ansible.check_mode else [])
+        if not ansible.check_mode:
+            pulls = Pulls(client, driver, plugin, reporter(params["progress_file"]))
+            try:
+                pulls.run(missing, float(params["timeout"]))
+            finally:
+                result["pulled"] = list(pulls.done)
     ansible.exit_json(**result)
 
 

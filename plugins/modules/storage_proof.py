@@ -209,16 +209,11 @@ from ansible_collections.kubewin.csi.plugins.module_utils.documented import docu
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.options import TOLERATION, tolerates
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, failing, module
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.holder import holder_of
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.permissions import require
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import (
-    Interrupted,
-    ignore_signals,
-    reporter,
-    watch_over,
-)
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import ignore_signals, reporter, watch_over
 from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.apply import Limits, Prover
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.cleanup import PATIENCE, earlier, take_away
@@ -299,10 +294,9 @@ def main() -> None:
     run = secrets.token_hex(4)
     room = Room(run, params["namespace"] or f"{PREFIX}-{run}", not params["namespace"])
     notify = reporter(params["progress_file"])
-    watch_over(params["progress_file"])
+    watch_over(params["progress_file"], "Its objects were deleted, except those reported as left")
     returned: dict[str, Any] = {}
-    prover: Prover | None = None
-    try:
+    with failing(ansible, returned):
         wanted = desired(params)
         client = connect(ansible)
         decided = plan_for(client, wanted)
@@ -326,20 +320,11 @@ def main() -> None:
         finally:
             ignore_signals()
             prover.clean()
+            returned["left"] = [plain(one) for one in prover.left]
         ends = time.monotonic() + PATIENCE
         for other in others:
             other.rest(ends)
         left = [one for cleaner in others for one in cleaner.left] + list(prover.left)
-    except ClusterError as error:
-        returned["left"] = [plain(one) for one in prover.left] if prover else []
-        ansible.fail_json(msg=str(error), reason=error.reason, **returned)
-    except Interrupted:
-        returned["left"] = [plain(one) for one in prover.left] if prover else []
-        ansible.fail_json(
-            msg="the run was terminated. Its objects were deleted, except those reported as left",
-            reason="interrupted",
-            **returned,
-        )
     returned.update(
         run=run,
         proofs=[proof.as_dict() for proof in proofs],

@@ -226,7 +226,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.convert.records import
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.run import Result, RunOptions, Runs
 from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, failing, module
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.namespaces import cluster_uid, unusable
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.permissions import require
@@ -235,8 +235,11 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import r
 ARGUMENT_SPEC = documented(DOCUMENTATION)
 
 
-class OptionError(Exception):
+class OptionError(ClusterError):
     """The task cannot be done as it was asked for."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, "configuration")
 
 
 def run_options(params: dict[str, Any]) -> RunOptions:
@@ -319,7 +322,7 @@ def main() -> None:
     ansible = module(ARGUMENT_SPEC)
     params = ansible.params
     returned: dict[str, Any] = {}
-    try:
+    with failing(ansible, returned):
         asked = run_options(params)
         client = connect(ansible)
         refuse(client, asked, params)
@@ -338,10 +341,6 @@ def main() -> None:
         if ansible.check_mode:
             ansible.exit_json(changed=any(result.status == "to_do" for result in results), **returned)
         runs.run(results)
-    except OptionError as error:
-        ansible.fail_json(msg=str(error), reason="configuration", **returned)
-    except ClusterError as error:
-        ansible.fail_json(msg=str(error), reason=error.reason, **returned)
     returned["results"] = [result.as_dict() for result in results]
     failed = [result for result in results if result.status == "failed"]
     changed = any(result.actions for result in results)

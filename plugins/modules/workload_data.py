@@ -247,11 +247,11 @@ from ansible_collections.kubewin.csi.plugins.module_utils.data.needs import need
 from ansible_collections.kubewin.csi.plugins.module_utils.data.observe import Found, Request, VolumeReader
 from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, failing, module
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.namespaces import unusable
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.permissions import require
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import Interrupted, reporter, watch_over
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import reporter, watch_over
 from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain
 
 ARGUMENT_SPEC = documented(DOCUMENTATION)
@@ -261,8 +261,11 @@ _SHOWN = 1000
 _OF_ALL = frozenset({"configuration", "forbidden", "refused", "unauthorized", "unreachable"})
 
 
-class RefusedError(Exception):
+class RefusedError(ClusterError):
     """The task cannot be done as it was asked for."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, "refused")
 
 
 def checked(params: dict[str, Any]) -> list[str]:
@@ -287,9 +290,9 @@ def checked(params: dict[str, Any]) -> list[str]:
 
 
 class DataRun:
-    """One call. claims: as namespace/name."""
+    """One call. claims: as namespace/name. returned: takes what is to be returned, also if the run fails."""
 
-    def __init__(self, client: Client, params: dict[str, Any], claims: list[str]) -> None:
+    def __init__(self, client: Client, params: dict[str, Any], claims: list[str], returned: dict[str, Any]) -> None:
         self._client, self._params, self._claims = client, params, claims
         in_cluster = client if params["record_namespace"] else None
         self.baselines = Baselines(in_cluster, params["record_namespace"], params["name"], params["directory"])
@@ -306,7 +309,7 @@ class DataRun:
             namespace: VolumeReader(client, namespace, desired, limits, notify)
             for namespace in dict.fromkeys(claim.partition("/")[0] for claim in claims)
         }
-        self.returned: dict[str, Any] = {"volumes": [], "report": ""}
+        self.returned = returned
         if params["compare"]:
             self.returned["lost"] = []
         self.changed = False
@@ -446,12 +449,11 @@ def main() -> None:
     """Check, read one claim after the other, and report the results."""
     ansible = module(ARGUMENT_SPEC)
     params = ansible.params
-    watch_over(params["progress_file"])
+    watch_over(params["progress_file"], "Its pod was deleted; written baselines are kept")
     returned: dict[str, Any] = {"volumes": [], "report": ""}
-    try:
+    with failing(ansible, returned):
         claims = checked(params)
-        data_run = DataRun(connect(ansible), params, claims)
-        returned = data_run.returned
+        data_run = DataRun(connect(ansible), params, claims, returned)
         if params["forget"]:
             gone = data_run.baselines.noted(claims) if ansible.check_mode else data_run.baselines.forget(claims)
             ansible.exit_json(changed=bool(gone), **returned)
@@ -459,19 +461,11 @@ def main() -> None:
         if ansible.check_mode:
             ansible.exit_json(changed=data_run.writes(), plan=list(data_run.plan()))
         data_run.run()
-        changed = data_run.changed
-    except RefusedError as error:
-        ansible.fail_json(msg=str(error), reason="refused", **returned)
-    except ClusterError as error:
-        ansible.fail_json(msg=str(error), reason=error.reason, **returned)
-    except Interrupted:
-        msg = "the run was terminated. Its pod was deleted; written baselines are kept"
-        ansible.fail_json(msg=msg, reason="interrupted", **returned)
     different = [volume["claim"] for volume in returned["volumes"] if volume.get("verdict") == "different"]
     if different and not params["keep_going"]:
         msg = f"data differs on {', '.join(different)}:\n{returned['report']}"
         ansible.fail_json(msg=msg, reason="data_differs", **returned)
-    ansible.exit_json(changed=changed, **returned)
+    ansible.exit_json(changed=data_run.changed, **returned)
 
 
 if __name__ == "__main__":

@@ -12,10 +12,11 @@ image is there.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import (
     MANAGED_BY,
     MANAGER,
@@ -26,6 +27,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import Obser
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import DaemonSetFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.hold import rolling
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import why_not
+from ansible_collections.kubewin.csi.plugins.module_utils.waiting import so_far
 
 COMPONENT = "app.kubernetes.io/component"
 PULL = "image-pull"
@@ -124,6 +126,33 @@ def progress(
             if evaluated[name].state == "failed" or trouble.get(name, 0.0) >= _PATIENCE
         },
     )
+
+
+def lines(found: Progress, waited: float, limit: float) -> Iterator[str]:
+    """A line for the whole and one for each node that has trouble."""
+    nodes = len(found.done) + len(found.waiting)
+    yield f"{so_far(waited, limit)}: {len(found.done)} of {nodes} nodes have the images"
+    for node, why in found.why.items():
+        yield f"  {node}: {why}"
+
+
+def failure(found: Progress, left: float) -> ClusterError | None:
+    """Why pulling ends before every node has its images, None while it continues. left: seconds."""
+    if found.failures:
+        listed = "; ".join(f"{node}: {why}" for node, why in found.failures.items())
+        return ClusterError(
+            f"images of the changed plugin cannot be pulled: {listed}. No plugin pod was replaced. Check "
+            "registry, tag and pull secret (the image options and image_mirror set them), then run again.",
+            "pull_failed",
+        )
+    if found.waiting and left <= 0:
+        listed = "; ".join(f"{node}: {found.why.get(node, 'not pulled yet')}" for node in found.waiting)
+        return ClusterError(
+            f"images of the changed plugin were not pulled in time: {listed}. No plugin pod was replaced. Pulled "
+            "images are kept. Run again, with a higher kubewin_prepull_timeout if the registry is only slow.",
+            "timeout",
+        )
+    return None
 
 
 def missing(node: Mapping[str, Any], wanted: Sequence[str]) -> tuple[str, ...]:

@@ -6,50 +6,90 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.pull import selector
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers import pull
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import GoneError, UnreachableError
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, GoneError, UnreachableError
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import ignore_signals
+
+# Seconds between two reports if no node completes its pull.
+_REPORT = 30.0
 
 
 class Pulls:
-    """The pods of one driver."""
+    """The pods of one driver's plugin. notify: progress callback. done: nodes that have their images."""
 
-    def __init__(self, client: Client, driver: str, namespace: str) -> None:
-        self._client = client
-        self._selector = selector(driver)
-        self._namespace = namespace
+    def __init__(self, client: Client, driver: str, plugin: Mapping[str, Any], notify: Callable[[str], None]) -> None:
+        self._client, self._driver, self._plugin, self._notify = client, driver, plugin, notify
+        self._namespace = str(plugin["metadata"]["namespace"])
         self._version = ""
+        self.done: tuple[str, ...] = ()
 
-    def pods(self) -> list[dict[str, Any]]:
+    def run(self, lacking: Mapping[str, Sequence[str]], timeout: float) -> None:
+        """Pull these images by node. ClusterError pull_failed or timeout; no pod is left, whatever comes of it."""
+        self._remove()
+        if lacking:
+            with self._removed():
+                self._pull(lacking, timeout)
+
+    def _pull(self, lacking: Mapping[str, Sequence[str]], timeout: float) -> None:
+        began = time.monotonic()
+        due = began + _REPORT
+        since: dict[str, float] = {}
+        while True:
+            now = time.monotonic()
+            pods = self._pods()
+            observed = pull.progress(pods, lacking, self.done, {node: now - then for node, then in since.items()})
+            completed, self.done = set(observed.done) - set(self.done), observed.done
+            since = {node: since.get(node, now) for node in observed.why}
+            left = timeout - (now - began)
+            for pod in pods:
+                if pod["spec"].get("nodeName") in completed:
+                    self._client.discard(kinds.POD, pod)
+            for node in observed.start:
+                self._client.create(pull.pod(self._plugin, self._driver, node, lacking[node], int(left) + 60))
+            if completed or observed.failures or now >= due:
+                due = now + _REPORT
+                for line in pull.lines(observed, now - began, timeout):
+                    self._notify(line)
+            if error := pull.failure(observed, left):
+                raise error
+            if not observed.waiting:
+                return
+            self._wait(min(1.0, left))
+
+    @contextlib.contextmanager
+    def _removed(self) -> Iterator[None]:
+        """Delete the pods in the end. Why it ended matters more than an error here."""
+        try:
+            yield
+        except BaseException:
+            ignore_signals()
+            with contextlib.suppress(ClusterError):
+                self._remove()
+            raise
+        self._remove()
+
+    def _pods(self) -> list[dict[str, Any]]:
         """Those that are there and stay."""
-        listed = self._client.list(kinds.POD, self._namespace, label_selector=self._selector)
+        listed = self._client.list(kinds.POD, self._namespace, label_selector=pull.selector(self._driver))
         self._version = listed.resource_version
         return [pod for pod in listed.items if not pod["metadata"].get("deletionTimestamp")]
 
-    def create(self, pod: Mapping[str, Any]) -> None:
-        """Make one."""
-        self._client.create(pod)
-
-    def delete(self, node: str, pods: Sequence[Mapping[str, Any]]) -> None:
-        """Take that of a node away."""
-        for pod in pods:
-            if pod["spec"].get("nodeName") == node:
-                self._client.discard(kinds.POD, pod)
-
-    def remove(self) -> None:
-        """Take all of them away, also those of a run that was killed."""
-        for pod in self.pods():
+    def _remove(self) -> None:
+        """Delete all of them, also those of a run that was killed."""
+        for pod in self._pods():
             self._client.discard(kinds.POD, pod)
 
-    def wait(self, seconds: float) -> None:
+    def _wait(self, seconds: float) -> None:
         """Until one of them changes, or the time is over."""
         # After a broken watch, read again.
         with contextlib.suppress(GoneError, UnreachableError):
             changes = self._client.watch(
-                kinds.POD, self._version, seconds, self._namespace, label_selector=self._selector
+                kinds.POD, self._version, seconds, self._namespace, label_selector=pull.selector(self._driver)
             )
             next((None for kind, dummy in changes if kind != "BOOKMARK"), None)

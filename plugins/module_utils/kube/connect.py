@@ -24,6 +24,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import (
     status_message,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.faults import body_of, brief, is_connection, status_of
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import Interrupted
 from ansible_collections.kubewin.csi.plugins.module_utils.redact import kubeconfig_secrets, texts
 
 try:
@@ -52,12 +53,12 @@ def module(argument_spec: dict[str, Any]) -> AnsibleK8SModule:
 
 
 @contextmanager
-def failing(ansible: AnsibleK8SModule) -> Iterator[None]:
-    """Fail the module with the reason of a ClusterError."""
+def failing(ansible: AnsibleK8SModule, returned: Mapping[str, Any] | None = None) -> Iterator[None]:
+    """Fail the module with the reason of a ClusterError or an interruption, and with what it returns by then."""
     try:
         yield
-    except ClusterError as error:
-        ansible.fail_json(msg=str(error), reason=error.reason)
+    except (ClusterError, Interrupted) as error:
+        ansible.fail_json(msg=str(error), reason=error.reason, **(returned or {}))
 
 
 def driver_named(name: str) -> Driver:

@@ -20,6 +20,8 @@ SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 class Interrupted(BaseException):
     """The run was terminated. Not an Exception, so that no handler takes it for a failure."""
 
+    reason = "interrupted"
+
 
 def reporter(progress: str | None) -> Callable[[str], None]:
     """Adds lines to the file that the action shows, without ever making one."""
@@ -67,13 +69,13 @@ def ignore_signals() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
-def watch_over(progress: str | None) -> None:
-    """Raise Interrupted when this process is terminated, or its parent no longer waits for it."""
+def watch_over(progress: str | None, left: str) -> None:
+    """Raise Interrupted when this process is terminated, or its parent no longer waits for it. left: the state that this leaves, as text."""
 
     def end(_number: int, _frame: Any) -> NoReturn:
         # Once is enough.
         ignore_signals()
-        raise Interrupted
+        raise Interrupted(f"the run was terminated. {left}")
 
     for number in SIGNALS:
         signal.signal(number, end)

@@ -5,15 +5,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.pull import (
+    Progress,
     Pull,
     evaluate,
+    failure,
     images,
     lacking,
+    lines,
     missing,
     pod,
     progress,
@@ -182,3 +186,33 @@ def test_a_failing_pull_fails_after_a_while_and_at_once_if_no_retry_can_help() -
     assert set(early.why) == {"win-1", "win-2"}
     assert set(early.failures) == {"win-2"}
     assert set(progress(pods, ["win-1", "win-2"], (), {"win-1": 120.0}).failures) == {"win-1", "win-2"}
+
+
+OBSERVED = Progress(("win-1",), ("win-2", "win-3"), (), {"win-2": "driver:2: ErrImagePull"}, {})
+
+
+def test_progress_counts_nodes_and_names_those_in_trouble() -> None:
+    assert list(lines(OBSERVED, 40, 1800)) == [
+        "40 s of 30 min: 1 of 3 nodes have the images",
+        "  win-2: driver:2: ErrImagePull",
+    ]
+
+
+def test_it_continues_while_there_is_time_and_succeeds_with_the_last_node() -> None:
+    assert failure(OBSERVED, 5.0) is None
+    assert failure(replace(OBSERVED, waiting=(), why={}), -1.0) is None
+
+
+def test_when_time_is_up_every_node_that_waits_is_named() -> None:
+    error = failure(OBSERVED, 0.0)
+    assert error is not None
+    assert error.reason == "timeout"
+    assert "win-2: driver:2: ErrImagePull; win-3: not pulled yet" in str(error)
+    assert "No plugin pod was replaced" in str(error)
+
+
+def test_what_cannot_be_pulled_ends_it_at_once() -> None:
+    error = failure(replace(OBSERVED, failures=OBSERVED.why), 5.0)
+    assert error is not None
+    assert error.reason == "pull_failed"
+    assert "win-2: driver:2: ErrImagePull" in str(error)

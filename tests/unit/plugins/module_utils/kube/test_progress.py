@@ -26,7 +26,7 @@ def test_a_terminated_module_removes_what_it_created(how: str, tmp_path: Path) -
     program = (
         "import os, signal, sys, time\n"
         "from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import Interrupted, watch_over\n"
-        "watch_over(sys.argv[1])\n"
+        "watch_over(sys.argv[1], '')\n"
         "try:\n"
         "    try:\n"
         "        print('begun', flush=True)\n"
