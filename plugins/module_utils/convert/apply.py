@@ -32,6 +32,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.data.read import diges
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import FIELD_MANAGER, Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, StreamError, UnreachableError
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.kinds import Kind
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.nodes import ProofNode, place
 from ansible_collections.kubewin.csi.plugins.module_utils.waiting import Awaited, Waits, reporting, so_far
 
@@ -163,21 +164,58 @@ class Converter:
     def _send(self, record: Record, action: do.Deed) -> Record:
         """Do it; answers with the record that follows from it."""
         self._check()
-        if isinstance(action, do.Rehearse):
-            return self._rehearse(record)
-        if isinstance(action, do.ReadData):
-            return self._read(record, action)
-        if isinstance(action, (do.StartHelper, do.StopHelper)):
-            self._helper(record, action)
-        elif isinstance(action, (do.Mark, do.DeleteClaim, do.CreateClaim)):
-            self._claim(record, action)
-        elif isinstance(action, do.Scale):
-            self._scale(record, action)
-        elif isinstance(action, do.SetPolicy):
-            self._policy(record, action)
-        else:
-            self._volume(record, action)
+        client, namespace, claim = self._client, record.namespace, record.claim
+        match action:
+            case do.Rehearse():
+                return self._rehearse(record)
+            case do.ReadData():
+                return self._read(record, action)
+            case do.StartHelper():
+                client.create_new(kinds.POD, self._helper(record), dry_run=False)
+            case do.StopHelper():
+                live = client.get(kinds.POD, objects.helper_name(record.run), namespace)
+                if live is not None:
+                    client.discard(kinds.POD, live)
+            case do.Mark():
+                self._mark(record, action)
+            case do.DeleteClaim():
+                self._delete(kinds.PERSISTENT_VOLUME_CLAIM, claim, namespace, action.claim)
+                self._note(f"deleted PersistentVolumeClaim {namespace}/{claim}")
+            case do.CreateClaim():
+                made = objects.claim_to_create(record, action.side)
+                client.create_new(kinds.PERSISTENT_VOLUME_CLAIM, made, dry_run=False)
+                self._note(f"created PersistentVolumeClaim {namespace}/{claim}")
+            case do.Scale():
+                self._scale(record, action)
+            case do.SetPolicy():
+                self._policy(record, action)
+            case do.CreateVolume():
+                made = objects.to_create(record, action.side, action.claim_uid)
+                client.create_new(kinds.PERSISTENT_VOLUME, made, dry_run=False)
+                self._note(f"created PersistentVolume {record.target.name}, {_SIDES[action.side]}")
+            case do.DeleteVolume():
+                self._delete(kinds.PERSISTENT_VOLUME, action.volume.name, None, action.volume)
+                self._note(f"deleted the object PersistentVolume {action.volume.name}")
+            case do.DropProtection():
+                operations = _without_protection(action.volume)
+                client.json_patch(kinds.PERSISTENT_VOLUME, action.volume.name, None, operations)
+            case do.SetProvisioner():
+                self._patch_volume(action.volume, {}, {objects.PROVISIONED_BY: action.driver})
+            case do.Reserve():
+                # The version that Kubernetes notes there is of the claim that is no more.
+                reference = {"uid": action.claim_uid or None, "resourceVersion": None}
+                self._patch_volume(action.volume, {"claimRef": reference})
         return record
+
+    def _delete(self, kind: Kind, name: str, namespace: str | None, observed: ObservedClaim | ObservedVolume) -> None:
+        uid, version = observed.uid, observed.version
+        self._client.delete(kind, name, namespace, uid, dry_run=False, policy="Background", version=version)
+
+    def _patch_volume(
+        self, volume: ObservedVolume, spec: Mapping[str, Any], annotations: Mapping[str, str] | None = None
+    ) -> None:
+        body = {"metadata": {**_bound_to(volume), "annotations": annotations or {}}, "spec": spec}
+        self._client.patch(kinds.PERSISTENT_VOLUME, volume.name, None, body, FIELD_MANAGER)
 
     @property
     def actions(self) -> tuple[str, ...]:
@@ -205,8 +243,7 @@ class Converter:
 
     def _rehearse_helper(self, record: Record) -> None:
         """Whether the helper pod could be there, as long as the workload runs. A quota is no answer: the workload's part comes free."""
-        node, image = self._place(record)
-        pod = objects.helper(record, node.name, image, node.tolerations(self._limits.tolerations))
+        pod = self._helper(record)
         try:
             self._client.create_new(kinds.POD, pod, dry_run=True)
         except ClusterError as error:
@@ -267,55 +304,34 @@ class Converter:
             self._limits.compare, self._limits.step,
         )  # fmt: skip
 
-    def _helper(self, record: Record, action: do.StartHelper | do.StopHelper) -> None:
-        if isinstance(action, do.StartHelper):
-            node, image = self._place(record)
-            tolerations = node.tolerations(self._limits.tolerations)
-            self._check()
-            self._client.create_new(kinds.POD, objects.helper(record, node.name, image, tolerations), dry_run=False)
-            return
-        live = self._client.get(kinds.POD, objects.helper_name(record.run), record.namespace)
-        if live is not None:
-            self._client.discard(kinds.POD, live)
-
-    def _place(self, record: Record) -> tuple[ProofNode, str]:
-        """A node for the helper: one that the driver is on and that the volume can go to."""
+    def _helper(self, record: Record) -> dict[str, Any]:
+        """The helper pod, for a node that has the driver and that the volume can go to."""
         volume = record.objects[record.target_side if record.reached("canary") else "old"]
         nodes = (
             ProofNode.from_objects(item, self._client.get(kinds.CSI_NODE, item["metadata"]["name"]))
             for item in self._client.windows_nodes()
         )
         node, whys = place(nodes, volume, record.new.driver, self._limits.image, self._limits.tolerations)
-        if node is not None:
-            return node, self._limits.image or node.image()
-        raise StoppedError(
-            f"no node accepts the helper pod of {record.namespace}/{record.claim}: {whys or 'no Windows node'}. "
-            f"{explain.standing(record)}",
-            "no_node",
-        )
+        if node is None:
+            raise StoppedError(
+                f"no node accepts the helper pod of {record.namespace}/{record.claim}: {whys or 'no Windows node'}. "
+                f"{explain.standing(record)}",
+                "no_node",
+            )
+        image = self._limits.image or node.image()
+        return objects.helper(record, node.name, image, node.tolerations(self._limits.tolerations))
 
-    def _claim(self, record: Record, action: do.Mark | do.DeleteClaim | do.CreateClaim) -> None:
-        namespace, name = record.namespace, record.claim
-        kind = kinds.PERSISTENT_VOLUME_CLAIM
-        if isinstance(action, do.CreateClaim):
-            self._client.create_new(kind, objects.claim_to_create(record, action.side), dry_run=False)
-            self._note(f"created PersistentVolumeClaim {namespace}/{name}")
-        elif isinstance(action, do.DeleteClaim):
-            uid, version = action.claim.uid, action.claim.version
-            self._client.delete(kind, name, namespace, uid, dry_run=False, policy="Background", version=version)
-            self._note(f"deleted PersistentVolumeClaim {namespace}/{name}")
-        else:
-            live = self._client.get(kind, name, namespace)
-            present = [
-                one for one in ((live or {}).get("metadata") or {}).get("finalizers") or () if one != objects.HOLD
-            ]
-            value = f"{action.lock}/{action.generation}" if action.lock else None
-            metadata = {
-                **_bound_to(action.claim),
-                "annotations": {objects.LOCK: value},
-                "finalizers": [*present, objects.HOLD] if action.hold else present,
-            }
-            self._client.patch(kind, name, namespace, {"metadata": metadata}, FIELD_MANAGER)
+    def _mark(self, record: Record, action: do.Mark) -> None:
+        kind, name, namespace = kinds.PERSISTENT_VOLUME_CLAIM, record.claim, record.namespace
+        live = self._client.get(kind, name, namespace)
+        present = [one for one in ((live or {}).get("metadata") or {}).get("finalizers") or () if one != objects.HOLD]
+        value = f"{action.lock}/{action.generation}" if action.lock else None
+        metadata = {
+            **_bound_to(action.claim),
+            "annotations": {objects.LOCK: value},
+            "finalizers": [*present, objects.HOLD] if action.hold else present,
+        }
+        self._client.patch(kind, name, namespace, {"metadata": metadata}, FIELD_MANAGER)
 
     def _scale(self, record: Record, action: do.Scale) -> None:
         workload = action.workload
@@ -337,38 +353,11 @@ class Converter:
                 reason,
             )
 
-    def _volume(
-        self,
-        record: Record,
-        action: do.SetProvisioner | do.DeleteVolume | do.DropProtection | do.Reserve | do.CreateVolume,
-    ) -> None:
-        kind = kinds.PERSISTENT_VOLUME
-        if isinstance(action, do.CreateVolume):
-            self._client.create_new(kind, objects.to_create(record, action.side, action.claim_uid), dry_run=False)
-            self._note(f"created PersistentVolume {record.target.name}, {_SIDES[action.side]}")
-            return
-        name, bound = action.volume.name, _bound_to(action.volume)
-        if isinstance(action, do.DeleteVolume):
-            uid, version = action.volume.uid, action.volume.version
-            self._client.delete(kind, name, None, uid, dry_run=False, policy="Background", version=version)
-            self._note(f"deleted the object PersistentVolume {name}")
-        elif isinstance(action, do.DropProtection):
-            self._client.json_patch(kind, name, None, _without_protection(action.volume))
-        elif isinstance(action, do.SetProvisioner):
-            marked = {**bound, "annotations": {objects.PROVISIONED_BY: action.driver}}
-            self._client.patch(kind, name, None, {"metadata": marked}, FIELD_MANAGER)
-        else:
-            # The version that Kubernetes notes there is of the claim that is no more.
-            reference = {"uid": action.claim_uid or None, "resourceVersion": None}
-            body = {"metadata": bound, "spec": {"claimRef": reference}}
-            self._client.patch(kind, name, None, body, FIELD_MANAGER)
-
     def _policy(self, record: Record, action: do.SetPolicy) -> None:
         done = f"set the policy of PersistentVolume {action.volume.name} to {action.policy}"
         if action.policy == "Retain":
             self._insist(record, done, "the other one", "Retain until the data is verified", "not_retained")
-        body = {"metadata": _bound_to(action.volume), "spec": {"persistentVolumeReclaimPolicy": action.policy}}
-        self._client.patch(kinds.PERSISTENT_VOLUME, action.volume.name, None, body, FIELD_MANAGER)
+        self._patch_volume(action.volume, {"persistentVolumeReclaimPolicy": action.policy})
         self._repeated[done] += 1
         self._note(f"PersistentVolume {action.volume.name}: policy {action.policy}")
 

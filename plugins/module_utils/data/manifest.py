@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
+
+from ansible_collections.kubewin.csi.plugins.module_utils.stored import FormatError, plain, restore
 
 SCHEMA = 1
 # Known without reading.
@@ -108,18 +109,8 @@ class Manifest:
 
     def to_json(self) -> str:
         """One line for each entry, so that diff can compare two. Empty fields are omitted."""
-        head = {"schema": SCHEMA, "namespace": self.namespace, "claim": self.claim, "volume": self.volume, "how": self.how,
-                "taken": self.taken, "gaps": [dataclasses.asdict(gap) for gap in self.gaps]}  # fmt: skip
-        if self.folders:
-            head |= {
-                "folders": [dataclasses.asdict(one) for one in self.folders],
-                "depth": self.depth,
-                "growing": self.growing,
-            }
-        lines = [
-            head,
-            *({key: value for key, value in dataclasses.asdict(one).items() if value} for one in self.entries),
-        ]
+        head = {"schema": SCHEMA, "gaps": [], **_filled(replace(self, entries=()))}
+        lines = [head, *(_filled(one) for one in self.entries)]
         return "".join(json.dumps(line) + "\n" for line in lines)
 
 
@@ -127,26 +118,20 @@ def from_json(text: str) -> Manifest | NotNoted:
     """Read what to_json wrote. Raises ManifestError."""
     try:
         head, *entries = (json.loads(line) for line in text.splitlines())
-        if head["schema"] != SCHEMA:
-            raise ManifestError(f"it has schema {head['schema']!r}, expected {SCHEMA}")
+        if (schema := head.pop("schema")) != SCHEMA:
+            raise FormatError(f"it has schema {schema!r}, expected {SCHEMA}")
         if "not_noted" in head:
             return NotNoted(str(head["not_noted"]), str(head["taken"]))
-        return Manifest(
-            namespace=head["namespace"],
-            claim=head["claim"],
-            volume=head["volume"],
-            how=head["how"],
-            taken=head["taken"],
-            entries=tuple(FileEntry(**one) for one in entries),
-            gaps=tuple(Gap(**one) for one in head["gaps"]),
-            folders=tuple(Folder(**one) for one in head.get("folders", ())),
-            depth=int(head.get("depth", 0)),
-            growing=tuple(str(one) for one in head.get("growing", ())),
-        )
-    except ManifestError:
-        raise
-    except (ValueError, KeyError, TypeError) as error:
+        found: Manifest = restore(Manifest, {**head, "entries": entries})
+        return found
+    except FormatError as error:
+        raise ManifestError(str(error)) from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ManifestError(f"it is not a manifest of a volume ({type(error).__name__}: {error})") from error
+
+
+def _filled(record: Any) -> dict[str, Any]:
+    return {name: value for name, value in plain(record).items() if value}
 
 
 def summary(manifest: Manifest) -> Mapping[str, Any]:
