@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.grouped import grouped
@@ -29,7 +29,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.verify.cleanup import 
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.nodes import ProofNode, closed, reachable
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.objects import Room
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.plan import Request, Target
-from ansible_collections.kubewin.csi.plugins.module_utils.verify.verdict import Proof, Step, Verdict, compared, settle
+from ansible_collections.kubewin.csi.plugins.module_utils.verify.verdict import Proof, Step, compared, settle
 from ansible_collections.kubewin.csi.plugins.module_utils.waiting import pauses, so_far
 
 # The first check is early, since many steps are quick; then once a second.
@@ -60,33 +60,16 @@ class Limits:
     parallel: int
 
 
-@dataclass(slots=True)
 class _Journal:
     """What is known of one proof so far."""
 
-    target: Target
-    steps: list[Step] = field(default_factory=list)
-    read_on: list[str] = field(default_factory=list)
-    volume: str = ""
-    not_on: tuple[str, str, str] | None = None
-    note: str = ""
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.proof = Proof(target.driver, target.node, target.storage_class, "not_run")
 
-    def proof(self, verdict: Verdict, error: str = "", remedy: str = "", events: Sequence[str] = ()) -> Proof:
-        target = self.target
-        return Proof(
-            driver=target.driver,
-            node=target.node,
-            storage_class=target.storage_class,
-            verdict=verdict,
-            steps=tuple(self.steps),
-            volume=self.volume,
-            read_on=tuple(self.read_on),
-            not_on=self.not_on,
-            note=self.note,
-            error=error,
-            remedy=remedy,
-            events=tuple(events),
-        )
+    def add(self, **known: Any) -> None:
+        """Add these fields of the proof."""
+        self.proof = replace(self.proof, **known)
 
 
 class Prover:
@@ -154,7 +137,7 @@ class Prover:
     def _prove(self, target: Target) -> Proof:
         journal = _Journal(target)
         if self._over():
-            return journal.proof("not_run")
+            return journal.proof
         text = objects.content(target, self._token(), self._client.now())
         begun = False
         try:
@@ -168,34 +151,35 @@ class Prover:
             self._read(journal, pod, target.node, text)
             self._move(journal, pod, text)
         except StoppedError as error:
-            done = journal.proof("not_run", str(error))
+            journal.add(error=str(error))
         except (ClusterError, StepError) as error:
             self._notify(f"{target.driver} on {target.node}: failed: {error}")
-            remedy = error.remedy if isinstance(error, StepError) else ""
-            events = error.events if isinstance(error, StepError) else ()
-            done = journal.proof("failed", str(error), remedy, events)
+            journal.add(verdict="failed", error=str(error))
+            if isinstance(error, StepError):
+                journal.add(remedy=error.remedy, events=error.events)
         else:
-            done = journal.proof("proven")
-            where = " and ".join(journal.read_on)
-            self._notify(f"{target.driver} on {target.node}: proven in {done.seconds:g} s, read back on {where}")
+            journal.add(verdict="proven")
+            where = " and ".join(journal.proof.read_on)
+            self._notify(
+                f"{target.driver} on {target.node}: proven in {journal.proof.seconds:g} s, read back on {where}"
+            )
         if begun and not self._stop.is_set():
             self._cleaner.target(target)
-        return done
+        return journal.proof
 
     def _move(self, journal: _Journal, pod: str, text: str) -> None:
         target = journal.target
         if not target.elsewhere:
-            journal.note = target.stays
+            journal.add(note=target.stays)
             return
-        volume = self._client.get(kinds.PERSISTENT_VOLUME, journal.volume) or {}
+        name = journal.proof.volume
+        volume = self._client.get(kinds.PERSISTENT_VOLUME, name) or {}
         nodes = {name: self._observe(name) for name in target.elsewhere}
         possible = [
             name for name in target.elsewhere if reachable(nodes[name], volume) and not self._closed(nodes[name])
         ]
         if not possible:
-            journal.note = (
-                f"volume {journal.volume} is not accessible from {', '.join(target.elsewhere)} (its topology)"
-            )
+            journal.add(note=f"volume {name} is not accessible from {', '.join(target.elsewhere)} (its topology)")
             return
         # Where this driver has mounted something in this run first; a node in trouble is left to its own proof.
         node = next((name for name in possible if (target.driver, name) in self._mounted), possible[0])
@@ -205,23 +189,26 @@ class Prover:
         try:
             pod = self._start(journal, 3, node, "move")
         except StepError as error:
-            journal.not_on = (node, str(error), error.remedy)
+            journal.add(not_on=(node, str(error), error.remedy))
             return
         self._read(journal, pod, node, text)
 
     @contextmanager
-    def _step(self, journal: _Journal, name: str, node: str, details: Sequence[str] = ()) -> Iterator[list[str]]:
-        began, answer = time.monotonic(), list(details)
+    def _step(self, journal: _Journal, name: str, node: str) -> Iterator[list[str]]:
+        """A step of the proof. Gives a list that takes details."""
+        began = time.monotonic()
+        details: list[str] = []
 
         def note(ok: bool, text: str) -> None:
-            journal.steps.append(Step(name, node, round(time.monotonic() - began, 1), ok, text))
+            step = Step(name, node, round(time.monotonic() - began, 1), ok, text)
+            journal.add(steps=(*journal.proof.steps, step))
 
         try:
-            yield answer
+            yield details
         except (ClusterError, StepError, StoppedError) as error:
             note(False, str(error))
             raise
-        note(True, "; ".join(answer))
+        note(True, "; ".join(details))
 
     # Pods
 
@@ -255,9 +242,10 @@ class Prover:
                 lambda live: self._trouble(live, made, target, name), f"{target.driver} on {target.node}: pod on {name}",
             )  # fmt: skip
             claim = self._client.get(kinds.PERSISTENT_VOLUME_CLAIM, self._room.name(target), self._room.namespace) or {}
-            journal.volume = str((claim.get("spec") or {}).get("volumeName") or journal.volume)
-            self._cleaner.note(journal.volume, self._room.name(target))
-            details.append(f"volume {journal.volume}")
+            volume = str((claim.get("spec") or {}).get("volumeName") or journal.proof.volume)
+            journal.add(volume=volume)
+            self._cleaner.note(volume, self._room.name(target))
+            details.append(f"volume {volume}")
             self._mounted.add((target.driver, name))
         return str(pod)
 
@@ -315,10 +303,10 @@ class Prover:
             self._until(
                 kinds.VOLUME_ATTACHMENT, name, lambda now: now is None,
                 lambda now: StepError(
-                    f"volume {journal.volume} is not detached from {target.node}",
+                    f"volume {journal.proof.volume} is not detached from {target.node}",
                     f"kubectl describe volumeattachment {name}, and the log of the driver's attacher",
                 ),
-                f"{target.driver} on {target.node}: detach of {journal.volume}",
+                f"{target.driver} on {target.node}: detach of {journal.proof.volume}",
             )  # fmt: skip
 
     # Files
@@ -339,7 +327,7 @@ class Prover:
         with self._step(journal, "read", node) as details:
             self._same(pod, text, details)
             details.append(text)
-            journal.read_on.append(node)
+            journal.add(read_on=(*journal.proof.read_on, node))
 
     def _same(self, pod: str, text: str, details: list[str]) -> None:
         done = self._execute(pod, objects.read(), details)

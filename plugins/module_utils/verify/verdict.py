@@ -18,15 +18,11 @@ Verdict = Literal["proven", "failed", "not_run"]
 class Step:
     """One step on a node, with its time. detail: what was read, or what went wrong."""
 
-    name: str
+    step: str
     node: str
     seconds: float
     ok: bool
     detail: str = ""
-
-    def as_dict(self) -> dict[str, Any]:
-        """For a module's result."""
-        return {"step": self.name, "node": self.node, "seconds": self.seconds, "ok": self.ok, "detail": self.detail}
 
 
 @dataclass(frozen=True, slots=True)
