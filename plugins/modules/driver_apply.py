@@ -162,10 +162,7 @@ class Job:
     def view(self) -> View:
         """The observer for its DaemonSet."""
         metadata = self.plugin["metadata"]
-        target = Target(
-            self.driver.name, metadata["namespace"], metadata["name"], self.driver.app_label, self.driver.container
-        )
-        return View(self.client, target, self.hosts)
+        return View(self.client, Target(self.driver, metadata["namespace"], metadata["name"]), self.hosts)
 
     def begin(self, *, check: bool) -> dict[str, Any]:
         """Apply what differs. Pods of a running DaemonSet that changes are kept in place, for what follows."""
@@ -254,7 +251,7 @@ class Job:
         """One window of replacing pods."""
         roller = self.roller()
         live = roller.live()
-        state = None if live is None else hold.rolling(live)
+        state = hold.rolling(live)
         back = state is not None and state.goes_back
         goal = replace(self.goal, goes_back=back, kept={} if live is None or back else self.kept(live))
         report = rolling.run(self.view(), roller, goal, RULES, self.waited, self.seconds)

@@ -313,14 +313,7 @@ class Steps:
 
     def _evaluated(self, daemon_set: Mapping[str, Any], node: str, deadline: float) -> Evaluation:
         metadata = daemon_set["metadata"]
-        target = Target(
-            self._driver.name,
-            metadata["namespace"],
-            metadata["name"],
-            self._driver.app_label,
-            self._driver.container,
-            selector=selector_of(daemon_set),
-        )
+        target = Target(self._driver, metadata["namespace"], metadata["name"], selector_of(daemon_set))
         rules = Rules(only=frozenset([node]), stable_for=float(self._params["stable_for"]))
         what = f"the plugin of DaemonSet {metadata['namespace']}/{metadata['name']} works on {node}"
         began = time.monotonic()

@@ -156,9 +156,8 @@ def main() -> None:
         driver = driver_named(params["driver"])
         client = connect(ansible, retry_for=patience)
         name = params["daemonset"] or driver.daemonset
-        namespace = params["namespace"] or find_namespace(client, driver.name, name, driver.namespace)
-        target = Target(driver.name, namespace, name, driver.app_label, driver.container)
-        view = View(client, target, [HostFacts.from_option(host) for host in params["hosts"]])
+        namespace = params["namespace"] or find_namespace(client, driver, name)
+        view = View(client, Target(driver, namespace, name), [HostFacts.from_option(host) for host in params["hosts"]])
         rules = Rules(
             only=frozenset(params["nodes"]),
             allow_zero_nodes=params["allow_zero_nodes"],

@@ -61,7 +61,7 @@ def gate(
     client: Client, hosts: Iterable[dict[str, Any]] = (), seconds: float = PATIENCE, rules: Rules = RULES
 ) -> Evaluation:
     """What node_rollout does, until it is settled or the time is over."""
-    target = Target(VSPHERE.name, vsphere.NAMESPACE, VSPHERE.daemonset, VSPHERE.app_label, VSPHERE.container)
+    target = Target(VSPHERE, vsphere.NAMESPACE, VSPHERE.daemonset)
     facts = [HostFacts.from_option(host) for host in hosts]
     ends = datetime.now(timezone.utc).timestamp() + seconds
     while True:

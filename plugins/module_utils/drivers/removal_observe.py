@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
@@ -39,14 +39,12 @@ def applied_for(client: Client, driver: Driver) -> list[tuple[Kind, dict[str, An
 
 def in_use(client: Client, driver: Driver) -> tuple[Use, ...]:
     """Read everything that shows volumes in use on Windows Nodes."""
-    return uses(
-        driver,
-        client.windows_nodes(),
-        client.list(kinds.POD).items,
-        client.list(kinds.PERSISTENT_VOLUME_CLAIM).items,
-        client.list(kinds.PERSISTENT_VOLUME).items,
-        client.list(kinds.VOLUME_ATTACHMENT).items,
-    )
+    return uses(driver, client.windows_nodes(), client.list(kinds.POD).items, *_volumes(client))
+
+
+def _volumes(client: Client) -> Iterator[tuple[dict[str, Any], ...]]:
+    for kind in (kinds.PERSISTENT_VOLUME_CLAIM, kinds.PERSISTENT_VOLUME, kinds.VOLUME_ATTACHMENT):
+        yield client.list(kind).items
 
 
 def csi_proxy_users(
@@ -54,12 +52,9 @@ def csi_proxy_users(
 ) -> tuple[tuple[str, ...], tuple[tuple[Driver, tuple[Use, ...]], ...]]:
     """What mounts pipes of csi-proxy, and volumes in use that were mounted through it. going: as of pipes.mounting."""
     daemon_sets, pods = client.list(kinds.DAEMON_SET).items, client.list(kinds.POD).items
-    nodes = client.windows_nodes()
-    claims = client.list(kinds.PERSISTENT_VOLUME_CLAIM).items
-    volumes = client.list(kinds.PERSISTENT_VOLUME).items
-    attachments = client.list(kinds.VOLUME_ATTACHMENT).items
+    nodes, volumes = client.windows_nodes(), tuple(_volumes(client))
     proxied = [one for one in drivers if not pipes.without_pipes(one, daemon_sets)]
-    found = [(one, uses(one, nodes, pods, claims, volumes, attachments)) for one in proxied]
+    found = [(one, uses(one, nodes, pods, *volumes)) for one in proxied]
     return pipes.mounting(daemon_sets, pods, going), tuple((one, signs) for one, signs in found if signs)
 
 

@@ -27,6 +27,7 @@ from typing import Any, Literal
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import record_name
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.ownership import Provider, described
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.pipes import pipes_of
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal import Use
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import HANDOVER, MANAGED_BY, MANAGER, PART_OF
 
@@ -238,11 +239,7 @@ class Waiting:
 
 def mode_of(daemon_set: Mapping[str, Any]) -> str:
     """How a node plugin reaches its host, by what its pods mount."""
-    paths = [
-        str((volume.get("hostPath") or {}).get("path", ""))
-        for volume in daemon_set["spec"]["template"]["spec"].get("volumes") or []
-    ]
-    return "csi_proxy" if any("pipe" in path and "csi-proxy" in path for path in paths) else "host_process"
+    return "csi_proxy" if pipes_of(daemon_set["spec"]["template"]["spec"]) else "host_process"
 
 
 def kept_off(daemon_set: Mapping[str, Any]) -> tuple[str, ...]:

@@ -72,8 +72,7 @@ class Roller:
 
     def state(self) -> Rolling | None:
         """Where the change stands, None when there is none."""
-        live = self.live()
-        return None if live is None else hold.rolling(live)
+        return hold.rolling(self.live())
 
     def held(self, live: Mapping[str, Any]) -> dict[str, Any]:
         """The definition as it is applied to begin or continue the change."""
@@ -116,7 +115,7 @@ class Roller:
         """
         for _attempt in range(_ATTEMPTS):
             live = self.live()
-            state = None if live is None else hold.rolling(live)
+            state = hold.rolling(live)
             if live is None or state is None or state.run != self._run:
                 return ()
             now = self._pods(live)
@@ -164,7 +163,7 @@ class Roller:
     def back(self, node: str, because: str) -> str:
         """Bring the former template back, with its pods still in place; what keeps from it, or nothing."""
         live = self.live()
-        state = None if live is None else hold.rolling(live)
+        state = hold.rolling(live)
         found = None if live is None or state is None else self._former(live, state)
         if state is None or found is None:
             return "the former template is no longer kept in the cluster, so it cannot be restored"
@@ -175,7 +174,7 @@ class Roller:
     def finish(self) -> bool:
         """Give the DaemonSet its strategy back, with the template that all of its pods have; whether that was a write."""
         live = self.live()
-        state = None if live is None else hold.rolling(live)
+        state = hold.rolling(live)
         if live is None or state is None or not state.goes_back:
             return self._apply(self._definition)
         found = self._former(live, state)

@@ -21,7 +21,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rollout.explain import
     pod_trouble,
     registration_hint,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import HostFacts, Picture
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import DaemonSetFacts, HostFacts, Picture
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import why_not
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Evaluation, Lack, NodeVerdict
 
@@ -58,15 +58,17 @@ def evaluate(picture: Picture, rules: Rules) -> Evaluation:
         away = why_not(daemon_set, node)
         wanted = not rules.only or node.name in rules.only
         if wanted and away is None:
-            evaluated.append(_evaluate_node(picture, rules, node))
+            evaluated.append(_evaluate_node(daemon_set, picture, rules, node))
         elif wanted and rules.only:
             message = f"the DaemonSet places no pod here: {away}"
             evaluated.append(NodeVerdict(node.name, "", (Lack("CSI-G03", "red", message, _for_label(away)),)))
         elif away is not None:
             others.append((node.name, f"no plugin pod: {away}"))
         else:
-            others.append((node.name, f"not in this run; {_in_short(_evaluate_node(picture, rules, node))}"))
-    trouble = list(_whole(picture, rules, evaluated))
+            others.append(
+                (node.name, f"not in this run; {_in_short(_evaluate_node(daemon_set, picture, rules, node))}")
+            )
+    trouble = list(_whole(daemon_set, rules, evaluated))
     return Evaluation(nodes=tuple(evaluated), others=tuple(others), trouble=tuple(trouble))
 
 
@@ -82,16 +84,16 @@ def _in_short(verdict: NodeVerdict) -> str:
     return verdict.verdict if not verdict.lacks else f"{verdict.verdict}: {verdict.lacks[0].message}"
 
 
-def _whole(picture: Picture, rules: Rules, evaluated: Sequence[NodeVerdict]) -> Iterator[Lack]:
+def _whole(daemon_set: DaemonSetFacts, rules: Rules, evaluated: Sequence[NodeVerdict]) -> Iterator[Lack]:
     if not evaluated and not rules.allow_zero_nodes:
         message = "there is no node to check: the DaemonSet matches no Windows node"
         yield Lack("CSI-G01", "red", message, "see the reasons per node, or set allow_zero_nodes if that is intended")
-    elif picture.daemon_set is not None and not picture.daemon_set.observed:
+    elif not daemon_set.observed:
         message = "the DaemonSet controller has not processed the newest DaemonSet yet"
         yield Lack("CSI-G04", "waiting", message, "check that kube-controller-manager runs")
 
 
-def _evaluate_node(picture: Picture, rules: Rules, node: ObservedNode) -> NodeVerdict:
+def _evaluate_node(daemon_set: DaemonSetFacts, picture: Picture, rules: Rules, node: ObservedNode) -> NodeVerdict:
     pods = [pod for pod in picture.pods if pod.node == node.name]
     # While one is replaced there are two; the newer one is what the node will have.
     pod = next((one for one in pods if not one.deleting), pods[0] if pods else None)
@@ -101,30 +103,29 @@ def _evaluate_node(picture: Picture, rules: Rules, node: ObservedNode) -> NodeVe
         because = f": {node.not_ready_because}" if node.not_ready_because else ""
         remedy = f"kubectl describe node {node.name}"
         lacks.append(Lack("CSI-G05", "waiting", f"the Node is not Ready{because}", remedy))
-    found = list(_host(picture, rules, node, host))
+    found = list(_host(daemon_set.pipes, picture, rules, node, host)) if daemon_set.pipes else []
     proven = node.name in rules.proven and any(lack.verdict == "unproven" for lack in found)
     # Facts of the host outrank an earlier proof; missing facts do not.
     lacks += [lack for lack in found if not (proven and lack.verdict == "unproven")]
-    lacks += _pod(picture, rules, node, pod, host)
+    lacks += _pod(daemon_set, picture, rules, node, pod, host)
     lacks += _registration(picture, node, pod)
-    lacks += _others(picture, node)
+    lacks += _others(daemon_set, picture, node)
     notes = ["cordoned; the plugin runs, but workloads are not scheduled here"] if node.cordoned else []
     notes += ["the host was not read; a volume was proven there"] if proven else []
     return NodeVerdict(node=node.name, pod=pod.name if pod else "", lacks=tuple(lacks), notes=tuple(notes))
 
 
-def _others(picture: Picture, node: ObservedNode) -> Iterator[Lack]:
-    own = picture.daemon_set
+def _others(daemon_set: DaemonSetFacts, picture: Picture, node: ObservedNode) -> Iterator[Lack]:
     for provider in picture.other_providers.get(node.name, ()):
         message = f"DaemonSet {provider} also provides {picture.driver} here; the two remove each other's registration"
-        both = sorted({provider, *([f"{own.namespace}/{own.name}"] if own is not None else [])})
+        both = sorted({provider, f"{daemon_set.namespace}/{daemon_set.name}"})
         yield Lack("CSI-G30", "red", message, f"delete one of the two DaemonSets, {' or '.join(both)}, at its source")
 
 
-def _host(picture: Picture, rules: Rules, node: ObservedNode, host: HostFacts | None) -> Iterator[Lack]:
-    mounted = picture.daemon_set.pipes if picture.daemon_set is not None else ()
-    if not mounted:
-        return
+def _host(
+    mounted: Sequence[str], picture: Picture, rules: Rules, node: ObservedNode, host: HostFacts | None
+) -> Iterator[Lack]:
+    """What the host lacks of the pipes that the pods mount."""
     kind = "registered, unproven" if node.name in picture.registrations else "unproven"
     if host is None:
         message = f"{kind}: the host's csi-proxy and its pipes were not read"
@@ -154,20 +155,18 @@ def _host(picture: Picture, rules: Rules, node: ObservedNode, host: HostFacts | 
 
 
 def _pod(
-    picture: Picture, rules: Rules, node: ObservedNode, pod: PodFacts | None, host: HostFacts | None
-) -> Iterator[Lack]:
-    daemon_set = picture.daemon_set
-    if daemon_set is None:
-        return
+    daemon_set: DaemonSetFacts, picture: Picture, rules: Rules, node: ObservedNode, pod: PodFacts | None,
+    host: HostFacts | None,
+) -> Iterator[Lack]:  # fmt: skip
     if pod is None:
-        message, remedy = creation_trouble(picture)
+        message, remedy = creation_trouble(daemon_set, picture)
         yield Lack("CSI-G10", "waiting", message, remedy)
         return
     if pod.deleting:
         yield Lack("CSI-G15", "waiting", f"pod {pod.name} is being deleted", "wait for its successor")
         return
     if not pod.ready:
-        message, remedy = pod_trouble(picture, pod)
+        message, remedy = pod_trouble(daemon_set, picture, pod)
         yield Lack("CSI-G11", "waiting", message, remedy)
         return
     if (

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import ContainerFacts, PodFacts
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import EventFacts, Picture
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import DaemonSetFacts, EventFacts, Picture
 
 _PIPE = re.compile(r"csi-proxy-[a-z]+-v\d+(?:(?:alpha|beta)\d+)?")
 _IMAGE_REASONS = frozenset(
@@ -18,11 +18,8 @@ _IMAGE_REASONS = frozenset(
 _MAX = 300
 
 
-def creation_trouble(picture: Picture) -> tuple[str, str]:
+def creation_trouble(daemon_set: DaemonSetFacts, picture: Picture) -> tuple[str, str]:
     """Message and remedy for a node that has no plugin pod at all."""
-    daemon_set = picture.daemon_set
-    if daemon_set is None:
-        return "no plugin pod", ""
     refused = _latest(event for event in picture.events if event.kind == "DaemonSet" and event.reason == "FailedCreate")
     numbers = f"{daemon_set.current} of {daemon_set.desired} pods exist"
     if refused is not None and daemon_set.current < daemon_set.desired:
@@ -36,15 +33,15 @@ def creation_trouble(picture: Picture) -> tuple[str, str]:
     return f"no plugin pod yet ({numbers})", "check that kube-controller-manager runs"
 
 
-def pod_trouble(picture: Picture, pod: PodFacts) -> tuple[str, str]:
+def pod_trouble(daemon_set: DaemonSetFacts, picture: Picture, pod: PodFacts) -> tuple[str, str]:
     """Message and remedy for a pod that is not Ready."""
-    namespace = picture.daemon_set.namespace if picture.daemon_set is not None else ""
+    namespace = daemon_set.namespace
     describe = f"kubectl -n {namespace} describe pod {pod.name}"
     if pod.not_scheduled:
         return f"pod {pod.name} is not scheduled: {_short(pod.not_scheduled)}", describe
     event = _latest(one for one in picture.events if one.kind == "Pod" and one.name == pod.name)
     log = picture.logs.get(pod.name, "")
-    pipes = _pipes(picture, pod, event, log)
+    pipes = _pipes(daemon_set.pipes, picture, pod, event, log)
     pulling = next((one for one in pod.containers if one.waiting in _IMAGE_REASONS), None)
     if pulling is not None:
         text = _short(pulling.waiting_message or (event.message if event else ""))
@@ -77,12 +74,11 @@ def registration_hint(picture: Picture, pod: PodFacts | None) -> str:
     return f"registrar log: {last}" if last else ""
 
 
-def _pipes(picture: Picture, pod: PodFacts, event: EventFacts | None, log: str) -> list[str]:
+def _pipes(mounted: Sequence[str], picture: Picture, pod: PodFacts, event: EventFacts | None, log: str) -> list[str]:
     texts = [one.waiting_message for one in pod.containers] + [one.ended_because for one in pod.containers]
     texts += [event.message if event else "", log]
     found = [pipe for text in texts for pipe in _PIPE.findall(text)]
     host = picture.hosts.get(pod.node)
-    mounted = picture.daemon_set.pipes if picture.daemon_set is not None else ()
     if host is not None and host.pipes is not None:
         found += [pipe for pipe in mounted if pipe not in host.pipes]
     elif host is not None:

@@ -53,9 +53,9 @@ class Rolling:
         return json.dumps({key: value for key, value in asdict(self).items() if value}, sort_keys=True)
 
 
-def rolling(daemon_set: Mapping[str, Any]) -> Rolling | None:
+def rolling(daemon_set: Mapping[str, Any] | None) -> Rolling | None:
     """State in the annotation, None without one. An unreadable annotation means that a change is in progress."""
-    text = (daemon_set["metadata"].get("annotations") or {}).get(ANNOTATION)
+    text = ((daemon_set or {"metadata": {}})["metadata"].get("annotations") or {}).get(ANNOTATION)
     if text is None:
         return None
     try:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import ObservedDaemonSet
@@ -34,23 +35,18 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling imp
 # Logs explain; a few are enough for a message, and reading them all would cost more than the gate itself.
 _LOGS = 10
 
+# The container whose log explains a missing registration.
+_REGISTRAR = "node-driver-registrar"
 _LISTED_AGAIN = "LISTED_AGAIN"
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Which rollout: the driver's CSI name, the DaemonSet, and the containers whose logs explain it.
+    """Which rollout. selector: of the DaemonSet's pods where it is not the driver's label app, as for a DaemonSet that is not ours."""
 
-    app_label: label app of its pods, for when the DaemonSet itself is gone. selector: of its pods where it is not that
-    label, as for a DaemonSet that is not ours.
-    """
-
-    driver: str
+    driver: Driver
     namespace: str
     daemon_set: str
-    app_label: str
-    container: str
-    registrar: str = "node-driver-registrar"
     selector: str = ""
 
 
@@ -64,12 +60,12 @@ class _Source:
     field_selector: str | None = None
 
 
-def find_namespace(client: Client, driver: str, daemon_set: str, default: str) -> str:
+def find_namespace(client: Client, driver: Driver, daemon_set: str) -> str:
     """The namespace of our DaemonSet, where the user named none."""
     observed = [ObservedDaemonSet.from_object(item) for item in client.list(kinds.DAEMON_SET).items]
     ours = [one for one in observed if one.name == daemon_set and one.managed_by == MANAGER]
-    others = [one for one in observed if one.name == daemon_set and one.serves_on_windows(driver)]
-    return (ours or others)[0].namespace if ours or others else default
+    others = [one for one in observed if one.name == daemon_set and one.serves_on_windows(driver.name)]
+    return (ours or others)[0].namespace if ours or others else driver.namespace
 
 
 class View:
@@ -94,7 +90,7 @@ class View:
             DaemonSetFacts.from_object(item)
             for item in listed
             if (item["metadata"]["namespace"], item["metadata"]["name"]) != mine
-            and ObservedDaemonSet.from_object(item).serves_on_windows(self._target.driver)
+            and ObservedDaemonSet.from_object(item).serves_on_windows(self._target.driver.name)
         )
         for source in self._sources():
             self._objects[source.kind], self._versions[source.kind] = self._list(source)
@@ -123,7 +119,7 @@ class View:
         picture = self.picture()
         troubled = [pod for pod in picture.pods if not pod.ready or pod.node not in picture.registrations]
         for pod in troubled[:_LOGS]:
-            container = self._target.registrar if pod.ready else self._target.container
+            container = _REGISTRAR if pod.ready else self._target.driver.container
             restarted = any(one.restarts for one in pod.containers if one.name == container)
             log = self._client.log(namespace, pod.name, container, previous=True) if restarted else ""
             self._logs[pod.name] = log or self._client.log(namespace, pod.name, container)
@@ -133,16 +129,17 @@ class View:
         daemon_set = instead or self._objects[kinds.DAEMON_SET].get(self._target.daemon_set)
         nodes = [ObservedNode.from_object(node) for node in self._objects[kinds.NODE].values()]
         found = {
-            name: Registration.from_object(item, self._target.driver)
+            name: Registration.from_object(item, self._target.driver.name)
             for name, item in self._objects[kinds.CSI_NODE].items()
         }
+        revisions = self._objects[kinds.CONTROLLER_REVISION].values()
         return Picture(
             now=self._client.now(),
             controller_now=datetime.now(timezone.utc),
-            driver=self._target.driver,
+            driver=self._target.driver.name,
             daemon_set=None
             if daemon_set is None
-            else DaemonSetFacts.from_object(daemon_set, self._revision(daemon_set)),
+            else DaemonSetFacts.from_object(daemon_set, revision_of(daemon_set, revisions)),
             nodes=nodes,
             registrations={name: one for name, one in found.items() if one is not None},
             pods=[PodFacts.from_object(pod) for pod in self._objects[kinds.POD].values()],
@@ -152,16 +149,13 @@ class View:
             logs=self._logs,
         )
 
-    def _revision(self, daemon_set: dict[str, Any]) -> str:
-        return revision_of(daemon_set, self._objects[kinds.CONTROLLER_REVISION].values())
-
     def _others_on(self, node: ObservedNode) -> list[str]:
         # One without a Ready pod only claims to provide the driver, and registers nothing anywhere.
         return [f"{one.namespace}/{one.name}" for one in self._providers if one.ready and why_not(one, node) is None]
 
     def _sources(self) -> Sequence[_Source]:
         target = self._target
-        selector = target.selector or f"app={target.app_label}"
+        selector = target.selector or f"app={target.driver.app_label}"
         return (
             _Source(kinds.DAEMON_SET, target.namespace, field_selector=f"metadata.name={target.daemon_set}"),
             _Source(kinds.NODE, None, label_selector=kinds.WINDOWS),

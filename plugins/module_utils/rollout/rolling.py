@@ -95,6 +95,10 @@ def run(
     before: tuple[frozenset[str], tuple[str, ...]] | None = None
     ends = started + seconds
     changed_at: float | None = None
+
+    def ended(step: Step) -> Report:
+        return Report(step, stands, evaluation, spent, tuple(replaced))
+
     while True:
         now = clock()
         picture = view.picture()
@@ -112,7 +116,7 @@ def run(
         spent = {name: now - then for name, then in since.items()}
         step = decide(picture, evaluation, goal, spent, gone)
         if step.kind == "replace" and (other := executor.taken_over()):
-            return Report(Step("stop", message=other), stands, evaluation, spent, tuple(replaced))
+            return ended(Step("stop", message=other))
         if step.kind in ("back", "stop"):
             # Said with everything that explains it.
             view.explain()
@@ -120,7 +124,7 @@ def run(
             evaluation = evaluate(picture, rules)
             step = decide(picture, evaluation, goal, spent, gone)
         if step.kind not in ("wait", "replace"):
-            return Report(step, stands, evaluation, spent, tuple(replaced))
+            return ended(step)
         gone_now: Sequence[PodFacts] = ()
         if step.kind == "replace":
             gone_now = executor.replace(
@@ -132,12 +136,10 @@ def run(
                 message = (
                     f"other runs keep {goal.max_unavailable} nodes without a Ready plugin, the limit (max_unavailable)"
                 )
-                return Report(
-                    Step("stop", nodes=step.nodes, message=message), stands, evaluation, spent, tuple(replaced)
-                )
+                return ended(Step("stop", nodes=step.nodes, message=message))
         if changed_at is None and (stands.done != first.done or gone_now):
             changed_at = now
         until = ends if changed_at is None else min(ends, changed_at + COALESCE)
         if now >= until:
-            return Report(Step("wait"), stands, evaluation, spent, tuple(replaced))
+            return ended(Step("wait"))
         view.wait(min(_LOOK_AGAIN, until - now))
