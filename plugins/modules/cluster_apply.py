@@ -95,7 +95,7 @@ reason:
 from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.apply import Applier
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, failing, module
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.definitions import as_text, documents
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.definitions import applied, documents
 
 ARGUMENT_SPEC = documented(DOCUMENTATION)
 
@@ -105,16 +105,12 @@ def main() -> None:
     ansible = module(ARGUMENT_SPEC)
     params = ansible.params
     with failing(ansible):
-        wanted = documents(params["definition"])
+        definitions = documents(params["definition"])
         applier = Applier(connect(ansible), only_existing=params["only_existing"], force=params["force_conflicts"])
-        outcome = applier.plan(wanted) if ansible.check_mode else applier.apply(wanted)
+        outcome = applier.plan(definitions) if ansible.check_mode else applier.apply(definitions)
     for warning in outcome.warnings:
         ansible.warn(warning)
-    ansible.exit_json(
-        changed=outcome.changed,
-        objects=[change.as_dict() for change in outcome.changes],
-        diff=[as_text(change.diff()) for change in outcome.changes if change.action != "none"],
-    )
+    ansible.exit_json(**applied(outcome))
 
 
 if __name__ == "__main__":

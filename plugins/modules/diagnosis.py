@@ -94,7 +94,7 @@ def main() -> None:
         for one in ansible.params["needs"]:
             need = Need(one["verb"], one["group"], one["resource"], one["namespace"], one["name"])
             if need not in asked:
-                asked[need] = client.allowed(need.verb, need.group, need.resource, need.namespace, need.name)
+                asked[need] = client.allowed(need)
             if not asked[need]:
                 lacking.setdefault(one["role"], []).append(need.rule())
         try:

@@ -108,25 +108,25 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Dr
 from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers import declared
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal_observe import in_use
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.access import Need
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.apply import Applier, Outcome
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.compare import Change, change
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, driver_named, module
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.definitions import as_text, daemon_set, documents
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.definitions import applied, daemon_set, documents
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, UnreachableError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MODE
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout import hold, rolling
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout import hold, options, rolling
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.advance import Goal, decide, standing
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.apply import Roller
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.evaluate import Rules, evaluate
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import HostFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.observe import Target, View
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.options import HOSTS
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.order import wrong
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.refuse import refusals
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.rolling import states
 
-ARGUMENT_SPEC = {**declared.spec(declared.APPLY), "hosts": HOSTS, **documented(DOCUMENTATION)}
+ARGUMENT_SPEC = {**declared.spec(declared.APPLY), **documented(options.DOCUMENTATION), **documented(DOCUMENTATION)}
 
 RULES = Rules()
 
@@ -189,7 +189,7 @@ class Job:
             return {**written, "warnings": list(planned.warnings), "roll": {**report, "step": "rest"}}
         self.goal = replace(self.goal, kept=self.kept(live))
         refused = refusals(picture, evaluation, self.goal, self.uses)
-        if not self.client.allowed("delete", "", "pods", self.roller().namespace):
+        if not self.client.allowed(Need("delete", "", "pods", self.roller().namespace)):
             refused += (_ACCESS.format(namespace=self.roller().namespace),)
         if refused:
             raise ClusterError("\n".join(refused), "roll_refused")
@@ -239,13 +239,7 @@ class Job:
             outcome = applier.apply(definitions)
         if plugin is not None:
             outcome = replace(outcome, changes=(*outcome.changes, plugin()))
-        return {
-            "changed": outcome.changed,
-            "warnings": list(outcome.warnings),
-            "objects": [change.as_dict() for change in outcome.changes],
-            "diff": [as_text(change.diff()) for change in outcome.changes if change.action != "none"],
-            "roll": None,
-        }
+        return {**applied(outcome), "warnings": list(outcome.warnings), "roll": None}
 
     def go_on(self) -> dict[str, Any]:
         """One window of replacing pods."""

@@ -119,15 +119,15 @@ from ansible_collections.kubewin.csi.plugins.module_utils.documented import docu
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers import declared
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, driver_named, module
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, UnreachableError
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout import options
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.evaluate import Rules
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import DaemonSetFacts, HostFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.observe import Target, View, find_namespace
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.options import HOSTS
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Evaluation
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.window import run
 from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain
 
-ARGUMENT_SPEC = {**declared.spec(declared.ROLLOUT), "hosts": HOSTS, **documented(DOCUMENTATION)}
+ARGUMENT_SPEC = {**declared.spec(declared.ROLLOUT), **documented(options.DOCUMENTATION), **documented(DOCUMENTATION)}
 
 
 def report(evaluation: Evaluation, daemon_set: DaemonSetFacts | None) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import (
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.plan import home
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.access import Need
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import ObservedDaemonSet
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
@@ -103,14 +104,8 @@ def _openshift(client: Client, controllers: Iterable[ObservedController], nodes:
 def _privileged(client: Client, namespace: str, account: str) -> bool | None:
     """Whether the plugin's account may use OpenShift's SCC privileged; None where this account may not ask."""
     try:
-        return client.allowed_for(
-            f"system:serviceaccount:{namespace}:{account}",
-            "use",
-            "security.openshift.io",
-            "securitycontextconstraints",
-            namespace,
-            "privileged",
-        )
+        need = Need("use", "security.openshift.io", "securitycontextconstraints", namespace, "privileged")
+        return client.allowed_for(f"system:serviceaccount:{namespace}:{account}", need)
     except ClusterError as error:
         if error.status not in (403, 404):
             raise

@@ -37,10 +37,10 @@ def each(verbs: str, group: str, resources: str, namespace: str | None = None, n
             yield Need(verb, group, resource, namespace, name)
 
 
-def missing(wanted: Iterable[Need], allowed: Callable[[Need], bool]) -> tuple[str, ...]:
+def missing(needs: Iterable[Need], allowed: Callable[[Need], bool]) -> tuple[str, ...]:
     """The rules this account lacks, each once."""
 
     def is_met(need: Need) -> bool:
         return allowed(need) or (bool(need.instead) and all(allowed(other) for other in need.instead))
 
-    return tuple(dict.fromkeys(need.rule() for need in wanted if not is_met(need)))
+    return tuple(dict.fromkeys(need.rule() for need in needs if not is_met(need)))

@@ -20,6 +20,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any, Protocol
 
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds, streams
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.access import Need
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import (
     MODIFIED,
     UNTYPED,
@@ -163,25 +164,19 @@ class Client:
         field_selector: str | None = None,
     ) -> Listing:
         """All objects of a kind, in pages. A page that expired starts the list again, at most three times."""
-        for attempt in range(3):
+        for left in (2, 1, 0):
             try:
-                return self._list_once(kind, namespace, label_selector, field_selector)
+                pages = list(
+                    self.pages(
+                        kind, json.loads, namespace, label_selector=label_selector, field_selector=field_selector
+                    )
+                )
+                break
             except GoneError:
-                if attempt == 2:
+                if not left:
                     raise
-        raise AssertionError("unreachable: the loop returns or raises")
-
-    def _list_once(
-        self, kind: Kind, namespace: str | None, label_selector: str | None, field_selector: str | None
-    ) -> Listing:
-        items: list[dict[str, Any]] = []
-        version = ""
-        for page in self.pages(
-            kind, json.loads, namespace, label_selector=label_selector, field_selector=field_selector
-        ):
-            items.extend(page.get("items") or [])
-            version = str((page.get("metadata") or {}).get("resourceVersion", ""))
-        return Listing(items=tuple(items), resource_version=version)
+        version = (pages[-1].get("metadata") or {}).get("resourceVersion", "")
+        return Listing(tuple(item for page in pages for item in page.get("items") or ()), str(version))
 
     def windows_nodes(self) -> tuple[dict[str, Any], ...]:
         """All Nodes of Windows."""
@@ -285,25 +280,31 @@ class Client:
             if error.status != 409:
                 raise
 
-    def allowed(self, verb: str, group: str, resource: str, namespace: str | None = None, name: str = "") -> bool:
-        """Whether this account may do that, in words of RBAC: resource "pods/log", no namespace for all of them.
+    def allowed(self, need: Need) -> bool:
+        """Whether this account may do that. A SelfSubjectAccessReview, which stores nothing."""
+        return self._reviewed(kinds.ACCESS_REVIEW, need, {})
 
-        A SelfSubjectAccessReview, which stores nothing.
-        """
-        plural, dummy, subresource = resource.partition("/")
-        attributes = {"verb": verb, "group": group, "resource": plural, "subresource": subresource, "name": name}
-        if namespace:
-            attributes["namespace"] = namespace
-        return self._reviewed(kinds.ACCESS_REVIEW, {"resourceAttributes": attributes})
-
-    def allowed_for(self, user: str, verb: str, group: str, resource: str, namespace: str, name: str) -> bool:
+    def allowed_for(self, user: str, need: Need) -> bool:
         """The same about a ServiceAccount of that namespace; ClusterError with status 403 where this account may not ask that."""
-        attributes = {"verb": verb, "group": group, "resource": resource, "namespace": namespace, "name": name}
-        groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
-        return self._reviewed(kinds.SUBJECT_REVIEW, {"user": user, "groups": groups, "resourceAttributes": attributes})
+        groups = ["system:serviceaccounts", f"system:serviceaccounts:{need.namespace}", "system:authenticated"]
+        return self._reviewed(kinds.SUBJECT_REVIEW, need, {"user": user, "groups": groups})
 
-    def _reviewed(self, kind: Kind, spec: dict[str, Any]) -> bool:
-        review = {"apiVersion": kind.api_version, "kind": kind.kind, "spec": spec}
+    def _reviewed(self, kind: Kind, need: Need, of: Mapping[str, Any]) -> bool:
+        plural, dummy, subresource = need.resource.partition("/")
+        attributes = {
+            "verb": need.verb,
+            "group": need.group,
+            "resource": plural,
+            "subresource": subresource,
+            "name": need.name,
+        }
+        if need.namespace:
+            attributes["namespace"] = need.namespace
+        review = {
+            "apiVersion": kind.api_version,
+            "kind": kind.kind,
+            "spec": {**of, "resourceAttributes": attributes},
+        }
         answer = self._json("create", kind, None, None, body=review)
         return bool((answer.body.get("status") or {}).get("allowed"))
 

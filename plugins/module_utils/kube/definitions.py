@@ -10,6 +10,7 @@ from typing import Any
 
 from ansible.module_utils.common.yaml import yaml_dump, yaml_load_all
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.apply import Outcome
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 
 try:
@@ -63,7 +64,16 @@ def daemon_set(objects: list[dict[str, Any]]) -> dict[str, Any]:
     raise ClusterError("the definition has no DaemonSet, expected the one of the node plugin", "invalid")
 
 
-def as_text(diff: dict[str, Any]) -> dict[str, Any]:
+def applied(outcome: Outcome) -> dict[str, Any]:
+    """What a module returns of objects that were, or would be, applied."""
+    return {
+        "changed": outcome.changed,
+        "objects": [change.as_dict() for change in outcome.changes],
+        "diff": [_as_text(change.diff()) for change in outcome.changes if change.action != "none"],
+    }
+
+
+def _as_text(diff: dict[str, Any]) -> dict[str, Any]:
     """A diff of YAML texts, which are more readable than JSON."""
     sides = {side: yaml_dump(diff[side], sort_keys=True) if diff[side] else "" for side in ("before", "after")}
     return {**diff, **sides}

@@ -14,6 +14,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.access import Need
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.kinds import Kind
 from ansible_collections.kubewin.csi.plugins.module_utils.text import harmless_json, line
 
@@ -71,11 +72,6 @@ _CANNOT = re.compile(
 )
 
 
-def rule(verb: str, group: str, resource: str) -> str:
-    """The rule of a role that allows something, as YAML."""
-    return f'{{apiGroups: ["{group}"], resources: ["{resource}"], verbs: ["{verb}"]}}'
-
-
 def forbidden(verb: str, kind: Kind, namespace: str | None, name: str | None, message: str) -> ClusterError:
     """403: names verb and resource, and the rule that is missing."""
     match = _CANNOT.search(message)
@@ -96,7 +92,7 @@ def forbidden(verb: str, kind: Kind, namespace: str | None, name: str | None, me
     where = f"in namespace {namespace}" if kind.namespaced and namespace else "cluster-wide"
     return ClusterError(
         f"not allowed: {user} cannot {verb} {resource} ({where}; for {describe(kind, namespace, name)}). Add this "
-        f"rule to a role of that account: {rule(verb, group, resource)}. The roles in "
+        f"rule to a role of that account: {Need(verb, group, resource).rule()}. The roles in "
         "roles/csi_driver/files/kubewin-rbac.yaml have all required rules.",
         "forbidden",
         403,

@@ -12,18 +12,14 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Cli
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 
 
-def lacking(client: Client, wanted: Iterable[Need]) -> tuple[str, ...]:
+def lacking(client: Client, desired: Iterable[Need]) -> tuple[str, ...]:
     """The rules that this account lacks."""
-
-    def allowed(need: Need) -> bool:
-        return client.allowed(need.verb, need.group, need.resource, need.namespace, need.name)
-
-    return missing(wanted, allowed)
+    return missing(desired, client.allowed)
 
 
-def require(client: Client, wanted: Iterable[Need], what: str, role: str) -> None:
+def require(client: Client, desired: Iterable[Need], what: str, role: str) -> None:
     """ClusterError with every rule that is missing. what: is to be done, "an upgrade". role: the ClusterRole that has all of them."""
-    if rules := lacking(client, wanted):
+    if rules := lacking(client, desired):
         raise ClusterError(
             f"this account lacks permissions for {what}; nothing was changed. For this account, bind {role} of "
             f"roles/csi_driver/files/kubewin-rbac.yaml, or add these rules to one of its roles: {'; '.join(rules)}",

@@ -20,8 +20,9 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.access import Need
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, GoneError, rule
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, GoneError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.kinds import Kind
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness import wire
@@ -224,7 +225,7 @@ class _Pass:
         """Whether the pass continues without this: it does not exist here, or may not be read, which is recorded."""
         if error.status == 403:
             why = f"this account may not {verb} {kind.plural}{where}"
-            self._unread.append(Unread(kind.plural, why, rule(verb, kind.group, kind.plural)))
+            self._unread.append(Unread(kind.plural, why, Need(verb, kind.group, kind.plural).rule()))
         return error.status in (403, 404)
 
     def _lacks(self, kind: Kind) -> bool:

@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.access import Need
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import ObservedDaemonSet
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, rule
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.kinds import Kind
 from ansible_collections.kubewin.csi.plugins.module_utils.redact import Redactor
 from ansible_collections.kubewin.csi.plugins.module_utils.support.parts import Missing, Part
@@ -46,7 +47,7 @@ class Gathered:
 
     def lacks(self, what: str, error: ClusterError, verb: str, kind: Kind, resource: str = "") -> None:
         """Something may not, or cannot, be read."""
-        lacking = rule(verb, kind.group, resource or kind.plural) if error.status == 403 else ""
+        lacking = Need(verb, kind.group, resource or kind.plural).rule() if error.status == 403 else ""
         why = f"this account may not {verb} {resource or kind.plural}." if lacking else str(error)
         one = Missing(what, self._redactor.text(why), lacking)
         if one not in self.missing:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.access import Need
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, GoneError, UnreachableError
 from unit.plugins.module_utils.kube.fakes import ApiError, Clock, Response, Script
@@ -261,7 +262,7 @@ def test_a_merge_patch_is_one_and_names_its_manager() -> None:
 def test_another_account_is_checked_with_its_groups(allowed: bool) -> None:
     made, script, dummy = client(Response({"status": {"allowed": allowed}}))
     user = "system:serviceaccount:n:plugin"
-    assert made.allowed_for(user, "use", "g", "r", "n", "privileged") is allowed
+    assert made.allowed_for(user, Need("use", "g", "r", "n", "privileged")) is allowed
     spec = script.asked[0][2]["body"]["spec"]
     assert spec["user"] == user
     assert set(spec["groups"]) >= {"system:serviceaccounts", "system:serviceaccounts:n", "system:authenticated"}
