@@ -184,19 +184,11 @@ def helper_name(run: str) -> str:
 
 def helper(record: Record, node: str, image: str, tolerations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The pod that reads the data, on that node and no other. It cannot write."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": helper_name(record.run),
-            "namespace": record.namespace,
-            "labels": labels(record.run),
-        },
-        "spec": {
-            **idle_pod(node, image, tolerations, record.claim, container=CONTAINER, mount=MOUNT, read_only=True),
-            "restartPolicy": "Never",
-        },
-    }
+    metadata = {"name": helper_name(record.run), "namespace": record.namespace, "labels": labels(record.run)}
+    return idle_pod(
+        metadata, node, image, tolerations, record.claim,
+        container=CONTAINER, mount=MOUNT, read_only=True, restartPolicy="Never",
+    )  # fmt: skip
 
 
 def on_node(driver: str, handle: str) -> str:

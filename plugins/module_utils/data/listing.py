@@ -12,8 +12,8 @@ https://learn.microsoft.com/windows-server/administration/windows-commands/dir
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import NOT_DATA, FileEntry, Gap
 
@@ -96,10 +96,4 @@ def _entry(here: str, match: re.Match[str]) -> FileEntry | None:
 
 
 def _is_below(path: str, folders: set[str]) -> bool:
-    return any(parent in folders for parent in _with_parents(path))
-
-
-def _with_parents(path: str) -> Iterator[str]:
-    while path:
-        yield path
-        path = path.rpartition("/")[0]
+    return path in folders or any(str(parent) in folders for parent in PurePosixPath(path).parents)

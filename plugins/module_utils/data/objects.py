@@ -35,21 +35,12 @@ def helper(
     claim: Mapping[str, Any], node: str, image: str, tolerations: Sequence[Mapping[str, Any]], seconds: float
 ) -> dict[str, Any]:
     """A pod on that node and no other. It cannot write."""
-    metadata = claim["metadata"]
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": helper_name(metadata["uid"]),
-            "namespace": metadata["namespace"],
-            "labels": dict(OURS),
-        },
-        "spec": {
-            **idle_pod(node, image, tolerations, metadata["name"], container=CONTAINER, mount=MOUNT, read_only=True),
-            "restartPolicy": "Never",
-            "activeDeadlineSeconds": int(seconds) + _GRACE,
-        },
-    }
+    of = claim["metadata"]
+    metadata = {"name": helper_name(of["uid"]), "namespace": of["namespace"], "labels": dict(OURS)}
+    return idle_pod(
+        metadata, node, image, tolerations, of["name"], container=CONTAINER, mount=MOUNT, read_only=True,
+        restartPolicy="Never", activeDeadlineSeconds=int(seconds) + _GRACE,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,15 +66,17 @@ def gather(client: Client, into: Gathered, notify: Callable[[str], None] = lambd
     owners = {(one["metadata"]["namespace"], one["metadata"]["name"]) for one in sets}
     pods = _listed(client, into, kinds.POD, "pods", keep=lambda one: _is_of(one, owners) and _node(one) in windows)
     _events(client, into, windows, {one["metadata"]["name"] for one in pods})
-    for number, (namespace, pod, container) in enumerate(_containers(pods), 1):
-        notify(f"reading logs, container {number} of {sum(1 for _one in _containers(pods))}")
+    containers = list(_containers(pods))
+    for number, (namespace, pod, container) in enumerate(containers, 1):
+        notify(f"reading logs, container {number} of {len(containers)}")
         _logs(client, into, namespace, pod, container)
 
 
 def _listed(
     client: Client, into: Gathered, kind: Kind, name: str, *, label_selector: str | None = None,
-    keep: Callable[[Object], bool] = lambda one: True,
+    keep: Callable[[Object], bool] = lambda one: True, order: Callable[[Object], str] | None = None,
 ) -> list[Object]:  # fmt: skip
+    """Keep the objects of a kind, in an order only the last ones."""
     try:
         found = [one for one in client.list(kind, label_selector=label_selector).items if keep(one)]
     except ClusterError as error:
@@ -82,7 +84,7 @@ def _listed(
             raise
         into.lacks(f"cluster/{name}.json", error, "list", kind)
         return []
-    into.objects(name, found)
+    into.objects(name, found if order is None else sorted(found, key=order)[-_EVENTS:])
     return list(found)
 
 
@@ -118,14 +120,7 @@ def _events(client: Client, into: Gathered, windows: set[str], pods: set[str]) -
         storage = ("PersistentVolumeClaim", "PersistentVolume", "VolumeAttachment", "CSINode", "StorageClass")
         return about.get("name") in windows | pods or host in windows or about.get("kind") in storage
 
-    try:
-        found = [one for one in client.list(kinds.EVENT).items if concerns(one)]
-    except ClusterError as error:
-        if error.status not in (403, 404):
-            raise
-        into.lacks("cluster/events.json", error, "list", kinds.EVENT)
-        return
-    into.objects("events", sorted(found, key=_when)[-_EVENTS:])
+    _listed(client, into, kinds.EVENT, "events", keep=concerns, order=_when)
 
 
 def _when(event: Object) -> str:

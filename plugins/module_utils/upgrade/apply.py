@@ -60,7 +60,7 @@ class Watcher:
         return Observation(
             now=self._client.now(),
             nodes=nodes,
-            workloads={one: self._workload(one) for one in whose_return(journal)},
+            workloads={one: self._workload(one.kind, one.namespace, one.name) for one in whose_return(journal)},
             refused={uid: why for uid, (dummy, why) in self._refused.items()},
             again=frozenset(uid for uid, (when, dummy) in self._refused.items() if now - when >= _EVICT_AGAIN),
             cluster=self._cluster(journal) if wanted or not any(entry.under_way for entry in journal.nodes) else None,
@@ -92,15 +92,12 @@ class Watcher:
             if pod.volumes and not pod.finished and (named := pod.workload(labels)) is not None
         }
         workloads = [
-            Workload(kind, namespace, name, self._set(kind, namespace, name).ready)
+            Workload(kind, namespace, name, self._workload(kind, namespace, name).ready)
             for kind, name, namespace in sorted(keys)
         ]
         return NodeNow.from_object(item, tuple(found), tuple(workloads))
 
-    def _workload(self, workload: Workload) -> WorkloadNow:
-        return self._set(workload.kind, workload.namespace, workload.name)
-
-    def _set(self, kind: str, namespace: str, name: str) -> WorkloadNow:
+    def _workload(self, kind: str, namespace: str, name: str) -> WorkloadNow:
         live = self._client.get(kinds.SCALABLE[kind], name, namespace)
         if live is None:
             # Deleted by its owner; none of its pods will start again.

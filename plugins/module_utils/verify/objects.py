@@ -69,12 +69,8 @@ class Room:
         self, target: Target, number: int, node: str, image: str, tolerations: Sequence[Mapping[str, Any]]
     ) -> dict[str, Any]:
         """The number-th pod of a target, on that node and no other."""
-        return {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": self._metadata(f"{self.name(target)}-{number}"),
-            "spec": idle_pod(node, image, tolerations, self.name(target), container=CONTAINER, mount=MOUNT),
-        }
+        metadata = self._metadata(f"{self.name(target)}-{number}")
+        return idle_pod(metadata, node, image, tolerations, self.name(target), container=CONTAINER, mount=MOUNT)
 
     @staticmethod
     def name(target: Target) -> str:

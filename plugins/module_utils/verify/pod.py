@@ -10,15 +10,15 @@ from typing import Any
 
 
 def idle_pod(
-    node: str, image: str, tolerations: Sequence[Mapping[str, Any]], claim: str, *,
-    container: str, mount: str, read_only: bool = False,
+    metadata: Mapping[str, Any], node: str, image: str, tolerations: Sequence[Mapping[str, Any]], claim: str, *,
+    container: str, mount: str, read_only: bool = False, **more: Any,
 ) -> dict[str, Any]:  # fmt: skip
-    """Its spec: on that node and no other, with the claim's volume at mount.
+    """A pod on that node and no other, with the claim's volume at mount. more: fields of its spec.
 
     The scheduler places it, since volumes that wait for their first consumer are made where it says.
     """
     here = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
-    return {
+    spec = {
         "os": {"name": "windows"},
         "nodeSelector": {"kubernetes.io/os": "windows"},
         "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [here]}}},
@@ -41,4 +41,6 @@ def idle_pod(
             }
         ],
         "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": claim}}],
+        **more,
     }
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": dict(metadata), "spec": spec}
