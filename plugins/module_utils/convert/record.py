@@ -27,10 +27,6 @@ STEPS: tuple[Step, ...] = get_args(Step)
 _OF_CLAIMS: frozenset[Step] = frozenset({"delete_claim", "create_claim"})
 
 
-class RecordFormatError(ValueError):
-    """What was read is no record, or none of this release."""
-
-
 @dataclass(frozen=True, slots=True)
 class Volume:
     """One side of the exchange. uid: as it was recorded, empty until the object was observed."""
@@ -146,17 +142,14 @@ class Record:
 def from_json(text: str) -> Record:
     """Read a stored record.
 
-    Raises RecordFormatError naming what is wrong with it.
+    Raises FormatError naming what is wrong with it.
     """
-    try:
-        record: Record = read(Record, text, SCHEMA)
-    except FormatError as error:
-        raise RecordFormatError(str(error)) from error
+    record: Record = read(Record, text, SCHEMA)
     for name in ("run", "key", "cluster", "namespace", "claim", "claim_uid", "policy"):
         if not getattr(record, name):
-            raise RecordFormatError(f"{name} is '', expected text")
+            raise FormatError(f"{name} is '', expected text")
     if record.step not in record.steps:
-        raise RecordFormatError(
+        raise FormatError(
             f"step is {record.step}, which {record.variant} does not have, expected one of {', '.join(record.steps)}"
         )
     for name in ("old", "new", *(("old_claim", "new_claim") if record.variant == "re_claim" else ())):
@@ -165,22 +158,22 @@ def from_json(text: str) -> Record:
         if "claim" not in name and isinstance(parts[-1], dict):
             parts.append(parts[-1].get("claimRef"))
         if not all(isinstance(part, dict) for part in parts):
-            raise RecordFormatError(f"objects.{name} is not an object of the API, expected metadata and spec")
+            raise FormatError(f"objects.{name} is not an object of the API, expected metadata and spec")
     for name in ("handles", "on_node"):
         if not isinstance(record.objects.get(name), list):
-            raise RecordFormatError(f"objects.{name} is {record.objects.get(name)!r}, expected a list")
+            raise FormatError(f"objects.{name} is {record.objects.get(name)!r}, expected a list")
     return record
 
 
 def newest(records: Mapping[str, Record]) -> Record:
-    """The one that was written last, of copies by place. Raises RecordFormatError when they are not of one conversion.
+    """The one that was written last, of copies by place. Raises FormatError when they are not of one conversion.
 
     A run that was taken over may still have written to one place: its generation is lower. Generations restart with each key.
     """
     runs = {record.run for record in records.values()}
     if len(runs) != 1:
         found = ", ".join(f"{place} has run {record.run}" for place, record in sorted(records.items()))
-        raise RecordFormatError(f"the copies belong to different runs: {found}. Name only the right one")
+        raise FormatError(f"the copies belong to different runs: {found}. Name only the right one")
     key = max(records.values(), key=lambda record: record.sequence).key
     return max(
         (record for record in records.values() if record.key == key),

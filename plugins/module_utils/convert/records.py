@@ -14,16 +14,12 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from ansible_collections.kubewin.csi.plugins.module_utils.convert import objects
-from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import (
-    Record,
-    RecordFormatError,
-    from_json,
-    newest,
-)
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import Record, from_json, newest
 from ansible_collections.kubewin.csi.plugins.module_utils.grouped import grouped
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.store import ConfigMaps, Files
+from ansible_collections.kubewin.csi.plugins.module_utils.stored import FormatError
 
 
 class RecordError(ClusterError):
@@ -74,7 +70,7 @@ class Space:
         def meet(found: str) -> None:
             try:
                 other = from_json(found)
-            except RecordFormatError:
+            except FormatError:
                 return
             if other.generation >= record.generation:
                 raise RecordError(
@@ -160,7 +156,7 @@ class Records:
         for where, text in (found for place in self._places for found in place.read()):
             try:
                 record = from_json(text)
-            except RecordFormatError as error:
+            except FormatError as error:
                 bad[where] = str(error)
                 continue
             self._sequences[record.run] = max(record.sequence, self._sequences.get(record.run, 0))

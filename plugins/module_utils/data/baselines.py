@@ -9,15 +9,11 @@ import hashlib
 from collections.abc import Sequence
 
 from ansible_collections.kubewin.csi.plugins.module_utils.data.compact import compact
-from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import (
-    Manifest,
-    ManifestError,
-    NotNoted,
-    from_json,
-)
+from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import Manifest, NotNoted, from_json
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.store import ConfigMaps, Files, TooLargeError
+from ansible_collections.kubewin.csi.plugins.module_utils.stored import FormatError
 
 PART = "workload-data"
 KEY = "baseline.jsonl"
@@ -50,14 +46,14 @@ class Baselines:
         if text is not None and self._maps is not None:
             try:
                 return from_json(text)
-            except ManifestError as error:
+            except FormatError as error:
                 bad = f"{self._maps.where(self._object(claim))}: {error}"
         if self._files is not None:
             try:
                 copy = self._files.read(_file(claim))
                 if copy is not None:
                     return from_json(copy)
-            except (ManifestError, OSError, UnicodeDecodeError) as error:
+            except (FormatError, OSError, UnicodeDecodeError) as error:
                 bad = f"{bad}; {self._files.where(_file(claim))}: {error}".lstrip("; ")
         if bad:
             raise BaselineError(

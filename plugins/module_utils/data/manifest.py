@@ -24,10 +24,6 @@ Kind = Literal["file", "directory", "link"]
 How = Literal["listing", "content"]
 
 
-class ManifestError(ValueError):
-    """What was read is no manifest, or none of this release."""
-
-
 @dataclass(frozen=True, slots=True)
 class NotNoted:
     """Stands for a manifest that could not be taken, and says why. taken: when that was tried."""
@@ -115,7 +111,7 @@ class Manifest:
 
 
 def from_json(text: str) -> Manifest | NotNoted:
-    """Read what to_json wrote. Raises ManifestError."""
+    """Read what to_json wrote. Raises FormatError."""
     try:
         head, *entries = (json.loads(line) for line in text.splitlines())
         if (schema := head.pop("schema")) != SCHEMA:
@@ -124,10 +120,10 @@ def from_json(text: str) -> Manifest | NotNoted:
             return NotNoted(str(head["not_noted"]), str(head["taken"]))
         found: Manifest = restore(Manifest, {**head, "entries": entries})
         return found
-    except FormatError as error:
-        raise ManifestError(str(error)) from error
+    except FormatError:
+        raise
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ManifestError(f"it is not a manifest of a volume ({type(error).__name__}: {error})") from error
+        raise FormatError(f"it is not a manifest of a volume ({type(error).__name__}: {error})") from error
 
 
 def _filled(record: Any) -> dict[str, Any]:

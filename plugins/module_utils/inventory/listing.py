@@ -15,12 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import wmco
-from ansible_collections.kubewin.csi.plugins.module_utils.inventory.address import (
-    INSTANCE,
-    Candidate,
-    choose,
-    unusable,
-)
+from ansible_collections.kubewin.csi.plugins.module_utils.inventory.address import INSTANCE, Candidate, choose, unusable
 from ansible_collections.kubewin.csi.plugins.module_utils.inventory.facts import Instance, NodeListed, Observation
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.matching import Host, Node, match_hosts
 

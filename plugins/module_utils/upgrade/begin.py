@@ -14,12 +14,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions impor
 from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.order import batches, wrong
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade import wmco
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import (
-    Delegated,
-    fail,
-    left_cordoned,
-    reached,
-)
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import Delegated, fail, left_cordoned, reached
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import NodeNow, Observation
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import (
     TABLES,

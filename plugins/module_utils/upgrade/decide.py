@@ -19,12 +19,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFac
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.times import moment
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade import hours
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.drain import drain
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import (
-    ClusterNow,
-    NodeNow,
-    Observation,
-    PlanNow,
-)
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import ClusterNow, NodeNow, Observation, PlanNow
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.hours import Hours
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import (
     DRAINING,

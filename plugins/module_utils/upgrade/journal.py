@@ -46,10 +46,6 @@ _WORDS: Mapping[Step, str] = {
 _KEPT = 200
 
 
-class JournalError(ValueError):
-    """What was read is no journal, or none of this release."""
-
-
 @dataclass(frozen=True, slots=True, order=True)
 class Workload:
     """A Deployment or StatefulSet that had a pod with a volume on the node, and how many of its pods were Ready in all."""
@@ -213,17 +209,14 @@ def stamp(when: datetime) -> str:
 
 
 def from_json(text: str) -> Journal:
-    """Read a stored journal. JournalError says what is wrong with it."""
-    try:
-        journal: Journal = read(Journal, text, SCHEMA)
-    except FormatError as error:
-        raise JournalError(str(error)) from error
+    """Read a stored journal. FormatError says what is wrong with it."""
+    journal: Journal = read(Journal, text, SCHEMA)
     names = [entry.node for entry in journal.nodes]
     if not names or len(set(names)) < len(names):
-        raise JournalError(f"nodes are {', '.join(names) or 'none'}, expected at least one, each once")
+        raise FormatError(f"nodes are {', '.join(names) or 'none'}, expected at least one, each once")
     for entry in journal.nodes:
         if entry.step not in TABLES[journal.hook]:
-            raise JournalError(f"{entry.node} is at step {entry.step}, which hook {journal.hook} does not have")
+            raise FormatError(f"{entry.node} is at step {entry.step}, which hook {journal.hook} does not have")
     return journal
 
 

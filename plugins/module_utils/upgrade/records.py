@@ -13,13 +13,9 @@ from pathlib import Path
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.store import ConfigMaps, Files
+from ansible_collections.kubewin.csi.plugins.module_utils.stored import FormatError
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.explain import describe
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import (
-    Journal,
-    JournalError,
-    from_json,
-    newest,
-)
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Journal, from_json, newest
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.lease import PART
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.picture import unpack
 
@@ -90,7 +86,7 @@ class Pages:
         """Upgrades under other names that were begun and are not finished. What cannot be read is left out: its own run says so."""
         found = []
         for _object, text in self._maps.all():
-            with contextlib.suppress(JournalError):
+            with contextlib.suppress(FormatError):
                 found.append(from_json(text))
         return [one for one in found if one.name != self._name and one.state != "finished"]
 
@@ -107,7 +103,7 @@ class Pages:
         """It was written meanwhile. A later run that did that has it."""
         try:
             other = from_json(text)
-        except JournalError:
+        except FormatError:
             return
         if (other.generation, other.sequence) > (journal.generation, journal.sequence) or (
             other.generation == journal.generation and other.sequence == journal.sequence and other != journal

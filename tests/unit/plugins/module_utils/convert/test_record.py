@@ -16,11 +16,11 @@ from ansible_collections.kubewin.csi.plugins.module_utils.convert.begin import b
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.eligibility import Request, evaluate
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import (
     Record,
-    RecordFormatError,
     Workload,
     from_json,
     newest,
 )
+from ansible_collections.kubewin.csi.plugins.module_utils.stored import FormatError
 from unit.plugins.module_utils.by_hand import spoiled_by_hand
 from unit.plugins.module_utils.convert.world import PATH, facts
 
@@ -61,7 +61,7 @@ def test_it_is_read_as_it_was_written() -> None:
     ],
 )
 def test_what_is_no_record_is_refused(spoil: dict[str, Any], words: str) -> None:
-    with pytest.raises(RecordFormatError, match=words):
+    with pytest.raises(FormatError, match=words):
         from_json(json.dumps({**json.loads(record().as_json()), **spoil}))
 
 
@@ -72,7 +72,7 @@ def test_whatever_a_user_changed_it_is_refused_or_can_continue(desired: Request)
     number = 0
     for spoiled in spoiled_by_hand({name: value for name, value in whole.items() if name not in ("objects", "schema")}):
         text = json.dumps({**spoiled, "schema": whole["schema"], "objects": whole["objects"]})
-        with contextlib.suppress(RecordFormatError):
+        with contextlib.suppress(FormatError):
             read = from_json(text).taken_over().rolled_back("x")
             explain.steps(read, final=True)
             explain.standing(read)
@@ -84,7 +84,7 @@ def test_whatever_a_user_changed_it_is_refused_or_can_continue(desired: Request)
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '"x"'])
 def test_what_is_torn_is_refused(text: str) -> None:
-    with pytest.raises(RecordFormatError):
+    with pytest.raises(FormatError):
         from_json(text)
 
 
@@ -92,7 +92,7 @@ def test_the_copy_that_was_written_last_counts() -> None:
     first = record().saved("a")
     second = first.following().saved("b")
     assert newest({"file": first, "ConfigMap": second}) is second
-    with pytest.raises(RecordFormatError, match="different runs: a has run"):
+    with pytest.raises(FormatError, match="different runs: a has run"):
         newest({"a": first, "b": replace(first, run="other")})
 
 

@@ -13,10 +13,10 @@ from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import (
     FileEntry,
     Gap,
     Manifest,
-    ManifestError,
     from_json,
     summary,
 )
+from ansible_collections.kubewin.csi.plugins.module_utils.stored import FormatError
 
 SHA = "a" * 64
 KEPT = Manifest(
@@ -47,7 +47,7 @@ OTHER = KEPT.to_json().replace('"schema": 1', '"schema": 2')
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"schema": 1}', KEPT.to_json()[:-5], OTHER])
 def test_what_is_no_manifest_is_refused(text: str) -> None:
-    with pytest.raises(ManifestError):
+    with pytest.raises(FormatError):
         from_json(text)
 
 
