@@ -145,6 +145,7 @@ class Job:
         self.force = params["force_conflicts"]
         self.definitions = documents(params["definition"])
         self.plugin = daemon_set(self.definitions)
+        self.roller = Roller(client, self.plugin, force=self.force)
         self.waited = {str(name): float(spent) for name, spent in (params["progress"].get("waited") or {}).items()}
         self.seconds = float(params["window"])
         self.hosts = [HostFacts.from_option(host) for host in params["hosts"]]
@@ -155,10 +156,6 @@ class Job:
             node_timeout=float(params["node_timeout"]),
         )
 
-    def roller(self) -> Roller:
-        """The executor for its DaemonSet."""
-        return Roller(self.client, self.plugin, force=self.force)
-
     def view(self) -> View:
         """The observer for its DaemonSet."""
         metadata = self.plugin["metadata"]
@@ -168,7 +165,7 @@ class Job:
         """Apply what differs. Pods of a running DaemonSet that changes are kept in place, for what follows."""
         planned = Applier(self.client, force=self.force).plan(self.definitions)
         planned_set = next(one for one in planned.changes if one.kind == "DaemonSet")
-        live = None if planned_set.action == "create" else self.roller().live()
+        live = None if planned_set.action == "create" else self.roller.live()
         if live is None or not hold.must_hold(live, planned_set.after):
             return self.write(self.definitions, planned, check=check)
         view = self.view()
@@ -189,15 +186,15 @@ class Job:
             return {**written, "warnings": list(planned.warnings), "roll": {**report, "step": "rest"}}
         self.goal = replace(self.goal, kept=self.kept(live))
         refused = refusals(picture, evaluation, self.goal, self.uses)
-        if not self.client.allowed(Need("delete", "", "pods", self.roller().namespace)):
-            refused += (_ACCESS.format(namespace=self.roller().namespace),)
+        if not self.client.allowed(Need("delete", "", "pods", self.roller.namespace)):
+            refused += (_ACCESS.format(namespace=self.roller.namespace),)
         if refused:
             raise ClusterError("\n".join(refused), "roll_refused")
         if check:
-            written = self.write(self.swapped(self.roller().held(live)), None, check=True)
+            written = self.write(self.swapped(self.roller.held(live)), None, check=True)
             report["replaced"] = [name for name in stands.order if name in stands.old]
             return {**written, "changed": True, "roll": report}
-        written = self.write(self.others(), None, check=False, plugin=self.roller().begin)
+        written = self.write(self.others(), None, check=False, plugin=self.roller.begin)
         return {**written, "warnings": list(planned.warnings), "roll": report, "progress": {"waited": {}}}
 
     def swapped(self, plugin: dict[str, Any]) -> list[dict[str, Any]]:
@@ -243,7 +240,7 @@ class Job:
 
     def go_on(self) -> dict[str, Any]:
         """One window of replacing pods."""
-        roller = self.roller()
+        roller = self.roller
         live = roller.live()
         state = hold.rolling(live)
         back = state is not None and state.goes_back

@@ -319,12 +319,12 @@ def main() -> None:
             proofs = prover.run(decided.targets)
         finally:
             ignore_signals()
-            prover.clean()
-            returned["left"] = [plain(one) for one in prover.left]
+            prover.cleaner.all()
+            returned["left"] = [plain(one) for one in prover.cleaner.left]
         ends = time.monotonic() + PATIENCE
         for other in others:
             other.rest(ends)
-        left = [one for cleaner in others for one in cleaner.left] + list(prover.left)
+        left = [one for cleaner in (*others, prover.cleaner) for one in cleaner.left]
     returned.update(
         run=run,
         proofs=[proof.as_dict() for proof in proofs],

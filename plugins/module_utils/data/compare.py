@@ -66,8 +66,7 @@ def compare(before: Manifest, after: Manifest, patterns: Sequence[str]) -> Compa
             _one_sided(found, path, old.get(path), (*before.gaps, *after.gaps), patterns, new.get(path))
         else:
             _both(found, old[path], new[path], listing, patterns)
-    for gap in _once((*before.gaps, *after.gaps)):
-        found.not_compared.append(gap)
+    found.not_compared += _once((*before.gaps, *after.gaps))
     return found
 
 

@@ -11,9 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.observe import begun
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.ownership import Provider, owner, platform
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.ownership import Provider, owner, platform_of
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal_observe import in_use
 from ansible_collections.kubewin.csi.plugins.module_utils.handover.decide import (
     REPLACED,
@@ -66,11 +65,8 @@ class Stage:
         """Everything that a hand-over is decided from."""
         client, driver = self._client, self._driver
         listed = client.list(kinds.DAEMON_SET).items
-        nodes = client.windows_nodes()
-        observed = Snapshot(
-            client.version(), tuple(ObservedNode.from_object(node) for node in nodes), (), (), {}, None, {}, None
-        )
-        running_on = platform(observed)
+        nodes = [ObservedNode.from_object(node) for node in client.windows_nodes()]
+        running_on = platform_of(client.version(), nodes)
         theirs: list[tuple[Provider, Side]] = []
         mine = None
         for item in listed:
@@ -87,7 +83,7 @@ class Stage:
         waiting = Waiting.from_object(mine) if mine is not None else None
         return Scene(
             driver=driver,
-            nodes=tuple(sorted(node["metadata"]["name"] for node in nodes)),
+            nodes=tuple(sorted(node.name for node in nodes)),
             ours=None if ours is None else self._side(ours, nodes),
             theirs=tuple(theirs),
             begun=record_of.get("replaced", ""),
@@ -96,12 +92,10 @@ class Stage:
             uses=in_use(client, driver) if driver.drain_to else (),
         )
 
-    def _side(self, item: Mapping[str, Any], nodes: Sequence[Object]) -> Side:
+    def _side(self, item: Mapping[str, Any], nodes: Sequence[ObservedNode]) -> Side:
         facts = DaemonSetFacts.from_object(item)
-        known = [ObservedNode.from_object(node) for node in nodes]
-        reasons = {node.name: why_not(facts, node) for node in known}
+        reasons = {node.name: why_not(facts, node) for node in nodes}
         pods = self.pods(item) if "uid" in item["metadata"] else []
-        names = {node.name for node in known}
         return Side(
             namespace=facts.namespace,
             name=facts.name,
@@ -110,7 +104,7 @@ class Stage:
             pods={
                 str(pod["spec"]["nodeName"]): pod["metadata"]["name"]
                 for pod in pods
-                if pod["spec"].get("nodeName") in names
+                if pod["spec"].get("nodeName") in reasons
             },
         )
 

@@ -53,7 +53,7 @@ class Applier:
         self._client = client
         self._only_existing = only_existing
         self._force = force
-        self._warnings: list[str] = []
+        self._warnings: dict[str, None] = {}
         self._namespaces: dict[str, bool] = {}
         self._observed: dict[str, str] = {}
 
@@ -61,7 +61,7 @@ class Applier:
         """What applying would change. Refusals of any object are raised here, before anything is written."""
         coming = {(str(item["kind"]), str(item["metadata"]["name"])) for item in definitions}
         changes = tuple(self._read(item, coming) for item in definitions)
-        return Outcome(changes=changes, warnings=self._once(self._warnings))
+        return Outcome(changes=changes, warnings=tuple(self._warnings))
 
     def apply(self, definitions: Sequence[Mapping[str, Any]]) -> Outcome:
         """Plan, then write what differs, in order.
@@ -75,10 +75,10 @@ class Applier:
                 done.append(item)
                 continue
             answer = self._client.apply(self._pinned(definition), dry_run=False, force=self._force)
-            self._warnings.extend(answer.warnings)
+            self._warnings.update(dict.fromkeys(answer.warnings))
             live = None if item.action == "create" else item.before
             done.append(change(definition, live, answer.body))
-        return Outcome(changes=tuple(done), warnings=self._once(self._warnings))
+        return Outcome(changes=tuple(done), warnings=tuple(self._warnings))
 
     def _read(self, definition: Mapping[str, Any], coming: set[tuple[str, str]]) -> Change:
         kind = kinds.kind_of(definition)
@@ -102,7 +102,7 @@ class Applier:
             # What others wrote in between, as a kubelet does to its Node, is no change of ours.
             if live is None or not left or _version(live) == _version(answer.body):
                 break
-        self._warnings.extend(answer.warnings)
+        self._warnings.update(dict.fromkeys(answer.warnings))
         return change(definition, live, answer.body)
 
     def _may_be_created(self, definition: Mapping[str, Any], kind: Kind, coming: set[tuple[str, str]]) -> None:
@@ -141,10 +141,6 @@ class Applier:
         if namespace not in self._namespaces:
             self._namespaces[namespace] = self._client.get(kinds.NAMESPACE, namespace) is not None
         return self._namespaces[namespace]
-
-    @staticmethod
-    def _once(texts: Sequence[str]) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(texts))
 
 
 def _version(live: Mapping[str, Any]) -> str | None:

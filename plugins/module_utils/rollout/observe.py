@@ -8,8 +8,8 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
 
@@ -56,8 +56,7 @@ class _Source:
 
     kind: Kind
     namespace: str | None
-    label_selector: str | None = None
-    field_selector: str | None = None
+    selector: Mapping[str, str] = field(default_factory=dict)
 
 
 def find_namespace(client: Client, driver: Driver, daemon_set: str) -> str:
@@ -155,22 +154,17 @@ class View:
 
     def _sources(self) -> Sequence[_Source]:
         target = self._target
-        selector = target.selector or f"app={target.driver.app_label}"
+        pods = {"label_selector": target.selector or f"app={target.driver.app_label}"}
         return (
-            _Source(kinds.DAEMON_SET, target.namespace, field_selector=f"metadata.name={target.daemon_set}"),
-            _Source(kinds.NODE, None, label_selector=kinds.WINDOWS),
+            _Source(kinds.DAEMON_SET, target.namespace, {"field_selector": f"metadata.name={target.daemon_set}"}),
+            _Source(kinds.NODE, None, {"label_selector": kinds.WINDOWS}),
             _Source(kinds.CSI_NODE, None),
-            _Source(kinds.POD, target.namespace, label_selector=selector),
-            _Source(kinds.CONTROLLER_REVISION, target.namespace, label_selector=selector),
+            _Source(kinds.POD, target.namespace, pods),
+            _Source(kinds.CONTROLLER_REVISION, target.namespace, pods),
         )
 
     def _list(self, source: _Source) -> tuple[dict[str, dict[str, Any]], str]:
-        listed = self._client.list(
-            source.kind,
-            source.namespace,
-            label_selector=source.label_selector,
-            field_selector=source.field_selector,
-        )
+        listed = self._client.list(source.kind, source.namespace, **source.selector)
         return {str(item["metadata"]["name"]): item for item in listed.items}, listed.resource_version
 
     def _follow(self, source: _Source, version: str, ends: float) -> None:
@@ -179,9 +173,8 @@ class View:
         while (left := ends - time.monotonic()) > 0:
             try:
                 for kind_of_change, item in self._client.watch(
-                    source.kind, version, left, source.namespace,
-                    label_selector=source.label_selector, field_selector=source.field_selector,
-                ):  # fmt: skip
+                    source.kind, version, left, source.namespace, **source.selector
+                ):
                     version = str(item["metadata"].get("resourceVersion", version))
                     refused = False
                     if kind_of_change != "BOOKMARK":

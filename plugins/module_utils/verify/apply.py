@@ -25,7 +25,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.lease import Abou
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.streams import Executed
 from ansible_collections.kubewin.csi.plugins.module_utils.verify import explain, objects
-from ansible_collections.kubewin.csi.plugins.module_utils.verify.cleanup import Cleaner, Left
+from ansible_collections.kubewin.csi.plugins.module_utils.verify.cleanup import Cleaner
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.nodes import ProofNode, closed, reachable
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.objects import Room
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.plan import Request, Target
@@ -87,15 +87,10 @@ class Prover:
         self._began = time.monotonic()
         # (driver, node) that had a volume mounted in this run. Only ever added to, which threads may.
         self._mounted: set[tuple[str, str]] = set()
-        self._cleaner = Cleaner(client, room, notify)
-
-    @property
-    def left(self) -> tuple[Left, ...]:
-        """What could not be taken away, or must not be."""
-        return self._cleaner.left
+        self.cleaner = Cleaner(client, room, notify)
 
     def run(self, targets: Sequence[Target]) -> list[Proof]:
-        """Prove every target; clean has to follow, whatever comes of this."""
+        """Prove every target; the cleaner has to follow, whatever comes of this."""
         try:
             if self._room.own:
                 self._client.apply(self._room.space(), dry_run=False)
@@ -107,10 +102,6 @@ class Prover:
             # Interrupted or not: no pod writes from here on.
             self._stop.set()
             self._lease.stop()
-
-    def clean(self) -> None:
-        """Take everything away that was made."""
-        self._cleaner.all()
 
     def _all(self, targets: Sequence[Target]) -> list[Proof]:
         by_node = grouped((target.node, target) for target in targets)
@@ -164,7 +155,7 @@ class Prover:
                 f"{target.driver} on {target.node}: proven in {journal.proof.seconds:g} s, read back on {where}"
             )
         if begun and not self._stop.is_set():
-            self._cleaner.target(target)
+            self.cleaner.target(target)
         return journal.proof
 
     def _move(self, journal: _Journal, pod: str, text: str) -> None:
@@ -244,7 +235,7 @@ class Prover:
             claim = self._client.get(kinds.PERSISTENT_VOLUME_CLAIM, self._room.name(target), self._room.namespace) or {}
             volume = str((claim.get("spec") or {}).get("volumeName") or journal.proof.volume)
             journal.add(volume=volume)
-            self._cleaner.note(volume, self._room.name(target))
+            self.cleaner.note(volume, self._room.name(target))
             details.append(f"volume {volume}")
             self._mounted.add((target.driver, name))
         return str(pod)
