@@ -265,7 +265,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             inventory.set_variable(host.name, name, value)
         for group in (
             *placed.groups,
-            placed.place,
+            placed.group,
             *([f"kubewin_verdict_{verdict['kubewin_verdict']}"] if verdict else []),
         ):
             inventory.add_child(inventory.add_group(self._sanitize_group_name(group)), host.name)

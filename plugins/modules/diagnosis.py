@@ -105,8 +105,8 @@ def main() -> None:
             found = ()
         for event in found:
             about = event.get("involvedObject") or {}
-            place = f"{about['namespace']}/" if about.get("namespace") else ""
-            events.append([f"{about.get('kind')} {place}{about.get('name')}", str(event.get("message") or "")])
+            namespace = f"{about['namespace']}/" if about.get("namespace") else ""
+            events.append([f"{about.get('kind')} {namespace}{about.get('name')}", str(event.get("message") or "")])
     except ClusterError as error:
         ansible.exit_json(changed=False, reason=error.reason, problem=str(error), lacking={}, events=[])
     ansible.exit_json(changed=False, reason="", problem="", lacking=lacking, events=events)

@@ -176,8 +176,8 @@ class Steps:
         self._params = params
         self._notify = notify
         self._definition = documents(params["definition"]) if params["definition"] else []
-        wanted = next((item for item in self._definition if item["kind"] == "DaemonSet"), None)
-        self._stage = Stage(client, driver, wanted, notify)
+        plugin = next((item for item in self._definition if item["kind"] == "DaemonSet"), None)
+        self._stage = Stage(client, driver, plugin, notify)
 
     def decided(self) -> Handover:
         """What is to be done now."""

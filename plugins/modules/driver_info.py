@@ -188,7 +188,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import co
 ARGUMENT_SPEC = {**declared.spec(declared.INFO), **documented(DOCUMENTATION)}
 
 
-def wanted_of(params: dict[str, Any]) -> Request:
+def request_of(params: dict[str, Any]) -> Request:
     """The request. Empty text counts as not given."""
     given = {name: params[name] for name in (*declared.of_module(declared.INFO), "csi_proxy_version", "replace")}
     given |= {
@@ -211,14 +211,14 @@ def main() -> None:
     ansible = module(ARGUMENT_SPEC)
     with failing(ansible):
         driver = driver_named(ansible.params["driver"])
-        wanted = wanted_of(ansible.params)
+        desired = request_of(ansible.params)
         client = connect(ansible)
-        observed = snapshot(client, driver, wanted, check_access=ansible.params["check_access"])
-        made = plan(driver, wanted, observed)
+        observed = snapshot(client, driver, desired, check_access=ansible.params["check_access"])
+        made = plan(driver, desired, observed)
         if made.change is not None and made.change.drain:
             # Volumes are read only if they matter: that takes every pod of the cluster.
             used = tuple((use.node, use.what) for use in in_use(client, driver))
-            made = plan(driver, wanted, replace(observed, in_use=used))
+            made = plan(driver, desired, replace(observed, in_use=used))
     if ansible.params["require"] and not made.deployable:
         ansible.fail_json(msg=made.refusal, reason="refused")
     ansible.exit_json(changed=False, driver_plan=made.as_dict())

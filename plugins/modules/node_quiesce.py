@@ -88,7 +88,7 @@ def main() -> None:
     ansible = module(ARGUMENT_SPEC)
     node, reason, timeout = (ansible.params[name] for name in ("node", "reason", "timeout"))
     quiesce = ansible.params["state"] == "quiesced"
-    wanted = cordoned if quiesce else uncordoned
+    change = cordoned if quiesce else uncordoned
     changed = False
     busy: list[str] = []
     try:
@@ -98,7 +98,7 @@ def main() -> None:
             kinds.NODE,
             node,
             None,
-            lambda live: wanted(live, reason),
+            lambda live: change(live, reason),
             dry_run=ansible.check_mode,
             required=quiesce,
         )

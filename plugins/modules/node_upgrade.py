@@ -363,13 +363,13 @@ def main() -> None:
     except ClusterError as error:
         stands = ""
         if pages is not None and (pages.written or params["generation"]):
-            stands = f" The state of each node is in {pages.place}. Run again to continue."
+            stands = f" The state of each node is in {pages.location}. Run again to continue."
         ansible.fail_json(msg=f"{error}{stands}", reason=error.reason, changed=bool(stands))
     for text in warnings:
         ansible.warn(text)
     stopping = journal.stopping
     if result["outcome"] == "stopped" and stopping is not None:
-        text = f"{stopping.id} {stopping.object}: {stopping.message} -> {stopping.remedy}. The journal: {upgrade.pages.place}"
+        text = f"{stopping.id} {stopping.object}: {stopping.message} -> {stopping.remedy}. The journal: {upgrade.pages.location}"
         ansible.fail_json(msg=text, reason="stopped", finding=stopping.id, changed=True, **result)
     blockers = [one for one in result["findings"] if one["severity"] == "blocker"]
     if result["outcome"] == "finished" and blockers:

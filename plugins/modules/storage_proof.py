@@ -255,15 +255,15 @@ def desired(params: dict[str, Any]) -> Request:
     )
 
 
-def plan_for(client: Client, wanted: Request) -> Plan:
+def plan_for(client: Client, request: Request) -> Plan:
     """Read nodes and classes, and plan."""
     csi_nodes = {item["metadata"]["name"]: item for item in client.list(kinds.CSI_NODE).items}
     nodes = [ProofNode.from_objects(item, csi_nodes.get(item["metadata"]["name"])) for item in client.windows_nodes()]
     attach = {}
-    for driver in wanted.drivers:
+    for driver in request.drivers:
         found = client.get(kinds.CSI_DRIVER, driver.name)
         attach[driver.name] = bool(((found or {}).get("spec") or {}).get("attachRequired", True))
-    return plan(wanted, nodes, client.list(kinds.STORAGE_CLASS).items, attach)
+    return plan(request, nodes, client.list(kinds.STORAGE_CLASS).items, attach)
 
 
 def refuse(client: Client, decided: Plan, room: Room) -> None:
@@ -297,9 +297,9 @@ def main() -> None:
     watch_over(params["progress_file"], "Its objects were deleted, except those reported as left")
     returned: dict[str, Any] = {}
     with failing(ansible, returned):
-        wanted = desired(params)
+        request = desired(params)
         client = connect(ansible)
-        decided = plan_for(client, wanted)
+        decided = plan_for(client, request)
         returned["plan"] = decided.steps()
         returned["left_out"] = [{"driver": key, "node": node, "why": why} for key, node, why in decided.left_out]
         refuse(client, decided, room)
@@ -314,7 +314,7 @@ def main() -> None:
         others = take_away(client, found, notify)
         limits = Limits(step=params["step_timeout"], whole=params["timeout"], parallel=params["parallel"])
         holder = holder_of(os.getpid())
-        prover = Prover(client, room, wanted, limits, lambda: secrets.token_hex(8), notify, holder)
+        prover = Prover(client, room, request, limits, lambda: secrets.token_hex(8), notify, holder)
         try:
             proofs = prover.run(decided.targets)
         finally:

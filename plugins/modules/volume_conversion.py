@@ -222,7 +222,7 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.apply import Limits
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.eligibility import Request
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.needs import needs
-from ansible_collections.kubewin.csi.plugins.module_utils.convert.records import Folder, Place, Space
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.records import Folder, Space, Store
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.run import Result, RunOptions, Runs
 from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
@@ -298,10 +298,10 @@ def run_options(params: dict[str, Any]) -> RunOptions:
     return RunOptions(desired, roll_back, limits, params["final"], params["parallel"])
 
 
-def places(client: Client, params: dict[str, Any]) -> list[Place]:
+def stores(client: Client, params: dict[str, Any]) -> list[Store]:
     """Where records are kept. The cluster comes first: it refuses a run that was taken over, and a directory would not."""
     names = (params["record_namespace"], params["second_record_namespace"])
-    found: list[Place] = [Space(client, name) for name in names if name]
+    found: list[Store] = [Space(client, name) for name in names if name]
     return [*found, Folder(params["record_dir"])] if params["record_dir"] else found
 
 
@@ -327,7 +327,7 @@ def main() -> None:
         client = connect(ansible)
         refuse(client, asked, params)
         runs = Runs(
-            client, cluster_uid(client), asked, lambda bound: places(bound, params), params["record_namespace"],
+            client, cluster_uid(client), asked, lambda bound: stores(bound, params), params["record_namespace"],
             reporter(params["progress_file"]),
         )  # fmt: skip
         when_ended(params["progress_file"], runs.stop)

@@ -317,10 +317,9 @@ class DataRun:
     def refuse(self) -> None:
         """What would go wrong half way."""
         params = self._params
-        wanted = needs(list(self._readers), params["record_namespace"])
         require(
             self._client,
-            wanted,
+            needs(list(self._readers), params["record_namespace"]),
             "reading volumes",
             "kubewin-csi-data, kubewin-csi-data-pods and kubewin-csi-records",
         )
@@ -336,8 +335,8 @@ class DataRun:
 
     @property
     def _where(self) -> str:
-        places = [f"namespace {self._params['record_namespace']}"] if self._params["record_namespace"] else []
-        return " or ".join([*places, *([self._params["directory"]] if self._params["directory"] else [])])
+        stores = [f"namespace {self._params['record_namespace']}"] if self._params["record_namespace"] else []
+        return " or ".join([*stores, *([self._params["directory"]] if self._params["directory"] else [])])
 
     def _before(self, claim: str) -> Manifest | NotNoted | None:
         # What is replaced anyway need not be readable.

@@ -27,7 +27,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.convert.eligibility im
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import Variant
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.run import RunOptions, Runs
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.namespaces import cluster_uid
-from ansible_collections.kubewin.csi.plugins.modules.volume_conversion import places
+from ansible_collections.kubewin.csi.plugins.modules.volume_conversion import stores
 from integration.kube import connect
 from lab.cluster import in_tree
 from lab.cluster.api import ApiError, Object
@@ -355,7 +355,7 @@ def convert(
         "record_dir": str(conversion.folder), "record_namespace": conversion.records, "second_record_namespace": "",
     }  # fmt: skip
     made = Runs(
-        client, cluster_uid(client), order, lambda bound: places(bound, asked), conversion.records,
+        client, cluster_uid(client), order, lambda bound: stores(bound, asked), conversion.records,
         lambda text: print(f"    {text}", flush=True),
     )  # fmt: skip
     results = made.prepare()

@@ -20,7 +20,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import 
 
 @dataclass(frozen=True, slots=True)
 class Save:
-    """Write the record to both places."""
+    """Write the record to both stores."""
 
     record: Record
 
@@ -127,11 +127,11 @@ class CreateClaim:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Wait for another program. then_undo: roll back at the timeout."""
+    """Wait for another program. then_roll_back: roll back at the timeout."""
 
     what: str
     remedy: str
-    then_undo: bool = False
+    then_roll_back: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,7 +121,7 @@ class Converter:
 
     def _late(self, record: Record, move: do.Wait) -> Record:
         text = f"timed out after {self._limits.step:.0f} s waiting until {move.what}. {move.remedy}"
-        if move.then_undo and record.direction == "forward":
+        if move.then_roll_back and record.direction == "forward":
             self._notify(f"{text} Rolling back.")
             return self._save(record.rolled_back(text))
         raise StoppedError(f"{text} {explain.standing(record)}", "timeout")

@@ -21,11 +21,11 @@ def begin(facts: Facts, entry: Eligibility, desired: Request, cluster: str, key:
     name = volume["metadata"]["name"]
     new_name = name if desired.variant == "in_place" else (desired.volume_name or f"{name}-csi")
     storage_class = str(claim["spec"].get("storageClassName") or "")
-    wanted = desired.storage_class or storage_class
+    new_class = desired.storage_class or storage_class
     handles = [handle for handle in dict.fromkeys((found.migrated, entry.handle)) if handle]
     kept: dict[str, Any] = {
         "old": objects.old_volume(volume),
-        "new": objects.new_volume(volume, found, entry.handle, new_name, wanted),
+        "new": objects.new_volume(volume, found, entry.handle, new_name, new_class),
         "handles": handles,
         "on_node": [
             *(objects.on_node(found.driver, handle) for handle in handles),
@@ -45,7 +45,7 @@ def begin(facts: Facts, entry: Eligibility, desired: Request, cluster: str, key:
     }
     if desired.variant == "re_claim":
         kept["old_claim"] = objects.claim(claim, name, storage_class)
-        kept["new_claim"] = objects.claim(claim, new_name, wanted)
+        kept["new_claim"] = objects.claim(claim, new_name, new_class)
     return Record(
         run=objects.run_name(claim["metadata"]["uid"]),
         key=key,

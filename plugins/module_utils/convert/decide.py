@@ -156,7 +156,7 @@ def _may_be(record: Record, claim: ObservedClaim) -> bool:
 
 def _volume_gone(record: Record) -> do.Stop | do.Save:
     if record.direction == "rollback":
-        # Undoing is what creates it again, from its first step on.
+        # A rollback creates it again, from its first step on.
         return do.Save(record.at("retain"))
     return do.Stop(
         "volume_gone",
@@ -328,7 +328,7 @@ def _delete_volume(record: Record, observed: Observation) -> do.Move:
     if move := _not_retained(observed) or _quiet(observed):
         return move
     if record.variant == "re_claim":
-        # Undoing. Else nothing would stand between another claim of that name and a new disk while there is no volume.
+        # A rollback. Otherwise nothing would stand between another claim of that name and a new disk while there is no volume.
         if observed.claim is None:
             return do.CreateClaim(record.target_side)
         if observed.claim.terminating:
@@ -365,10 +365,10 @@ def _forget(record: Record, observed: Observation) -> do.Move:
     if not record.forgets or record.direction == "rollback" or _target(record, observed) is not None:
         return _advance(record)
     if observed.syncer:
-        return do.Wait(f"the driver's syncer works: {observed.syncer}", "Repair it.", then_undo=True)
+        return do.Wait(f"the driver's syncer works: {observed.syncer}", "Repair it.", then_roll_back=True)
     if observed.registered:
         what = f"the driver's syncer removes the CnsVSphereVolumeMigration of {record.old.handle}"
-        return do.Wait(what, "Check the syncer's log.", then_undo=True)
+        return do.Wait(what, "Check the syncer's log.", then_roll_back=True)
     return _advance(record)
 
 
@@ -496,9 +496,9 @@ def _restore(record: Record, observed: Observation) -> do.Move:
         return _volume_gone(record)
     had = {(workload.kind, workload.namespace, workload.name): workload.replicas for workload in record.workloads}
     for workload in observed.workloads:
-        wanted = had[(workload.kind, workload.namespace, workload.name)]
-        if workload.uid and not workload.replicas and wanted:
-            return do.Scale(workload, wanted)
+        replicas = had[(workload.kind, workload.namespace, workload.name)]
+        if workload.uid and not workload.replicas and replicas:
+            return do.Scale(workload, replicas)
     late = [
         f"{workload.kind} {workload.namespace}/{workload.name} ({workload.ready} of {workload.replicas})"
         for workload in observed.workloads

@@ -190,13 +190,13 @@ def _same_disk(other: Object, volume: Object, name: str) -> bool:
 def _places(volume: Object, translated: Native, nodes: Sequence[ProofNode]) -> Iterator[Finding]:
     """The new volume is bound by the driver's own keys: wherever the old one can go, it has to be able to go."""
     name = f"PersistentVolume {volume['metadata']['name']}"
-    place = translated.affinity
-    new = {"spec": {"nodeAffinity": place}} if place else {"spec": {}}
+    affinity = translated.affinity
+    new = {"spec": {"nodeAffinity": affinity}} if affinity else {"spec": {}}
     lost = [node.name for node in nodes if not reachable(node, new)]
     if lost:
         keys = ", ".join(
             f"{entry['key']} {entry['operator']} {entry.get('values', [])}"
-            for term in ((place or {}).get("required") or {}).get("nodeSelectorTerms", [])
+            for term in ((affinity or {}).get("required") or {}).get("nodeSelectorTerms", [])
             for entry in term.get("matchExpressions", [])
         )
         yield blocker(
@@ -412,10 +412,10 @@ def _keepers(thing: Object) -> Iterable[str]:
 
 
 def _surroundings(facts: Facts, desired: Request, claim: Object, volume: Object) -> Iterator[Finding]:
-    wanted = desired.storage_class or claim["spec"].get("storageClassName") or ""
+    storage_class = desired.storage_class or claim["spec"].get("storageClassName") or ""
     where = f"PersistentVolumeClaim {desired.namespace}/{desired.claim}"
-    if wanted and facts.storage_class is None:
-        text = f"StorageClass {wanted} does not exist, but later expansion of the volume requires it"
+    if storage_class and facts.storage_class is None:
+        text = f"StorageClass {storage_class} does not exist, but later expansion of the volume requires it"
         yield blocker("CSI-B18", where, text, "Create it, or choose re_claim with another class.")
     if desired.variant == "re_claim":
         name = desired.volume_name or f"{volume['metadata']['name']}-csi"

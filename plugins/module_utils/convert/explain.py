@@ -9,7 +9,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.convert.actions import
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import Record, Step
 
 # The variables that make a conversion final, and that roll it back before.
-FINAL, UNDO = "final (kubewin_convert_final=true)", "state rolled_back (kubewin_convert_roll_back=true)"
+FINAL, ROLL_BACK = "final (kubewin_convert_final=true)", "state rolled_back (kubewin_convert_roll_back=true)"
 
 
 def steps(record: Record, *, final: bool) -> list[dict[str, str]]:
@@ -28,7 +28,7 @@ def _finish(record: Record, final: bool) -> str:
     if final:
         return f"{back or 'leave the policy at Retain'}; the conversion is then final and cannot be rolled back"
     return (
-        f"keep PersistentVolume {record.target.name} at Retain and the claim locked, so that {UNDO} can roll the "
+        f"keep PersistentVolume {record.target.name} at Retain and the claim locked, so that {ROLL_BACK} can roll the "
         f"conversion back, until you run it again with {FINAL}" + (f", which does this: {back}" if back else "")
     )
 

@@ -225,10 +225,10 @@ class View:
         found = self._client.get(kinds.VOLUME_ATTACHMENT, name)
         if not ((found or {}).get("status") or {}).get("attached"):
             return f"VolumeAttachment {name} is missing or not attached"
-        wanted = objects.on_node(record.new.driver, record.target.handle)
+        attached = objects.on_node(record.new.driver, record.target.handle)
         live = self._client.get(kinds.NODE, node)
-        if wanted not in (((live or {}).get("status") or {}).get("volumesInUse") or ()):
-            return f"Node {node} does not list {wanted}"
+        if attached not in (((live or {}).get("status") or {}).get("volumesInUse") or ()):
+            return f"Node {node} does not list {attached}"
         return ""
 
     def _twins(self, record: Record) -> Iterator[str]:

@@ -166,13 +166,13 @@ def from_json(text: str) -> Record:
 
 
 def newest(records: Mapping[str, Record]) -> Record:
-    """The one that was written last, of copies by place. Raises FormatError when they are not of one conversion.
+    """The one that was written last, of copies by store. Raises FormatError when they are not of one conversion.
 
-    A run that was taken over may still have written to one place: its generation is lower. Generations restart with each key.
+    A run that was taken over may still have written to one store: its generation is lower. Generations restart with each key.
     """
     runs = {record.run for record in records.values()}
     if len(runs) != 1:
-        found = ", ".join(f"{place} has run {record.run}" for place, record in sorted(records.items()))
+        found = ", ".join(f"{store} has run {record.run}" for store, record in sorted(records.items()))
         raise FormatError(f"the copies belong to different runs: {found}. Name only the right one")
     key = max(records.values(), key=lambda record: record.sequence).key
     return max(

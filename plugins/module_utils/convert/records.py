@@ -33,7 +33,7 @@ class Folder:
         self._files = Files(path)
 
     def read(self) -> list[tuple[str, str]]:
-        """(name of the place with the record's, text) of every record in it."""
+        """(where it is stored, text) of every record in it."""
         pattern = f"{objects.record_name('*')}.json"
         try:
             return [(self._files.where(name), text) for name, text in self._files.all(pattern)]
@@ -82,20 +82,20 @@ class Space:
         self._maps.write(name, record.as_json(), meet, labels={objects.LOCK: record.run})
 
 
-Place: TypeAlias = Folder | Space
+Store: TypeAlias = Folder | Space
 
 
 class Records:
     """Both stores, for one cluster, which its uid identifies: a directory may have the records of others too, which are left alone."""
 
-    def __init__(self, places: Sequence[Place], cluster: str) -> None:
-        if len(places) < 2:
+    def __init__(self, stores: Sequence[Store], cluster: str) -> None:
+        if len(stores) < 2:
             raise RecordError(
                 "one record store is set, expected two. Set record_dir, a directory that outlives this run, or "
                 "second_record_namespace",
                 "configuration",
             )
-        self._places, self._cluster = tuple(places), cluster
+        self._stores, self._cluster = tuple(stores), cluster
         # By run: a claim that is converted again has the name of its last run.
         self._sequences: dict[str, int] = {}
         self.warnings: list[str] = []
@@ -153,7 +153,7 @@ class Records:
 
     def _copies(self, bad: dict[str, str]) -> Iterator[tuple[str, Record]]:
         """Every record of this cluster, with where it is. bad: takes why others cannot be read."""
-        for where, text in (found for place in self._places for found in place.read()):
+        for where, text in (found for store in self._stores for found in store.read()):
             try:
                 record = from_json(text)
             except FormatError as error:
@@ -164,12 +164,12 @@ class Records:
                 yield where, record
 
     def write(self, record: Record, when: str) -> Record:
-        """Write to both places; answers with the record as it stands there."""
+        """Write to both stores; answers with the record as it stands there."""
         sequence = max(record.sequence, self._sequences.get(record.run, 0))
         saved = replace(record, sequence=sequence).saved(when)
         self._sequences[record.run] = saved.sequence
-        for place in self._places:
-            place.write(saved)
+        for store in self._stores:
+            store.write(saved)
         return saved
 
 

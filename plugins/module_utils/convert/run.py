@@ -20,7 +20,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.convert.eligibility im
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.objects import labels, locked_by, record_name
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.observe import facts
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import Record
-from ansible_collections.kubewin.csi.plugins.module_utils.convert.records import Place, Records
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.records import Records, Store
 from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
@@ -100,13 +100,13 @@ def _same(record: Record, desired: Request, *, roll_back: bool) -> None:
 
 
 class Runs:
-    """All of them. cluster: its uid. places: makes the two places of records with a client, for each thread its own."""
+    """All of them. cluster: its uid. stores: makes the two record stores with a client, for each thread its own."""
 
     def __init__(
-        self, client: Client, cluster: str, order: RunOptions, places: Callable[[Client], Sequence[Place]], lease_namespace: str,
+        self, client: Client, cluster: str, order: RunOptions, stores: Callable[[Client], Sequence[Store]], lease_namespace: str,
         notify: Callable[[str], None],
     ) -> None:  # fmt: skip
-        self._client, self._cluster, self._options, self._places = client, cluster, order, places
+        self._client, self._cluster, self._options, self._stores = client, cluster, order, stores
         self._lease_namespace, self._notify = lease_namespace, notify
         self._failed, self._stopped = threading.Event(), threading.Event()
         self.warnings: list[str] = []
@@ -122,7 +122,7 @@ class Runs:
 
     def _prepare(self, desired: Request) -> Result:
         name = f"{desired.namespace}/{desired.claim}"
-        records = Records(self._places(self._client), self._cluster)
+        records = Records(self._stores(self._client), self._cluster)
         lock = self._locked(desired.namespace, desired.claim)
         found = records.find(desired.namespace, desired.claim, lock)
         self.warnings += records.warnings
@@ -205,7 +205,7 @@ class Runs:
                 raise ClusterError("the run was terminated. Run again to continue, or roll back", "interrupted")
 
         client = bound(self._client, check)
-        records = Records(self._places(client), self._cluster)
+        records = Records(self._stores(client), self._cluster)
         converter = Converter(
             client, records, self._options.limits, self._notify, final=self._options.final, check=check
         )

@@ -35,9 +35,9 @@ class Baselines:
 
     def where(self, claim: str) -> str:
         """Where the baseline of a claim, as namespace/name, is stored, as text."""
-        places = [self._maps.where(self._object(claim))] if self._maps is not None else []
-        places += [self._files.where(_file(claim))] if self._files is not None else []
-        return " and ".join(places)
+        stores = [self._maps.where(self._object(claim))] if self._maps is not None else []
+        stores += [self._files.where(_file(claim))] if self._files is not None else []
+        return " and ".join(stores)
 
     def read(self, claim: str) -> Manifest | NotNoted | None:
         """The baseline of a claim, None when there is none. Raises BaselineError if no store has one that can be read."""

@@ -15,7 +15,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.data import compare, o
 from ansible_collections.kubewin.csi.plugins.module_utils.data.choice import Limits, sample
 from ansible_collections.kubewin.csi.plugins.module_utils.data.listing import UNSPEAKABLE, Listing
 from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import How, Manifest
-from ansible_collections.kubewin.csi.plugins.module_utils.data.read import Place, Reader
+from ansible_collections.kubewin.csi.plugins.module_utils.data.read import Location, Reader
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
@@ -103,15 +103,15 @@ class VolumeReader:
                 listed = reader.listing()
             files = [one for one in listed.entries if one.kind == "file"]
             heads = compare.heads(before, self._desired.growing) if before is not None else {}
-            wanted = sample(files, self._limits.total, self._limits.seed)
-            if before is not None and before.how == "content" and before.files and len(wanted) < len(files):
+            chosen = sample(files, self._limits.total, self._limits.seed)
+            if before is not None and before.how == "content" and before.files and len(chosen) < len(files):
                 # What cannot be compared need not be read.
                 read = {one.path for one in before.files if one.sha256}
-                wanted = sample([one for one in files if one.path in read], self._limits.total, self._limits.seed)
-            size = sum(one.size for one in files if one.path in wanted)
-            self._notify(f"{title}: reading {len(wanted)} of {len(files)} listed files, {size / (1 << 20):.1f} MiB")
+                chosen = sample([one for one in files if one.path in read], self._limits.total, self._limits.seed)
+            size = sum(one.size for one in files if one.path in chosen)
+            self._notify(f"{title}: reading {len(chosen)} of {len(files)} listed files, {size / (1 << 20):.1f} MiB")
             with reporting(self._notify, lambda: f"{title}: {reader.standing}"):
-                return self._manifest(found, "content", reader.contents(listed, wanted, heads))
+                return self._manifest(found, "content", reader.contents(listed, chosen, heads))
 
     def _reader(self, pod: str, container: str, folder: str, image: str) -> Reader:
         if UNSPEAKABLE & set(folder):
@@ -121,7 +121,7 @@ class VolumeReader:
                 "0.",
                 "not_comparable",
             )
-        return Reader(self._client, Place(self._namespace, pod, container, folder), self._limits, image)
+        return Reader(self._client, Location(self._namespace, pod, container, folder), self._limits, image)
 
     def _manifest(self, found: Found, how: How, listed: Listing) -> Manifest:
         return Manifest(

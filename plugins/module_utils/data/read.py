@@ -42,7 +42,7 @@ class Digest:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Location:
     """A folder in a container."""
 
     namespace: str
@@ -119,59 +119,59 @@ class Reader:
     """Looks at one folder, within its limits. image: of its container, for messages."""
 
     def __init__(
-        self, client: Client, place: Place, limits: Limits, image: str, *,
+        self, client: Client, location: Location, limits: Limits, image: str, *,
         clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep,
     ) -> None:  # fmt: skip
-        self._client, self._place, self._limits, self._image = client, place, limits, image
+        self._client, self._location, self._limits, self._image = client, location, limits, image
         self._clock, self._sleep = clock, sleep
         self._began = clock()
         self._count = 0
-        self._wanted: frozenset[str] = frozenset()
+        self._chosen: frozenset[str] = frozenset()
         self._have: Mapping[str, _Member] = {}
 
     @property
     def standing(self) -> str:
         """How far it is, as text; read by another thread."""
-        wanted, have = self._wanted, self._have
-        files = f"{sum(path in have for path in wanted)} of {len(wanted)} files read, " if wanted else ""
+        chosen, have = self._chosen, self._have
+        files = f"{sum(path in have for path in chosen)} of {len(chosen)} files read, " if chosen else ""
         taken = so_far(self._clock() - self._began, self._limits.seconds)
         return f"{files}{self._count / (1 << 20):.1f} MiB came through the API server ({taken})"
 
     def listing(self) -> Listing:
         """Everything there, without contents. Raises ClusterError not_comparable when cmd does not list the folder."""
         answer, code, errors = b"", -1, ""
-        output = self._run(listing.command(self._place.folder))
+        output = self._run(listing.command(self._location.folder))
         try:
             while data := self._read(output, _CHUNK):
                 answer += data
             code, errors = output.code, output.stderr
         except _Over as over:
-            raise ClusterError(f"listing {self._place.folder} was aborted: {over}", "not_comparable") from over
+            raise ClusterError(f"listing {self._location.folder} was aborted: {over}", "not_comparable") from over
         finally:
             output.close()
-        found = listing.parse(carried(answer.decode("utf-16-le", "surrogatepass")), self._place.folder)
+        found = listing.parse(carried(answer.decode("utf-16-le", "surrogatepass")), self._location.folder)
         if found is None:
             message = errors.replace("\0", "").strip()[:300]
             raise ClusterError(
-                f"cmd in pod {self._place.namespace}/{self._place.pod} cannot list {self._place.folder} (exit code "
+                f"cmd in pod {self._location.namespace}/{self._location.pod} cannot list {self._location.folder} (exit code "
                 f"{code}): {message}. Use a container that mounts the volume and whose user may read it.",
                 "not_comparable",
             )
         return found
 
-    def contents(self, found: Listing, wanted: frozenset[str], heads: Mapping[str, int]) -> Listing:
-        """The same with the contents of the wanted files. heads: by file, the number of first bytes to read as well."""
+    def contents(self, found: Listing, chosen: frozenset[str], heads: Mapping[str, int]) -> Listing:
+        """The same with the contents of the chosen files. heads: by file, the number of first bytes to read as well."""
         files = {one.path: one for one in found.entries if one.kind == "file"}
         links = frozenset(one.path for one in found.entries if one.kind == "link")
         read: dict[str, _Member] = {}
-        self._wanted, self._have = wanted, read
+        self._chosen, self._have = chosen, read
         whys: dict[str, str] = {}
         gaps, end = found.gaps, _End(whole=False)
-        if wanted >= files.keys():
+        if chosen >= files.keys():
             end = self._archive((".",), links, heads, read)
             # Paths of any length are nothing to tar.
             gaps = () if end.whole else tuple(gap for gap in gaps if not self._filled(gap, end, links, heads, read))
-        left = [path for path in sorted(wanted) if path not in read and files[path].size]
+        left = [path for path in sorted(chosen) if path not in read and files[path].size]
         for group in batches(left):
             # One file that cannot be opened ends the folder it was found through, so each is named for itself.
             spoken = [path for path in group if path.isascii()]
@@ -198,7 +198,7 @@ class Reader:
         """Add what tar gives of these names."""
         output = None
         try:
-            output = self._run(_tar(self._place.folder, names, links))
+            output = self._run(_tar(self._location.folder, names, links))
             for member in _members(_Counted(self, output), heads):
                 if not any(member.path == link or member.path.startswith(f"{link}/") for link in links):
                     read[member.path] = _resolved(member, read)
@@ -227,8 +227,8 @@ class Reader:
         left = self._limits.seconds - (self._clock() - self._began)
         if left <= 0:
             raise _Over(self._late)
-        place = self._place
-        return self._client.output(place.namespace, place.pod, place.container, command, left)
+        location = self._location
+        return self._client.output(location.namespace, location.pod, location.container, command, left)
 
     def _read(self, output: Any, size: int) -> bytes:
         """So much of an output, no faster and no more than the limits allow."""

@@ -17,25 +17,25 @@ _RBAC = "rbac.authorization.k8s.io"
 _STORAGE = "storage.k8s.io"
 
 
-def needs(driver: Driver, wanted: Request, namespace: str, live: Mapping[str, Any] | None) -> tuple[Need, ...]:
+def needs(driver: Driver, desired: Request, namespace: str, live: Mapping[str, Any] | None) -> tuple[Need, ...]:
     """What applying, the gate and the play need beyond the reads that planning itself makes.
 
     live: the Namespace as it is, None when it does not exist.
     """
     return (
-        *_applied(driver, wanted, namespace, live),
-        *_granted(driver, wanted, namespace),
+        *_applied(driver, desired, namespace, live),
+        *_granted(driver, desired, namespace),
         *_watched(namespace),
-        *(_played() if wanted.csi_proxy_managed else ()),
+        *(_played() if desired.csi_proxy_managed else ()),
     )
 
 
-def _applied(driver: Driver, wanted: Request, namespace: str, live: Mapping[str, Any] | None) -> Iterator[Need]:
+def _applied(driver: Driver, desired: Request, namespace: str, live: Mapping[str, Any] | None) -> Iterator[Need]:
     """A server-side apply reads, and also needs create when it creates; each is authorized by name.
 
     https://github.com/kubernetes/kubernetes/blob/v1.36.3/staging/src/k8s.io/apiserver/pkg/endpoints/handlers/patch.go
     """
-    account = wanted.service_account or driver.service_account
+    account = desired.service_account or driver.service_account
     kinds: list[tuple[str, str, str | None, str]] = [
         ("", "serviceaccounts", namespace, account),
         (_RBAC, "clusterroles", None, account),
@@ -46,11 +46,11 @@ def _applied(driver: Driver, wanted: Request, namespace: str, live: Mapping[str,
         kinds += [(_RBAC, "roles", namespace, account), (_RBAC, "rolebindings", namespace, account)]
     if absent_or_ours(live):
         kinds.append(("", "namespaces", None, namespace))
-    if wanted.storage_class.get("create", True):
+    if desired.storage_class.get("create", True):
         kinds.append(
-            (_STORAGE, "storageclasses", None, str(wanted.storage_class.get("name") or driver.storage_class.name))
+            (_STORAGE, "storageclasses", None, str(desired.storage_class.get("name") or driver.storage_class.name))
         )
-    if wanted.create_cluster_objects:
+    if desired.create_cluster_objects:
         kinds.append((_STORAGE, "csidrivers", None, driver.name))
         if driver.feature_states is not None:
             kinds.append(("", "configmaps", namespace, driver.feature_states.name))
@@ -58,12 +58,12 @@ def _applied(driver: Driver, wanted: Request, namespace: str, live: Mapping[str,
         yield from each("get create patch", group, resource, where, name)
 
 
-def _granted(driver: Driver, wanted: Request, namespace: str) -> Iterator[Need]:
+def _granted(driver: Driver, desired: Request, namespace: str) -> Iterator[Need]:
     """An account may write or bind only rules that it has, unless it may bind and escalate.
 
     https://kubernetes.io/docs/reference/access-authn-authz/rbac/#privilege-escalation-prevention-and-bootstrapping
     """
-    name = wanted.service_account or driver.service_account
+    name = desired.service_account or driver.service_account
     both: tuple[tuple[str, tuple[Rule, ...], str | None], ...] = (
         ("clusterroles", driver.cluster_rules, None),
         ("roles", driver.namespace_rules, namespace),

@@ -30,20 +30,20 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import Obser
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.permissions import lacking
 
 
-def snapshot(client: Client, driver: Driver, wanted: Request, *, check_access: bool) -> Snapshot:
+def snapshot(client: Client, driver: Driver, desired: Request, *, check_access: bool) -> Snapshot:
     """Read everything a plan is made from. With check_access also the permissions of this account.
 
     A missing permission to read is raised as ClusterError, whose text names the rule to add; missing permissions to
     write end up in the snapshot, all of them at once.
     """
     kubernetes = client.version()
-    where = _unique([wanted.controller_namespace, wanted.namespace, *driver.controller.namespaces])
+    where = _unique([desired.controller_namespace, desired.namespace, *driver.controller.namespaces])
     installed = tuple(ObservedController.from_object(item, name) for item, name in controllers(client, driver, where))
-    namespaces = _unique([wanted.namespace, *(observed.namespace for observed in installed), driver.namespace])
+    namespaces = _unique([desired.namespace, *(observed.namespace for observed in installed), driver.namespace])
     nodes = client.windows_nodes()
     observed = tuple(ObservedNode.from_object(node) for node in nodes)
-    storage_class = str(wanted.storage_class.get("name") or driver.storage_class.name)
-    namespace = home(driver, wanted, installed)
+    storage_class = str(desired.storage_class.get("name") or driver.storage_class.name)
+    namespace = home(driver, desired, installed)
     openshift = _openshift(client, installed, observed)
     live = {name: client.get(kinds.NAMESPACE, name) for name in namespaces}
     listed = client.list(kinds.DAEMON_SET).items
@@ -62,12 +62,12 @@ def snapshot(client: Client, driver: Driver, wanted: Request, *, check_access: b
         feature_states={namespace: _feature_states(client, driver, namespace)},
         storage_class=client.get(kinds.STORAGE_CLASS, storage_class),
         openshift=openshift,
-        privileged=_privileged(client, namespace, wanted.service_account or driver.service_account)
+        privileged=_privileged(client, namespace, desired.service_account or driver.service_account)
         if openshift or any(node.of_operator for node in observed)
         else None,
         replacing=begun(client, driver, namespace).get("replaced", ""),
         registered=_registered(client, driver, observed) if claimed else (),
-        missing_access=lacking(client, needs(driver, wanted, namespace, live.get(namespace))) if check_access else (),
+        missing_access=lacking(client, needs(driver, desired, namespace, live.get(namespace))) if check_access else (),
     )
 
 

@@ -40,9 +40,9 @@ _TOLERATION: dict[str, Callable[[Any], bool]] = {
 }
 
 
-def findings(wanted: Request) -> Iterator[Finding]:
+def findings(desired: Request) -> Iterator[Finding]:
     """A blocker for each option that cannot be."""
-    for option, value, why in _wrong(wanted):
+    for option, value, why in _wrong(desired):
         yield blocker("CSI-D08", f"{option} {_shown(value)}", why, f"correct {option}")
 
 
@@ -51,28 +51,28 @@ def tolerates(toleration: Mapping[str, Any]) -> bool:
     return all(key in _TOLERATION and _TOLERATION[key](value) for key, value in toleration.items())
 
 
-def _wrong(wanted: Request) -> Iterator[tuple[str, Any, str]]:
+def _wrong(desired: Request) -> Iterator[tuple[str, Any, str]]:
     """Option, value and what is expected."""
     checks: list[tuple[re.Pattern[str], str, Iterable[tuple[str, Any]]]] = [
-        (_LABEL, _NAMESPACE, [("namespace", wanted.namespace), ("controller_namespace", wanted.controller_namespace)]),
-        (_NAME, _OBJECT, [("service_account", wanted.service_account)]),
-        (_NAME, _OBJECT, [("storage_class.name", wanted.storage_class.get("name"))]),
-        (_NAME, _OBJECT, [("image_pull_secrets", name) for name in wanted.image_pull_secrets]),
-        (_IMAGE, "expected an image reference", [("image_mirror", wanted.image_mirror), *_each("images", wanted.images)]),
-        (_DIGEST, "expected sha256: and 64 hexadecimal digits", _each("image_digests", wanted.image_digests)),
-        (_SHARE, "expected a number of nodes or a percentage", [("max_unavailable", wanted.max_unavailable)]),
-        (_WORD, "expected a word", [("log_level", wanted.log_level)]),
-        (_WINDOWS_PATH, "expected a path on Windows, such as C:\\var\\lib\\kubelet", [("kubelet_dir", wanted.kubelet_dir)]),
+        (_LABEL, _NAMESPACE, [("namespace", desired.namespace), ("controller_namespace", desired.controller_namespace)]),
+        (_NAME, _OBJECT, [("service_account", desired.service_account)]),
+        (_NAME, _OBJECT, [("storage_class.name", desired.storage_class.get("name"))]),
+        (_NAME, _OBJECT, [("image_pull_secrets", name) for name in desired.image_pull_secrets]),
+        (_IMAGE, "expected an image reference", [("image_mirror", desired.image_mirror), *_each("images", desired.images)]),
+        (_DIGEST, "expected sha256: and 64 hexadecimal digits", _each("image_digests", desired.image_digests)),
+        (_SHARE, "expected a number of nodes or a percentage", [("max_unavailable", desired.max_unavailable)]),
+        (_WORD, "expected a word", [("log_level", desired.log_level)]),
+        (_WINDOWS_PATH, "expected a path on Windows, such as C:\\var\\lib\\kubelet", [("kubelet_dir", desired.kubelet_dir)]),
     ]  # fmt: skip
     for pattern, why, given in checks:
         for option, value in given:
             if value and not pattern.fullmatch(str(value)):
                 yield option, value, why
-    for key, value in wanted.node_selector.items():
+    for key, value in desired.node_selector.items():
         if not (_KEY.fullmatch(str(key)) and isinstance(value, str) and _VALUE.fullmatch(value)):
             text = "expected a label and its value as text; quote what YAML reads as a number or boolean"
             yield "node_selector", f"{key}={value}", text
-    for role, kinds in wanted.resources.items():
+    for role, kinds in desired.resources.items():
         for kind, amounts in kinds.items():
             if kind not in ("requests", "limits") or not isinstance(amounts, Mapping):
                 yield f"resources.{role}", kind, "expected requests and limits, each with quantities by resource"
@@ -80,7 +80,7 @@ def _wrong(wanted: Request) -> Iterator[tuple[str, Any, str]]:
             for name, amount in amounts.items():
                 if not _QUANTITY.fullmatch(str(amount)):
                     yield f"resources.{role}.{kind}.{name}", amount, "expected a quantity such as 100m or 200Mi"
-    for toleration in wanted.tolerations or ():
+    for toleration in desired.tolerations or ():
         if not tolerates(toleration):
             yield "tolerations", dict(toleration), TOLERATION
 

@@ -241,10 +241,10 @@ def _elsewhere(whom: str) -> Callable[[Driver], str]:
 _SWITCHES: dict[str, Callable[[Driver], str]] = {"openshift": _openshift, "eks": _eks, "aks": _aks, "gke": _gke}
 
 
-def findings(driver: Driver, wanted: Request, rule: ModeRule, snapshot: Snapshot) -> Iterator[Finding]:
+def findings(driver: Driver, desired: Request, rule: ModeRule, snapshot: Snapshot) -> Iterator[Finding]:
     """What platforms prepare themselves is verified there and never written: csi-proxy, and the CSIDriver."""
     name = platform(snapshot)
-    if rule.mode == "csi_proxy" and wanted.csi_proxy_managed and name in _CSI_PROXY:
+    if rule.mode == "csi_proxy" and desired.csi_proxy_managed and name in _CSI_PROXY:
         message = f"on {PLATFORMS[name]} the service csi-proxy belongs to {_CSI_PROXY[name]}"
         remedy = "set csi_proxy_managed to false if the service exists; it is then verified and never changed"
         yield warning("CSI-D59", "csi-proxy", message, remedy)

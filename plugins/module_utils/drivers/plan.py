@@ -117,30 +117,34 @@ class Plan:
         }
 
 
-def plan(driver: Driver, wanted: Request, snapshot: Snapshot) -> Plan:
+def plan(driver: Driver, desired: Request, snapshot: Snapshot) -> Plan:
     """Decide release, mode and namespace, find blockers, and collect what the templates need."""
     controller = snapshot.controllers[0] if snapshot.controllers else None
-    namespace = home(driver, wanted, snapshot.controllers)
+    namespace = home(driver, desired, snapshot.controllers)
     kubernetes = parse(snapshot.kubernetes)
-    everywhere, snapshot = snapshot.nodes, _aimed(driver, wanted, snapshot)
-    if impossible := tuple(options.findings(wanted)):
+    everywhere, snapshot = snapshot.nodes, _aimed(driver, desired, snapshot)
+    if impossible := tuple(options.findings(desired)):
         nodes = tuple(node.name for node in everywhere)
         return Plan(driver, namespace, None, None, "", impossible, {}, nodes, ownership.platform(snapshot))
-    choice = choose(driver, wanted, controller, snapshot)
-    findings = [*_access(snapshot), *choice.findings, *_around(driver, wanted, snapshot, controller, choice, namespace)]
+    choice = choose(driver, desired, controller, snapshot)
+    findings = [
+        *_access(snapshot),
+        *choice.findings,
+        *_around(driver, desired, snapshot, controller, choice, namespace),
+    ]
     rendered: dict[str, Any] = {}
     if choice.rule is not None and choice.version is not None:
         rendered = settings(
-            driver, wanted, choice.rule, choice.version, namespace, kubernetes,
+            driver, desired, choice.rule, choice.version, namespace, kubernetes,
             create_namespace=absent_or_ours(snapshot.namespaces.get(namespace)),
-            create_csi_driver=wanted.create_cluster_objects and absent_or_ours(snapshot.csi_driver),
-            create_feature_states=wanted.create_cluster_objects and snapshot.feature_states.get(namespace, {}) is None,
+            create_csi_driver=desired.create_cluster_objects and absent_or_ours(snapshot.csi_driver),
+            create_feature_states=desired.create_cluster_objects and snapshot.feature_states.get(namespace, {}) is None,
         )  # fmt: skip
         if ownership.platform(snapshot) == "gke" and namespace != "kube-system":
             rendered["priority_class"] = ""
             findings.append(surroundings.no_priority(driver, namespace))
         findings += surroundings.storage_class_findings(rendered["storage_class"], snapshot.storage_class, driver)
-        findings += surroundings.parameter_findings(wanted, rendered["storage_class"], driver)
+        findings += surroundings.parameter_findings(desired, rendered["storage_class"], driver)
     change = switch(driver, choice.rule, snapshot, namespace)
     findings += switch_findings(driver, change, snapshot)
     return Plan(
@@ -158,19 +162,19 @@ def plan(driver: Driver, wanted: Request, snapshot: Snapshot) -> Plan:
     )
 
 
-def home(driver: Driver, wanted: Request, controllers: Sequence[ObservedController]) -> str:
+def home(driver: Driver, desired: Request, controllers: Sequence[ObservedController]) -> str:
     """The namespace: the one asked for, else where the controller is, else upstream's."""
-    if wanted.namespace:
-        return wanted.namespace
+    if desired.namespace:
+        return desired.namespace
     return controllers[0].namespace if controllers else driver.namespace
 
 
-def _aimed(driver: Driver, wanted: Request, snapshot: Snapshot) -> Snapshot:
+def _aimed(driver: Driver, desired: Request, snapshot: Snapshot) -> Snapshot:
     """Without the nodes that the DaemonSet does not match, whose limits are irrelevant."""
     nodes = tuple(
         node
         for node in snapshot.nodes
-        if wanted.node_selector.items() <= node.labels.items()
+        if desired.node_selector.items() <= node.labels.items()
         and not any(node.labels.get(label) in values for label, values in driver.avoid_nodes.items())
     )
     return replace(snapshot, nodes=nodes)
@@ -189,20 +193,20 @@ def _access(snapshot: Snapshot) -> list[Finding]:
 
 def _around(
     driver: Driver,
-    wanted: Request,
+    desired: Request,
     snapshot: Snapshot,
     controller: ObservedController | None,
     choice: Choice,
     namespace: str,
 ) -> list[Finding]:
     found = [*surroundings.namespace_findings(snapshot, namespace)]
-    found += surroundings.controller_findings(driver, wanted, snapshot, controller)
+    found += surroundings.controller_findings(driver, desired, snapshot, controller)
     if choice.version is not None:
-        found += surroundings.object_findings(driver, wanted, snapshot, choice.version, namespace)
-    found += surroundings.openshift_findings(snapshot, namespace, wanted.service_account or driver.service_account)
-    found += surroundings.provider_findings(driver, wanted, snapshot, namespace)
+        found += surroundings.object_findings(driver, desired, snapshot, choice.version, namespace)
+    found += surroundings.openshift_findings(snapshot, namespace, desired.service_account or driver.service_account)
+    found += surroundings.provider_findings(driver, desired, snapshot, namespace)
     if choice.rule is not None and choice.version is not None:
-        found += surroundings.node_findings(driver, wanted, choice.rule, choice.version, snapshot)
+        found += surroundings.node_findings(driver, desired, choice.rule, choice.version, snapshot)
         found += surroundings.port_findings(driver, choice.rule, snapshot)
-        found += ownership.findings(driver, wanted, choice.rule, snapshot)
+        found += ownership.findings(driver, desired, choice.rule, snapshot)
     return found

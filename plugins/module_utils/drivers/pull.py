@@ -90,7 +90,7 @@ def lacking(
 ) -> dict[str, tuple[str, ...]]:
     """The images to pull, by Node; empty where nothing runs yet, or what runs stays as it is.
 
-    plugin: the DaemonSet as wanted. live: as it is. nodes: the Windows Nodes. only: those of this run, in order; empty takes all.
+    plugin: the DaemonSet as requested. live: as it is. nodes: the Windows Nodes. only: those of this run, in order; empty takes all.
     """
     if live is None or not absent_or_ours(live):
         return {}
@@ -106,12 +106,12 @@ def lacking(
 
 
 def progress(
-    pods: Iterable[Mapping[str, Any]], wanted: Iterable[str], done: Sequence[str], trouble: Mapping[str, float]
+    pods: Iterable[Mapping[str, Any]], nodes: Iterable[str], done: Sequence[str], trouble: Mapping[str, float]
 ) -> Progress:
     """What comes next. done: nodes that had their images before. trouble: for how many seconds a node has had some."""
     evaluated = {one.node: one for one in evaluate(pods)}
     there = (*done, *(name for name, one in evaluated.items() if one.state == "done" and name not in done))
-    waiting = tuple(name for name in wanted if name not in there)
+    waiting = tuple(name for name in nodes if name not in there)
     coming = [name for name in waiting if name not in evaluated]
     under_way = sum(one.state != "done" for one in evaluated.values())
     why = {name: one.why for name, one in evaluated.items() if one.state in ("troubled", "failed")}
@@ -155,10 +155,10 @@ def failure(found: Progress, left: float) -> ClusterError | None:
     return None
 
 
-def missing(node: Mapping[str, Any], wanted: Sequence[str]) -> tuple[str, ...]:
+def missing(node: Mapping[str, Any], required: Sequence[str]) -> tuple[str, ...]:
     """Images that a Node does not report. It reports only its largest images, so a missing one may exist."""
     there = {name for image in (node.get("status") or {}).get("images") or [] for name in image.get("names") or []}
-    return tuple(image for image in wanted if image not in there)
+    return tuple(image for image in required if image not in there)
 
 
 def selector(driver: str) -> str:
@@ -166,7 +166,7 @@ def selector(driver: str) -> str:
     return f"{MANAGED_BY}={MANAGER},{PART_OF}={driver},{COMPONENT}={PULL}"
 
 
-def pod(daemon_set: Mapping[str, Any], driver: str, node: str, wanted: Sequence[str], seconds: int) -> dict[str, Any]:
+def pod(daemon_set: Mapping[str, Any], driver: str, node: str, required: Sequence[str], seconds: int) -> dict[str, Any]:
     """The pod that pulls images on a node: in the form of the plugin, without anything of the host.
 
     It has none of the DaemonSet's labels, whose controller would adopt it. seconds: after which the kubelet ends it.
@@ -191,7 +191,7 @@ def pod(daemon_set: Mapping[str, Any], driver: str, node: str, wanted: Sequence[
                 "args": ["/c", "exit", "0"],
                 **({"imagePullPolicy": policies[image]} if policies.get(image) else {}),
             }
-            for number, image in enumerate(wanted, 1)
+            for number, image in enumerate(required, 1)
         ],
     }
     spec.update({key: template[key] for key in ("os", "imagePullSecrets", "hostNetwork") if key in template})

@@ -58,12 +58,12 @@ def is_skewed(running: Running, version: Version) -> bool:
     return bool(running.versions) and version.minor not in [one.minor for one in running.versions]
 
 
-def choose(driver: Driver, wanted: Request, controller: ObservedController | None, snapshot: Snapshot) -> Choice:
+def choose(driver: Driver, desired: Request, controller: ObservedController | None, snapshot: Snapshot) -> Choice:
     """The release asked for, else the controller's, else the catalog's default; and the mode it runs in."""
     running = running_release(driver, controller, snapshot)
-    if wanted.version is not None:
+    if desired.version is not None:
         try:
-            version, source = parse(_whole(wanted.version)), "requested"
+            version, source = parse(_whole(desired.version)), "requested"
         except ValueError as error:
             finding = blocker(
                 "CSI-D01",
@@ -77,17 +77,17 @@ def choose(driver: Driver, wanted: Request, controller: ObservedController | Non
     else:
         version, source = parse(driver.default_version), "default"
     stood_in: Finding | None = None
-    if wanted.version is None and (near := _stand_in(driver, wanted, running.versions or (version,), snapshot)):
+    if desired.version is None and (near := _stand_in(driver, desired, running.versions or (version,), snapshot)):
         if near not in running.versions:
             stood_in = _not_published(driver, version, source, near)
             source = "nearest that can be pulled"
         version = near
     rules = driver.mode_rules(version)
-    if wanted.mode != "auto":
-        rules = tuple(rule for rule in rules if rule.mode == wanted.mode)
+    if desired.mode != "auto":
+        rules = tuple(rule for rule in rules if rule.mode == desired.mode)
     usable = [rule for rule in rules if rule.template is not None]
     if not usable:
-        return Choice(version, None, source, (_no_such_mode(driver, wanted, version, source, running, snapshot),))
+        return Choice(version, None, source, (_no_such_mode(driver, desired, version, source, running, snapshot),))
     rule, findings = _mode(driver, version, usable, snapshot, running)
     if rule.mode == "host_process" and parse(snapshot.kubernetes).release < parse(_HOST_PROCESS_STABLE).release:
         message = f"HostProcess containers are beta before Kubernetes {_HOST_PROCESS_STABLE} and may be disabled"
@@ -99,38 +99,38 @@ def choose(driver: Driver, wanted: Request, controller: ObservedController | Non
         findings.append(stood_in)
     if driver.release(version) is None:
         findings.append(_unlisted(driver, version, rule))
-    elif unproven := _unproven(driver, wanted, version):
+    elif unproven := _unproven(driver, desired, version):
         message = f"its images may not be published: {', '.join(unproven)}"
         remedy = "check that your nodes can pull them, or set the images or image_mirror option"
         findings.append(warning("CSI-D09", f"{driver.title} {version}", message, remedy))
     findings += _told_by_openshift(driver, controller, running, snapshot)
     if is_skewed(running, version):
-        findings.append(_skew(driver, wanted, controller, running.versions[0], version))
+        findings.append(_skew(driver, desired, controller, running.versions[0], version))
     return Choice(version, rule, source, tuple(findings))
 
 
-def _unproven(driver: Driver, wanted: Request, version: Version) -> tuple[str, ...]:
+def _unproven(driver: Driver, desired: Request, version: Version) -> tuple[str, ...]:
     """Roles of images of a release of which nothing shows that they were published, without those that the user gave."""
     known = driver.release(version)
     roles = IMAGE_ROLES[:1] if known is None else known.unproven
-    return tuple(role for role in roles if not wanted.images.get(role))
+    return tuple(role for role in roles if not desired.images.get(role))
 
 
-def _stand_in(driver: Driver, wanted: Request, versions: Sequence[Version], snapshot: Snapshot) -> Version | None:
+def _stand_in(driver: Driver, desired: Request, versions: Sequence[Version], snapshot: Snapshot) -> Version | None:
     """The release to take in place of those that the cluster runs; None where the first of them will do, or none is better.
 
     One of these themselves, else one of the same minor release, else the newest older one, else the oldest newer one, each of
     those that can be pulled and run here. A mirror is the user's own, so it holds what the user put there.
     """
-    if wanted.image_mirror or not _unproven(driver, wanted, versions[0]):
+    if desired.image_mirror or not _unproven(driver, desired, versions[0]):
         return None
     usable = []
     for known in driver.releases:
         version = parse(known.version)
         rules = [
-            one for one in driver.mode_rules(version) if one.template is not None and wanted.mode in ("auto", one.mode)
+            one for one in driver.mode_rules(version) if one.template is not None and desired.mode in ("auto", one.mode)
         ]
-        if rules and not _unproven(driver, wanted, version) and not fit.lacking_switches(driver, version, snapshot):
+        if rules and not _unproven(driver, desired, version) and not fit.lacking_switches(driver, version, snapshot):
             usable.append((version, any(not fit.obstacles(driver, version, rule, snapshot) for rule in rules)))
     usable = [one for one in usable if one[1]] or usable
     found = [version for version, _fits in usable]
@@ -209,18 +209,18 @@ def _told_by_openshift(
 
 
 def _no_such_mode(
-    driver: Driver, wanted: Request, version: Version, source: str, running: Running, snapshot: Snapshot
+    driver: Driver, desired: Request, version: Version, source: str, running: Running, snapshot: Snapshot
 ) -> Finding:
-    asked = "" if wanted.mode == "auto" else f" in mode {wanted.mode}"
+    asked = "" if desired.mode == "auto" else f" in mode {desired.mode}"
     known = driver.mode_rules(version)
-    asked_rule = driver.rule(wanted.mode)
-    if wanted.mode != "auto" and asked_rule is None:
-        why = f"{driver.title} has no mode {wanted.mode}"
-    elif wanted.mode != "auto" and asked_rule is not None and asked_rule not in known:
+    asked_rule = driver.rule(desired.mode)
+    if desired.mode != "auto" and asked_rule is None:
+        why = f"{driver.title} has no mode {desired.mode}"
+    elif desired.mode != "auto" and asked_rule is not None and asked_rule not in known:
         why = asked_rule.why
     else:
         why = known[0].why if known else f"no mode is known for release {version}"
-    mode = None if wanted.mode == "auto" else wanted.mode
+    mode = None if desired.mode == "auto" else desired.mode
     # What is closest by release alone is named even where this cluster has to change for it.
     by_release = driver.nearest(version, mode) or driver.nearest(version)
     here = fit.nearest(driver, version, snapshot, mode) or fit.nearest(driver, version, snapshot)
@@ -233,11 +233,11 @@ def _no_such_mode(
 
 
 def _skew(
-    driver: Driver, wanted: Request, controller: ObservedController | None, running: Version, version: Version
+    driver: Driver, desired: Request, controller: ObservedController | None, running: Version, version: Version
 ) -> Finding:
     where = f"Deployment {controller.namespace}/{controller.name}" if controller is not None else "controller"
     message = f"the controller runs {running} and the node plugin would be {version}, expected the same minor release"
-    if wanted.allow_version_skew:
+    if desired.allow_version_skew:
         return warning("CSI-D33", where, message, "accepted by allow_version_skew")
     if not any(parse(known.version).minor == running.minor and not known.unproven for known in driver.releases):
         remedy = f"test this combination first: no release {running.minor[0]}.{running.minor[1]} with an image for Windows is known"

@@ -23,13 +23,13 @@ _TOLERATE_EVERYTHING = ({"effect": "NoExecute", "operator": "Exists"}, {"effect"
 
 
 def settings(
-    driver: Driver, wanted: Request, rule: ModeRule, version: Version, namespace: str, kubernetes: Version, *,
+    driver: Driver, desired: Request, rule: ModeRule, version: Version, namespace: str, kubernetes: Version, *,
     create_namespace: bool, create_csi_driver: bool, create_feature_states: bool,
 ) -> dict[str, Any]:  # fmt: skip
     """The variables of templates/node.yaml.j2 and its children, JSON types only."""
     release = driver.release(version)
-    selector = {"kubernetes.io/os": "windows", **wanted.node_selector}
-    if rule.mode == "csi_proxy" and wanted.csi_proxy_managed:
+    selector = {"kubernetes.io/os": "windows", **desired.node_selector}
+    if rule.mode == "csi_proxy" and desired.csi_proxy_managed:
         selector[PROVEN_LABEL] = PROVEN_VALUE
     return {
         "driver": driver.key,
@@ -45,7 +45,7 @@ def settings(
         "feature_states_data": _feature_states(driver, version),
         "daemonset": driver.daemonset,
         "container": driver.container,
-        "service_account": wanted.service_account or driver.service_account,
+        "service_account": desired.service_account or driver.service_account,
         "app_label": driver.app_label,
         "role_label": driver.role_label,
         "labels": {
@@ -54,10 +54,10 @@ def settings(
             "app.kubernetes.io/part-of": driver.name,
         },
         "annotations": {"kubewin.io/mode": rule.mode, "kubewin.io/driver-version": str(version)},
-        "images": images(driver, wanted, version, rule),
-        "image_pull_policy": wanted.image_pull_policy,
-        "image_pull_secrets": list(wanted.image_pull_secrets),
-        "kubelet_dir": wanted.kubelet_dir.rstrip("\\"),
+        "images": images(driver, desired, version, rule),
+        "image_pull_policy": desired.image_pull_policy,
+        "image_pull_secrets": list(desired.image_pull_secrets),
+        "kubelet_dir": desired.kubelet_dir.rstrip("\\"),
         "pipes": list(rule.all_pipes),
         "ports": dict(rule.ports),
         "liveness": _probe(rule.liveness),
@@ -68,24 +68,24 @@ def settings(
         "max_volumes": release.max_volumes
         if release
         else max((known.max_volumes for known in driver.releases), default=0),
-        "log_level": wanted.log_level,
+        "log_level": desired.log_level,
         "node_selector": selector,
         "tolerations": [
-            dict(entry) for entry in (_TOLERATE_EVERYTHING if wanted.tolerations is None else wanted.tolerations)
+            dict(entry) for entry in (_TOLERATE_EVERYTHING if desired.tolerations is None else desired.tolerations)
         ],
         "priority_class": driver.priority_class,
-        "max_unavailable": _int_or_percent(wanted.max_unavailable or driver.max_unavailable),
-        "resources": _resources(rule, wanted),
+        "max_unavailable": _int_or_percent(desired.max_unavailable or driver.max_unavailable),
+        "resources": _resources(rule, desired),
         # The field came with Kubernetes 1.24; older servers refuse a field they do not know.
         "os_name": kubernetes.release >= parse("1.24.0").release,
         "cluster_rules": [entry.as_object() for entry in driver.cluster_rules],
         "namespace_rules": [entry.as_object() for entry in driver.namespace_rules],
-        "storage_class": _storage_class(driver, wanted),
-        "options": dict(wanted.options),
+        "storage_class": _storage_class(driver, desired),
+        "options": dict(desired.options),
     }
 
 
-def images(driver: Driver, wanted: Request, version: Version, rule: ModeRule) -> dict[str, str]:
+def images(driver: Driver, desired: Request, version: Version, rule: ModeRule) -> dict[str, str]:
     """Image references by role.
 
     A release the catalog does not have takes the nearest known one's with its own driver tag.
@@ -107,10 +107,10 @@ def images(driver: Driver, wanted: Request, version: Version, rule: ModeRule) ->
         if role == "liveness_probe" and rule.liveness is None:
             continue
         image = reference
-        if wanted.image_mirror:
-            image = f"{wanted.image_mirror.rstrip('/')}/{image.split('/', 1)[1]}"
-        image = wanted.images.get(role) or image
-        digest = wanted.image_digests.get(role)
+        if desired.image_mirror:
+            image = f"{desired.image_mirror.rstrip('/')}/{image.split('/', 1)[1]}"
+        image = desired.images.get(role) or image
+        digest = desired.image_digests.get(role)
         if digest:
             image = f"{image.split('@', 1)[0]}@{digest}"
         result[role] = image
@@ -128,8 +128,8 @@ def _feature_states(driver: Driver, version: Version) -> dict[str, str]:
     return {**driver.feature_states.of(version), **needed}
 
 
-def _resources(rule: ModeRule, wanted: Request) -> dict[str, Any]:
-    given = {role: numbers for role, numbers in wanted.resources.items() if numbers}
+def _resources(rule: ModeRule, desired: Request) -> dict[str, Any]:
+    given = {role: numbers for role, numbers in desired.resources.items() if numbers}
     return {role: dict(numbers) for role, numbers in {**rule.resources, **given}.items()}
 
 
@@ -143,8 +143,8 @@ def _int_or_percent(text: str) -> int | str:
     return int(text) if text.isdigit() else text
 
 
-def _storage_class(driver: Driver, wanted: Request) -> dict[str, Any]:
-    given, upstream = wanted.storage_class, driver.storage_class
+def _storage_class(driver: Driver, desired: Request) -> dict[str, Any]:
+    given, upstream = desired.storage_class, driver.storage_class
     parameters = {**upstream.parameters, **(given.get("parameters") or {})}
     # Without what only the user can know, a class would make no volume: it is left out, and a finding says so.
     complete = all(parameters.get(key) for key in upstream.required)

@@ -77,17 +77,17 @@ def openshift_findings(snapshot: Snapshot, namespace: str, account: str) -> Iter
 
 
 def controller_findings(
-    driver: Driver, wanted: Request, snapshot: Snapshot, controller: ObservedController | None
+    driver: Driver, desired: Request, snapshot: Snapshot, controller: ObservedController | None
 ) -> Iterator[Finding]:
     """The Linux controller belongs to the driver's own installation: it is read, never changed."""
     names = " or ".join(driver.controller.deployments)
     if controller is None:
         looked = ", ".join(
             dict.fromkeys(
-                [*filter(None, [wanted.controller_namespace, wanted.namespace]), *driver.controller.namespaces]
+                [*filter(None, [desired.controller_namespace, desired.namespace]), *driver.controller.namespaces]
             )
         )
-        severity: Severity = "warning" if wanted.create_cluster_objects else "blocker"
+        severity: Severity = "warning" if desired.create_cluster_objects else "blocker"
         message = f"found no Deployment {names}, and none with its image, in {looked}, so no volume is provisioned or attached"
         remedy = f"install the driver first: {driver.controller.pointer}"
         yield Finding("CSI-D30", severity, f"{driver.title} controller", message, remedy)
@@ -99,7 +99,7 @@ def controller_findings(
         if controller.desired == 0:
             message = "it is scaled to 0 replicas"
             remedy = f"kubectl -n {controller.namespace} scale deployment {controller.name} --replicas=1"
-        yield Finding("CSI-D31", "warning" if wanted.create_cluster_objects else "blocker", subject, message, remedy)
+        yield Finding("CSI-D31", "warning" if desired.create_cluster_objects else "blocker", subject, message, remedy)
     if from_image(controller.image) is None and not snapshot.openshift:
         message = f"its release cannot be read from image {controller.image}"
         yield warning("CSI-D32", subject, message, "compare it with the version below, or set version")
@@ -111,12 +111,12 @@ _DECIDING = ("attachRequired", "podInfoOnMount", "volumeLifecycleModes")
 
 
 def object_findings(
-    driver: Driver, wanted: Request, snapshot: Snapshot, version: Version, namespace: str
+    driver: Driver, desired: Request, snapshot: Snapshot, version: Version, namespace: str
 ) -> Iterator[Finding]:
     """CSIDriver and feature-state map: only checked, unless their creation was requested."""
     create = "or set create_cluster_objects to create it"
     if snapshot.csi_driver is None:
-        if not wanted.create_cluster_objects:
+        if not desired.create_cluster_objects:
             remedy = f"install the driver first: {driver.controller.pointer}, {create}"
             yield blocker("CSI-D20", f"CSIDriver {driver.name}", "it does not exist", remedy)
     else:
@@ -148,7 +148,7 @@ def object_findings(
     data = snapshot.feature_states[namespace]
     subject = f"ConfigMap {namespace}/{states.name}"
     if data is None:
-        if not wanted.create_cluster_objects:
+        if not desired.create_cluster_objects:
             remedy = (
                 f"it belongs to the driver's installation ({driver.controller.pointer}); deploy into its namespace, "
                 f"{create}"
@@ -171,7 +171,7 @@ def no_priority(driver: Driver, namespace: str) -> Finding:
     return note("CSI-D35", f"DaemonSet {namespace}/{driver.daemonset}", message, remedy)
 
 
-def provider_findings(driver: Driver, wanted: Request, snapshot: Snapshot, namespace: str) -> Iterator[Finding]:
+def provider_findings(driver: Driver, desired: Request, snapshot: Snapshot, namespace: str) -> Iterator[Finding]:
     """Two node plugins of one driver on a node take each other's registration away."""
     # Our label is a text that anyone may write: elsewhere it counts on what has a Ready pod.
     ours = [
@@ -185,7 +185,7 @@ def provider_findings(driver: Driver, wanted: Request, snapshot: Snapshot, names
     for found in theirs:
         owner = found.owner
         manager = ownership.described(owner)
-        if f"{found.namespace}/{found.name}" == wanted.replace and not owner.recreates:
+        if f"{found.namespace}/{found.name}" == desired.replace and not owner.recreates:
             message = f"it provides {driver.name} on Windows nodes, is {manager}, and will be replaced node by node"
             yield warning("CSI-D49", found.title, message, f"{owner.how}; keep a copy")
             continue
@@ -230,7 +230,7 @@ def provider_findings(driver: Driver, wanted: Request, snapshot: Snapshot, names
                 f"kubewin_drivers={driver.key}; check its finalizers"
             )
             yield blocker("CSI-D14", f"DaemonSet {one.namespace}/{one.name}", message, remedy)
-    yield from _unfinished(driver, wanted, snapshot, ours)
+    yield from _unfinished(driver, desired, snapshot, ours)
 
 
 def _claim(driver: Driver, found: ownership.Provider, snapshot: Snapshot) -> Finding:
@@ -250,11 +250,11 @@ def _claim(driver: Driver, found: ownership.Provider, snapshot: Snapshot) -> Fin
 
 
 def _unfinished(
-    driver: Driver, wanted: Request, snapshot: Snapshot, ours: Sequence[ObservedDaemonSet]
+    driver: Driver, desired: Request, snapshot: Snapshot, ours: Sequence[ObservedDaemonSet]
 ) -> Iterator[Finding]:
     """An interrupted hand-over: deploying now would restart plugins on nodes that it has not reached."""
     remedy = f"run it again: ansible-playbook kubewin.csi.handover -e kubewin_drivers={driver.key} -e kubewin_handover="
-    if snapshot.replacing and snapshot.replacing != wanted.replace:
+    if snapshot.replacing and snapshot.replacing != desired.replace:
         message = f"a hand-over from {snapshot.replacing} to this collection's node plugin is not finished"
         remedy_here = f"{remedy}to_kubewin -e kubewin_replace={snapshot.replacing}"
         yield blocker("CSI-D47", f"DaemonSet {snapshot.replacing}", message, remedy_here)
@@ -281,23 +281,23 @@ def port_findings(driver: Driver, rule: ModeRule, snapshot: Snapshot) -> Iterato
 
 
 def node_findings(
-    driver: Driver, wanted: Request, rule: ModeRule, version: Version, snapshot: Snapshot
+    driver: Driver, desired: Request, rule: ModeRule, version: Version, snapshot: Snapshot
 ) -> Iterator[Finding]:
     """Windows nodes: whether there are any, whether images exist for them, what trips this driver there."""
     if not snapshot.nodes:
-        labels = {"kubernetes.io/os": "windows", **wanted.node_selector}
+        labels = {"kubernetes.io/os": "windows", **desired.node_selector}
         message = f"no Node has the label {' and '.join(f'{key}={value}' for key, value in labels.items())}"
         yield warning("CSI-D50", "Nodes", message, "label a Node, or set allow_zero_nodes; otherwise the gate fails")
         return
     yield from _build_findings(driver, version, rule, snapshot)
     yield from _runtime_findings(driver, version, rule, snapshot)
-    if rule.mode == "csi_proxy" and driver.wmic_below is not None and _may_use_wmic(driver.wmic_below, wanted):
+    if rule.mode == "csi_proxy" and driver.wmic_below is not None and _may_use_wmic(driver.wmic_below, desired):
         message = (
             f"csi-proxy below {driver.wmic_below} reads the serial number with wmic.exe, which newer Windows no "
             "longer includes"
         )
         yield note("CSI-D52", "csi-proxy", message, f"use csi-proxy {driver.wmic_below} or later")
-    if rule.mode == "csi_proxy" and wanted.csi_proxy_managed:
+    if rule.mode == "csi_proxy" and desired.csi_proxy_managed:
         without = [node.name for node in snapshot.nodes if node.labels.get(PROVEN_LABEL) != PROVEN_VALUE]
         if without:
             message = f"{', '.join(without)} get no plugin pod until csi-proxy serves there"
@@ -305,10 +305,10 @@ def node_findings(
             yield note("CSI-D53", "Nodes", message, remedy)
 
 
-def _may_use_wmic(below: str, wanted: Request) -> bool:
+def _may_use_wmic(below: str, desired: Request) -> bool:
     """Whether csi-proxy may be older than a release; what a platform brings is unknown."""
-    given = wanted.csi_proxy_version
-    return not (wanted.csi_proxy_managed and given) or parse(given) < parse(below)
+    given = desired.csi_proxy_version
+    return not (desired.csi_proxy_managed and given) or parse(given) < parse(below)
 
 
 def _build_findings(driver: Driver, version: Version, rule: ModeRule, snapshot: Snapshot) -> Iterator[Finding]:
@@ -359,9 +359,9 @@ def _runtime_findings(driver: Driver, version: Version, rule: ModeRule, snapshot
         yield warning("CSI-D55", f"Nodes {', '.join(early)}", message, "upgrade containerd to 1.7 or later")
 
 
-def parameter_findings(wanted: Request, rendered: Mapping[str, Any], driver: Driver) -> Iterator[Finding]:
+def parameter_findings(desired: Request, rendered: Mapping[str, Any], driver: Driver) -> Iterator[Finding]:
     """A StorageClass that could make no volume for Windows."""
-    if not wanted.storage_class.get("create", True):
+    if not desired.storage_class.get("create", True):
         return
     subject = f"StorageClass {rendered['name']}"
     parameters = rendered["parameters"]
@@ -378,21 +378,21 @@ def parameter_findings(wanted: Request, rendered: Mapping[str, Any], driver: Dri
 
 
 def storage_class_findings(
-    wanted: Mapping[str, Any], live: Mapping[str, Any] | None, driver: Driver
+    rendered: Mapping[str, Any], live: Mapping[str, Any] | None, driver: Driver
 ) -> Iterator[Finding]:
     """Report, with the remedy, a StorageClass whose immutable fields differ, before the server refuses it."""
-    if live is None or not wanted["create"]:
+    if live is None or not rendered["create"]:
         return
     expected = {
         "provisioner": driver.name,
-        "parameters": wanted["parameters"],
-        "reclaimPolicy": wanted["reclaim_policy"],
-        "volumeBindingMode": wanted["binding_mode"],
+        "parameters": rendered["parameters"],
+        "reclaimPolicy": rendered["reclaim_policy"],
+        "volumeBindingMode": rendered["binding_mode"],
     }
     for key, value in expected.items():
         # The server leaves out an empty mapping.
         if (live.get(key) or None) != (value or None):
-            subject = f"StorageClass {wanted['name']}"
+            subject = f"StorageClass {rendered['name']}"
             message = f"its {key} is {live.get(key)}, expected {value}, and Kubernetes does not allow changing it"
             remedy = "set another storage_class.name, or delete it first; its volumes are kept"
             yield blocker("CSI-D42", subject, message, remedy)

@@ -49,17 +49,17 @@ Object = dict[str, Any]
 class Stage:
     """One driver's hand-over in one cluster.
 
-    wanted: our DaemonSet as it would be applied, None where ours only leaves. notify: progress callback.
+    definition: our DaemonSet as it would be applied, None where ours only leaves. notify: progress callback.
     """
 
     def __init__(
-        self, client: Client, driver: Driver, wanted: Mapping[str, Any] | None, notify: Callable[[str], None]
+        self, client: Client, driver: Driver, definition: Mapping[str, Any] | None, notify: Callable[[str], None]
     ) -> None:
         self._client = client
         self._waits = Waits(notify)
         self._driver = driver
-        self._wanted = wanted
-        self._namespace = str(wanted["metadata"]["namespace"]) if wanted is not None else ""
+        self._definition = definition
+        self._namespace = str(definition["metadata"]["namespace"]) if definition is not None else ""
 
     def observe(self) -> Scene:
         """Everything that a hand-over is decided from."""
@@ -78,7 +78,7 @@ class Stage:
                 mine = item
             else:
                 theirs.append((Provider(found.namespace, found.name, whose), self._side(item, nodes)))
-        ours = mine or self._wanted
+        ours = mine or self._definition
         record_of = self._begun()
         waiting = Waiting.from_object(mine) if mine is not None else None
         return Scene(
@@ -206,10 +206,10 @@ class Stage:
 
     def mark(self) -> None:
         """Label the orphaned pods, so that our DaemonSet adopts them and their origin stays known."""
-        wanted = (self._wanted or {})["spec"]["selector"]["matchLabels"]
+        selected = (self._definition or {})["spec"]["selector"]["matchLabels"]
         for pod in self.replaced():
             metadata = pod["metadata"]
-            labels = {REPLACED: self._driver.key, **wanted}
+            labels = {REPLACED: self._driver.key, **selected}
             if labels.items() <= (metadata.get("labels") or {}).items():
                 continue
             body = {"metadata": {"uid": metadata["uid"], "labels": labels}}

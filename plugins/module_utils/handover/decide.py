@@ -110,9 +110,9 @@ def _to_platform(scene: Scene, replace: str) -> Handover:
             (), (), named[0][1] if named else None, lines=("this collection's node plugin is not installed",)
         )
     if not named:
-        wanted = f"{replace} does not provide" if replace else "nothing else provides"
+        found = f"{replace} does not provide" if replace else "nothing else provides"
         return _refused(
-            f"{wanted} {driver.name} on Windows nodes, and without a node plugin no volume can be mounted or "
+            f"{found} {driver.name} on Windows nodes, and without a node plugin no volume can be mounted or "
             "unmounted there. Enable it on the platform, then run again",
         )
     if len(named) > 1:

@@ -40,11 +40,11 @@ class Choice:
     because: str = ""
 
 
-def wrong(wanted: Iterable[str]) -> str:
+def wrong(origins: Iterable[str]) -> str:
     """What is wrong with the option address; empty when nothing is."""
     bad = [
         one
-        for one in wanted
+        for one in origins
         if one not in (INSTANCE, *TYPES) and not any(one.startswith(own) and one != own for own in OWN)
     ]
     if not bad:
@@ -71,10 +71,10 @@ def unusable(value: str, families: Sequence[str]) -> str:
     return "" if family in families else f"{family}, which ip_family excludes"
 
 
-def choose(candidates: Iterable[Candidate], wanted: Sequence[str], families: Sequence[str]) -> Choice:
-    """The first usable address: by the order of wanted, then of families, host names last."""
+def choose(candidates: Iterable[Candidate], origins: Sequence[str], families: Sequence[str]) -> Choice:
+    """The first usable address: by the order of origins, then of families, host names last."""
     known = list(candidates)
-    for origin in wanted:
+    for origin in origins:
         fitting = [one for one in known if one.origin == origin and not unusable(one.value, families)]
         if fitting:
             best = min(fitting, key=lambda one: _rank(one.value, families))
@@ -83,7 +83,7 @@ def choose(candidates: Iterable[Candidate], wanted: Sequence[str], families: Seq
         f"{one.origin} {one.value[:80]} ({unusable(one.value, families) or 'not requested'})" for one in known
     ]
     return Choice(
-        because=f"no address to connect to: found {', '.join(considered) or 'none'}, expected one of {', '.join(wanted)}. "
+        because=f"no address to connect to: found {', '.join(considered) or 'none'}, expected one of {', '.join(origins)}. "
         "Extend the option address, annotate the Node and name annotation:KEY there, or compose ansible_host"
     )
 

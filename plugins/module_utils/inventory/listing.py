@@ -80,7 +80,7 @@ class Listed:
         return dataclasses.replace(self, variables=merged)
 
     @property
-    def place(self) -> str:
+    def group(self) -> str:
         """The group that says what can be done with it."""
         if "kubewin_without_node_because" in self.variables:
             return WITHOUT_NODE

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Requests to Kubernetes: the only place of the cluster side that talks.
+"""Requests to Kubernetes: the only part of the cluster side that sends any.
 
 Authentication and TLS come from kubernetes.core, so that its options, K8S_AUTH_* and in-cluster use work here too; the
 requests go through the dynamic client's raw layer, which has had one shape since client 24.

@@ -144,8 +144,8 @@ class ConfigMaps:
         return f"{self._part}-piece"
 
     def _listed(self, part: str, labels: Mapping[str, str]) -> tuple[dict[str, Any], ...]:
-        wanted = ",".join(f"{key}={value}" for key, value in {PART_OF: part, **labels}.items())
-        return self._client.list(kinds.CONFIG_MAP, self._namespace, label_selector=wanted).items
+        selector = ",".join(f"{key}={value}" for key, value in {PART_OF: part, **labels}.items())
+        return self._client.list(kinds.CONFIG_MAP, self._namespace, label_selector=selector).items
 
     def _metadata(self, name: str, labels: Mapping[str, str], part: str = "") -> dict[str, Any]:
         labels = {MANAGED_BY: MANAGER, PART_OF: part or self._part, **labels}

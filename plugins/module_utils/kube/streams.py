@@ -204,7 +204,7 @@ def _tls(configuration: Any) -> dict[str, Any]:
             options["ca_certs"] = configuration.ssl_ca_cert
         if configuration.assert_hostname is not None:
             options["check_hostname"] = bool(configuration.assert_hostname)
-    for name, wanted in (("certfile", "cert_file"), ("keyfile", "key_file"), ("server_hostname", "tls_server_name")):
-        if getattr(configuration, wanted, None):
-            options[name] = getattr(configuration, wanted)
+    for option, name in (("certfile", "cert_file"), ("keyfile", "key_file"), ("server_hostname", "tls_server_name")):
+        if getattr(configuration, name, None):
+            options[option] = getattr(configuration, name)
     return options

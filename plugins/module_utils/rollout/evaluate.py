@@ -56,10 +56,10 @@ def evaluate(picture: Picture, rules: Rules) -> Evaluation:
     others += [(name, "the Node does not exist") for name in sorted(rules.only - known)]
     for node in sorted(picture.nodes, key=lambda one: one.name):
         away = why_not(daemon_set, node)
-        wanted = not rules.only or node.name in rules.only
-        if wanted and away is None:
+        chosen = not rules.only or node.name in rules.only
+        if chosen and away is None:
             evaluated.append(_evaluate_node(daemon_set, picture, rules, node))
-        elif wanted and rules.only:
+        elif chosen and rules.only:
             message = f"the DaemonSet places no pod here: {away}"
             evaluated.append(NodeVerdict(node.name, "", (Lack("CSI-G03", "red", message, _for_label(away)),)))
         elif away is not None:

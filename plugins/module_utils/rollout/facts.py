@@ -100,9 +100,9 @@ def revision_of(daemon_set: Mapping[str, Any], revisions: Iterable[Mapping[str, 
     Empty while the controller has not made one yet. A revision is never taken for its number alone: the list may be older
     than the DaemonSet.
     """
-    wanted = _bare(daemon_set["spec"]["template"])
+    template = _bare(daemon_set["spec"]["template"])
     for one in own_revisions(daemon_set, revisions):
-        if _bare(kept_template(one)) == wanted:
+        if _bare(kept_template(one)) == template:
             return hash_of(one)
     return ""
 

@@ -77,7 +77,7 @@ def run_of(definition: Mapping[str, Any]) -> str:
 
 
 def must_hold(live: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-    """Whether applying would let the controller replace pods by itself. after: the server's dry run of what is wanted."""
+    """Whether applying would let the controller replace pods by itself. after: the server's dry run of the definition."""
     if not absent_or_ours(live):
         return False
     on_delete = (live["spec"].get("updateStrategy") or {}).get("type") == "OnDelete"

@@ -145,8 +145,8 @@ def _install(package: str) -> str:
 
 
 def _below(release: str, least: str) -> bool:
-    found, wanted = (re.findall(r"\d+", text)[:3] for text in (release, least))
-    return [int(one) for one in found] < [int(one) for one in wanted]
+    found, expected = (re.findall(r"\d+", text)[:3] for text in (release, least))
+    return [int(one) for one in found] < [int(one) for one in expected]
 
 
 def _cluster(cluster: ClusterFacts) -> Iterator[Diagnosis]:

@@ -54,8 +54,8 @@ class Watcher:
         self._check()
         listed = self._nodes()
         plain = _plain(listed)
-        wanted = whose_pods(journal, plain)
-        nodes = {name: self._node(item) if name in wanted else plain[name] for name, item in listed.items()}
+        chosen = whose_pods(journal, plain)
+        nodes = {name: self._node(item) if name in chosen else plain[name] for name, item in listed.items()}
         now = time.monotonic()
         return Observation(
             now=self._client.now(),
@@ -63,7 +63,7 @@ class Watcher:
             workloads={one: self._workload(one.kind, one.namespace, one.name) for one in whose_return(journal)},
             refused={uid: why for uid, (dummy, why) in self._refused.items()},
             again=frozenset(uid for uid, (when, dummy) in self._refused.items() if now - when >= _EVICT_AGAIN),
-            cluster=self._cluster(journal) if wanted or not any(entry.under_way for entry in journal.nodes) else None,
+            cluster=self._cluster(journal) if chosen or not any(entry.under_way for entry in journal.nodes) else None,
         )
 
     def everything(self, target: Target) -> Observation:
@@ -103,10 +103,10 @@ class Watcher:
             # Deleted by its owner; none of its pods will start again.
             return WorkloadNow(0, 0)
         spec, status = live.get("spec") or {}, live.get("status") or {}
-        wanted = spec.get("replicas")
+        replicas = spec.get("replicas")
         conditions = status.get("conditions") or []
         why = next((str(one.get("message", "")) for one in conditions if one["type"] == "ReplicaFailure"), "")
-        return WorkloadNow(1 if wanted is None else int(wanted), int(status.get("readyReplicas") or 0), why)
+        return WorkloadNow(1 if replicas is None else int(replicas), int(status.get("readyReplicas") or 0), why)
 
     def _cluster(self, journal: Journal) -> ClusterNow:
         found, wmco, plans = ClusterNow(), "", tuple[PlanNow, ...]()
@@ -157,13 +157,13 @@ class Watcher:
     def picture(self, claims: Iterable[str] = ()) -> Picture:
         """The volumes of pods on Windows nodes and of these claims, and the nodes' releases."""
         nodes = self.nodes()
-        wanted = set(claims)
+        used = set(claims)
         for name in nodes:
-            wanted |= {f"{pod['metadata']['namespace']}/{claim}" for pod in self.pods(name) for claim in claims_of(pod)}
+            used |= {f"{pod['metadata']['namespace']}/{claim}" for pod in self.pods(name) for claim in claims_of(pod)}
         found = {
             key: item
             for item in self._client.list(kinds.PERSISTENT_VOLUME_CLAIM).items
-            if (key := f"{item['metadata']['namespace']}/{item['metadata']['name']}") in wanted
+            if (key := f"{item['metadata']['namespace']}/{item['metadata']['name']}") in used
         }
         names = {str((item.get("spec") or {}).get("volumeName") or "") for item in found.values()} - {""}
         volumes = {
@@ -223,9 +223,9 @@ def _changes(node: Object, action: Do) -> Object:
             )
         # If another run was faster, the next read shows its owner.
         return cordoned(node, journal.mark)
-    wanted = uncordoned(node, journal.mark)
+    patch = uncordoned(node, journal.mark)
     if tainted:
-        wanted.setdefault("spec", {})["taints"] = [one for one in taints if one["key"] != TAINT]
+        patch.setdefault("spec", {})["taints"] = [one for one in taints if one["key"] != TAINT]
     if journal.hook == "wmco" and labels.get(ALLOW) == "true" and journal.entry(action.node).step == "uncordon":
-        wanted.setdefault("metadata", {})["labels"] = {ALLOW: None}
-    return wanted
+        patch.setdefault("metadata", {})["labels"] = {ALLOW: None}
+    return patch

@@ -107,7 +107,7 @@ def _impossible(desired: Request, chosen: Sequence[NodeNow], observed: Observati
 
 
 def _rank(node: NodeNow, desired: Request, unproven: bool) -> tuple[bool, bool, bool, int, str]:
-    """What is as wanted goes first, since nothing is done to it; then the canary; the user's order, or the fewest volumes.
+    """A node that has its target release goes first, since nothing is done to it; then the canary; the user's order, or the fewest volumes.
 
     unproven: the first node to change is upgraded before anything can be proven, so that it must have no volume.
     """

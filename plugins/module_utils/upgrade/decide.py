@@ -146,13 +146,13 @@ def decide(journal: Journal, observed: Observation, rules: Rules) -> Decision:
 
 def whose_pods(journal: Journal, nodes: Mapping[str, NodeNow]) -> set[str]:
     """Nodes whose pods the next decision needs."""
-    wanted = {entry.node for entry in journal.nodes if entry.step in DRAINING or entry.step == "hook"}
+    chosen = {entry.node for entry in journal.nodes if entry.step in DRAINING or entry.step == "hook"}
     waiting = [entry for entry in journal.nodes if entry.step == "waiting"]
     if waiting and not any(entry.under_way for entry in journal.nodes):
         first = min(entry.batch for entry in waiting)
-        wanted |= {entry.node for entry in waiting if entry.batch == first}
+        chosen |= {entry.node for entry in waiting if entry.batch == first}
     begins = {entry.node for entry in waiting if entry.node in nodes and _begins(journal, entry, nodes[entry.node])}
-    return (wanted | begins) & set(nodes)
+    return (chosen | begins) & set(nodes)
 
 
 def whose_return(journal: Journal) -> tuple[Workload, ...]:
@@ -199,15 +199,15 @@ def _marked(journal: Journal, node: NodeNow) -> bool:
 
 
 def _begins(journal: Journal, entry: NodeEntry, node: NodeNow) -> bool:
-    """Whether a node is as wanted, or on its way: WMCO upgrades those without attached volumes at once, whatever the order."""
+    """Whether a node has its target release, or is on its way: WMCO upgrades those without attached volumes at once, whatever the order."""
     moves = journal.hook == "wmco" and (node.upgrading or node.version != entry.wmco)
     return moves or reached(node, journal.target)
 
 
 def reached(node: NodeNow, target: Target) -> bool:
     """Whether a node has become what it is to be; never without a target."""
-    wanted = [(node.kubelet, target.kubelet), (node.version, target.wmco)]
-    return any(goal for _is, goal in wanted) and all(at_least(is_now, goal) for is_now, goal in wanted)
+    goals = [(node.kubelet, target.kubelet), (node.version, target.wmco)]
+    return any(goal for _is, goal in goals) and all(at_least(is_now, goal) for is_now, goal in goals)
 
 
 def away(journal: Journal, observed: Observation) -> dict[str, str]:
@@ -486,10 +486,10 @@ class _Node:
         now = self.observed.workloads.get(workload)
         if now is None:
             return f"{workload.title} was not read yet"
-        wanted = min(workload.ready, now.wanted)
-        if now.ready >= wanted:
+        expected = min(workload.ready, now.replicas)
+        if now.ready >= expected:
             return ""
-        return f"{workload.title} has {now.ready} of {wanted} pods Ready" + (f" ({now.why})" if now.why else "")
+        return f"{workload.title} has {now.ready} of {expected} pods Ready" + (f" ({now.why})" if now.why else "")
 
     # What they are made of
 

@@ -59,17 +59,17 @@ def drive(
     while True:
         observed = observer.observe(journal)
         decision = decide(journal, observed, rules)
-        wanted = decision.journal
+        following = decision.journal
         if isinstance(decision, Delegate):
-            wanted = delegated_to(wanted, decision.kind, decision.nodes, observed.now)
+            following = delegated_to(following, decision.kind, decision.nodes, observed.now)
         awaited = decision.what if isinstance(decision, Wait) else ()
-        for line in wanted.happened[_common(journal, wanted) :]:
+        for line in following.happened[_common(journal, following) :]:
             happened = line.partition(" ")[2]
             # What the run waits for is reported below, with its time.
             if happened not in [one.what for one in awaited]:
                 notify(happened)
-        if wanted != journal:
-            journal = store.keep(wanted)
+        if following != journal:
+            journal = store.keep(following)
         if isinstance(decision, Do):
             executor.do(decision)
         elif isinstance(decision, Wait):

@@ -89,9 +89,9 @@ class NodeNow:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadNow:
-    """How many pods it wants and has Ready, and why one of them is not."""
+    """How many pods it should have and has Ready, and why one of them is not."""
 
-    wanted: int
+    replicas: int
     ready: int
     why: str = ""
 

@@ -39,7 +39,7 @@ class Pages:
         self.written = False
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """Where it is stored, as text."""
         files = f" and {self._folder / self._file(_TEXT)}" if self._folder else ""
         return f"{self._maps.where(self._object)}{files}"
@@ -66,13 +66,13 @@ class Pages:
             else:
                 texts |= {self._files.where(name): copy} if copy is not None else {}
         found, bad = {}, []
-        for place, text in texts.items():
+        for store, text in texts.items():
             try:
-                found[place] = from_json(text)
-                unpack(found[place].before)
+                found[store] = from_json(text)
+                unpack(found[store].before)
             except ValueError as error:
-                found.pop(place, None)
-                bad.append(f"{place}: {error}")
+                found.pop(store, None)
+                bad.append(f"{store}: {error}")
         if bad and not found:
             raise ClusterError(
                 f"the journal of upgrade {self._name} cannot be read: {'; '.join(bad)}. Restore it; or, if no node "

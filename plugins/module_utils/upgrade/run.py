@@ -74,8 +74,8 @@ class Upgrade:
         """What would go wrong half way."""
         params = self._params
 
-        wanted = needs(params["namespace"], params["operator_namespace"], self.desired.hook, self.desired.target)
-        require(self._client, wanted, "an upgrade", "kubewin-csi-upgrade and kubewin-csi-records")
+        required = needs(params["namespace"], params["operator_namespace"], self.desired.hook, self.desired.target)
+        require(self._client, required, "an upgrade", "kubewin-csi-upgrade and kubewin-csi-records")
         if why := unusable(self._client, params["namespace"], "the journal is"):
             raise RefusedError(why)
         self.desired = replace(self.desired, cluster=cluster_uid(self._client))
@@ -221,7 +221,7 @@ class Upgrade:
             "claims": list(picture.unpack(journal.before).volumes),
             "ended": journal.ended,
             "compared": list(journal.compared),
-            "place": self.pages.place,
+            "place": self.pages.location,
             "stored": _version(journal),
         }
 

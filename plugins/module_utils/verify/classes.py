@@ -39,11 +39,11 @@ def unfit(driver: Driver, found: Mapping[str, Any]) -> str:
     return f"{given}, expected ntfs (parameter csi.storage.k8s.io/fstype)"
 
 
-def choose(driver: Driver, wanted: str, classes: Sequence[Mapping[str, Any]]) -> Chosen:
+def choose(driver: Driver, requested: str, classes: Sequence[Mapping[str, Any]]) -> Chosen:
     """The class asked for; else this collection's own, the cluster's default, or the first by name that fits."""
     by_name = {item["metadata"]["name"]: item for item in classes}
-    if wanted:
-        return _asked_for(driver, wanted, by_name)
+    if requested:
+        return _asked_for(driver, requested, by_name)
     ours = [item for item in classes if item.get("provisioner") == driver.name]
 
     def order(item: Mapping[str, Any]) -> tuple[bool, bool, str]:
@@ -67,20 +67,20 @@ def choose(driver: Driver, wanted: str, classes: Sequence[Mapping[str, Any]]) ->
     )
 
 
-def _asked_for(driver: Driver, wanted: str, by_name: Mapping[str, Mapping[str, Any]]) -> Chosen:
-    found = by_name.get(wanted)
+def _asked_for(driver: Driver, requested: str, by_name: Mapping[str, Mapping[str, Any]]) -> Chosen:
+    found = by_name.get(requested)
     fits = sorted(
         name for name, item in by_name.items() if item.get("provisioner") == driver.name and not unfit(driver, item)
     )
     instead = f" Suitable: {', '.join(fits)}." if fits else ""
     if found is None:
-        return Chosen(refusal=f"{driver.title}: StorageClass {wanted} does not exist.{instead}")
+        return Chosen(refusal=f"{driver.title}: StorageClass {requested} does not exist.{instead}")
     if found.get("provisioner") != driver.name:
-        text = f"{driver.title}: StorageClass {wanted} has provisioner {found.get('provisioner')}, expected {driver.name}.{instead}"
+        text = f"{driver.title}: StorageClass {requested} has provisioner {found.get('provisioner')}, expected {driver.name}.{instead}"
         return Chosen(refusal=text)
     why = unfit(driver, found)
     if why:
-        return Chosen(refusal=f"{driver.title}: StorageClass {wanted} does not fit Windows: {why}.{instead}")
+        return Chosen(refusal=f"{driver.title}: StorageClass {requested} does not fit Windows: {why}.{instead}")
     return _as_chosen(found)
 
 

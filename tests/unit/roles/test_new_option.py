@@ -37,7 +37,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils import driver_options
 from unit.roles.manifests import cases
 given = driver_options.of_module("driver_info", "smb", {"smb_csi_grace_period": "45"}.get)
 params = ArgumentSpecValidator(driver_info.ARGUMENT_SPEC).validate({"driver": "smb", **given}).validated_parameters
-pods = [case.pod(wanted) for case in cases() for wanted in (driver_info.wanted_of(params), None)]
+pods = [case.pod(wanted) for case in cases() for wanted in (driver_info.request_of(params), None)]
 print(json.dumps([
     sorted({pod["terminationGracePeriodSeconds"] for pod in pods}),
     driver_options.wrong("smb", {"smb_csi_grace_period": "soon"}),

@@ -487,7 +487,7 @@ class Search:
             return
         move = self.move(s, process)
         if isinstance(move, Wait):
-            if move.then_undo and record.direction == "forward":
+            if move.then_roll_back and record.direction == "forward":
                 saved = self.action(Save(record.rolled_back("it took too long")))
                 yield f"{which} gives up waiting", self.put(s, which, process._replace(action=saved))
         elif isinstance(move, (Done, Stop)):

@@ -17,7 +17,7 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.data.choice import Limits, sample
 from ansible_collections.kubewin.csi.plugins.module_utils.data.compare import Comparison, compare, heads
 from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import FileEntry, Manifest
-from ansible_collections.kubewin.csi.plugins.module_utils.data.read import Place, Reader
+from ansible_collections.kubewin.csi.plugins.module_utils.data.read import Location, Reader
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, StreamError
 from lab.cluster import nanoserver
 from lab.cluster.bsdtar import Archive
@@ -88,7 +88,7 @@ def volume(tmp_path: Path) -> Path:
 
 
 def reader_of(container: Container, limits: Limits = PLENTY, folder: str = FOLDER, **clock: Any) -> Reader:
-    return Reader(cast("Any", container), Place("shop", "reader", "read", folder), limits, "nano", **clock)
+    return Reader(cast("Any", container), Location("shop", "reader", "read", folder), limits, "nano", **clock)
 
 
 def read(

@@ -16,7 +16,7 @@ LOST = node("win-3", ("InternalIP", "169.254.7.7"), ("Hostname", "win-3"))
 
 def test_a_node_is_a_host_under_its_name_that_the_plays_will_verify() -> None:
     host = listed(cluster(WIN1))["win-1"]
-    assert host.place == "kubewin_windows"
+    assert host.group == "kubewin_windows"
     assert host.variables["kubewin_node_name"] == "win-1"
     assert host.variables["ansible_host"] == "10.0.0.11"
     assert host.variables["kubewin_address_from"] == "InternalIP"
@@ -24,7 +24,7 @@ def test_a_node_is_a_host_under_its_name_that_the_plays_will_verify() -> None:
 
 def test_a_node_without_an_address_is_listed_with_what_it_has_and_what_helps() -> None:
     host = listed(cluster(WIN1, LOST))["win-3"]
-    assert host.place == "kubewin_unreachable"
+    assert host.group == "kubewin_unreachable"
     assert "ansible_host" not in host.variables
     because = host.variables["kubewin_unreachable_because"]
     assert "InternalIP 169.254.7.7 (link-local), Hostname win-3 (not requested)" in because
@@ -124,7 +124,7 @@ def test_a_name_that_no_node_has_is_resolved_by_dns_and_matched_by_address() -> 
 
 def test_an_instance_that_is_no_node_is_listed_apart_with_the_reason() -> None:
     host = listed(cluster(WIN1, instances={"10.0.0.99": "username=core"}))["10.0.0.99"]
-    assert host.place == "kubewin_without_node"
+    assert host.group == "kubewin_without_node"
     assert "kubewin_node_name" not in host.variables
     assert host.variables["ansible_host"] == "10.0.0.99"
     assert "addresses 10.0.0.99, expected those of a Windows Node" in host.variables["kubewin_without_node_because"]
@@ -135,7 +135,7 @@ def test_two_entries_for_one_machine_are_one_host_and_a_reason() -> None:
     found = listed(cluster(WIN1, instances={"10.0.0.11": "username=a", "win-1.corp.example": "username=a"}))
     assert found["win-1"].variables["kubewin_instance"] == "10.0.0.11"
     second = found["win-1.corp.example"]
-    assert second.place == "kubewin_without_node"
+    assert second.group == "kubewin_without_node"
     assert second.variables["kubewin_without_node_because"].startswith(
         "win-1.corp.example and 10.0.0.11 are both Node win-1"
     )
@@ -144,7 +144,7 @@ def test_two_entries_for_one_machine_are_one_host_and_a_reason() -> None:
 def test_an_instance_called_exactly_as_a_node_is_that_node_also_when_another_is_called_alike() -> None:
     alike = node("win-1.corp.example", ("InternalIP", "10.0.0.21"))
     found = listed(cluster(WIN1, alike, instances={"win-1.corp.example": "username=a"}))
-    assert {name: host.place for name, host in found.items()} == dict.fromkeys(
+    assert {name: host.group for name, host in found.items()} == dict.fromkeys(
         ("win-1", "win-1.corp.example"), "kubewin_windows"
     )
     assert found["win-1.corp.example"].variables["kubewin_instance"] == "win-1.corp.example"
@@ -153,7 +153,7 @@ def test_an_instance_called_exactly_as_a_node_is_that_node_also_when_another_is_
 @pytest.mark.parametrize("value", ["password=hunter2", "hunter2", "username=", ""])
 def test_an_entry_that_the_operator_would_refuse_is_listed_and_its_value_is_not_shown(value: str) -> None:
     host = listed(cluster(WIN1, instances={"10.0.0.11": value}))["10.0.0.11"]
-    assert host.place == "kubewin_without_node"
+    assert host.group == "kubewin_without_node"
     assert "is not username=<user>" in host.variables["kubewin_without_node_because"]
     assert "hunter2" not in str(host.variables)
     assert "kubewin_instance_user" not in host.variables
@@ -175,7 +175,7 @@ def test_sources_select_the_hosts_to_list() -> None:
 
 def test_an_address_that_was_composed_makes_a_host_reachable() -> None:
     host = listed(cluster(LOST))["win-3"].composed({"ansible_host": "win-3.corp.example", "x": 1}, ("ipv4",))
-    assert host.place == "kubewin_windows"
+    assert host.group == "kubewin_windows"
     assert "kubewin_unreachable_because" not in host.variables
     assert (host.variables["kubewin_address_from"], host.variables["x"]) == ("compose", 1)
 
@@ -183,12 +183,12 @@ def test_an_address_that_was_composed_makes_a_host_reachable() -> None:
 @pytest.mark.parametrize("given", ["", None, "-oProxyCommand=id", "10.0.0.1; id", "fd00::1"])
 def test_an_address_that_was_composed_and_is_none_makes_a_host_unreachable(given: Any) -> None:
     host = listed(cluster(WIN1))["win-1"].composed({"ansible_host": given}, ("ipv4",))
-    assert host.place == "kubewin_unreachable"
+    assert host.group == "kubewin_unreachable"
     assert not {"ansible_host", "kubewin_address_from"} & set(host.variables)
     assert "compose set" in host.variables["kubewin_unreachable_because"]
 
 
 def test_other_variables_that_were_composed_move_nothing() -> None:
     found = listed(cluster(WIN1, LOST))
-    assert found["win-1"].composed({"x": 1}, ("ipv4",)).place == "kubewin_windows"
-    assert found["win-3"].composed({"x": 1}, ("ipv4",)).place == "kubewin_unreachable"
+    assert found["win-1"].composed({"x": 1}, ("ipv4",)).group == "kubewin_windows"
+    assert found["win-3"].composed({"x": 1}, ("ipv4",)).group == "kubewin_unreachable"
