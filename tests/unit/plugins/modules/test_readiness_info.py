@@ -46,7 +46,7 @@ def tasks(folder: Path, *options: dict[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
-def test_what_cannot_work_is_refused_by_name_and_before_any_connection(tmp_path: Path) -> None:
+def test_wrong_options_are_refused_by_name_before_any_connection(tmp_path: Path) -> None:
     broken, older, empty = tmp_path / "broken.json", tmp_path / "older.json", tmp_path / "empty.json"
     broken.write_text("{", encoding="utf-8")
     older.write_text('{"snapshot_version": 0}', encoding="utf-8")

@@ -212,7 +212,7 @@ def stopped_by(*records: Record, replicas: int = 0, lock: str = "") -> Facts:
     return facts(claim=its, volume=disk, claims=[locked, its], sets=sets, pods=[], records=records)
 
 
-def test_what_a_workload_has_while_another_claim_of_it_is_converted_is_not_what_it_is_to_have() -> None:
+def test_a_conversion_of_another_claim_of_the_workload_blocks() -> None:
     begun = first_record()
     reported = (
         f"CSI-B22 StatefulSet shop/db: run {begun.run} converts its PersistentVolumeClaim shop/data-db-0 and is at "

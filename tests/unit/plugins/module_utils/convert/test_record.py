@@ -60,13 +60,13 @@ def test_it_is_read_as_it_was_written() -> None:
         ({"objects": {}}, "objects.old is not an object"),
     ],
 )
-def test_what_is_no_record_is_refused(spoil: dict[str, Any], words: str) -> None:
+def test_a_text_that_is_not_a_record_is_refused(spoil: dict[str, Any], words: str) -> None:
     with pytest.raises(FormatError, match=words):
         from_json(json.dumps({**json.loads(record().as_json()), **spoil}))
 
 
 @pytest.mark.parametrize("desired", [IN_PLACE, RECLAIM])
-def test_whatever_a_user_changed_it_is_refused_or_can_continue(desired: Request) -> None:
+def test_an_edited_record_is_refused_or_can_continue(desired: Request) -> None:
     """Never a traceback: every value, one after the other, by what it might have become."""
     whole = json.loads(record(desired).following().saved("2026-11-21T10:00:00Z").as_json())
     number = 0
@@ -83,7 +83,7 @@ def test_whatever_a_user_changed_it_is_refused_or_can_continue(desired: Request)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '"x"'])
-def test_what_is_torn_is_refused(text: str) -> None:
+def test_a_truncated_record_is_refused(text: str) -> None:
     with pytest.raises(FormatError):
         from_json(text)
 

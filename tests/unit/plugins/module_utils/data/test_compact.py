@@ -66,7 +66,7 @@ def test_a_folder_that_differs_is_named(entries: tuple[FileEntry, ...], what: di
     assert ("missing" in what.values()) == any(one.what in LOST for one in found.differences)
 
 
-def test_what_was_not_read_is_compared_by_name_alone() -> None:
+def test_an_unread_file_is_compared_by_name_alone() -> None:
     listed = volume(*(replace(one, sha256="") for one in FILES), how="listing")
     found = compare(BEFORE, listed, ())
     assert (found.verdict, found.listed, found.equal) == ("incomplete", 4, 0)

@@ -76,7 +76,7 @@ def test_one_path(was: FileEntry | None, now: FileEntry | None, verdict: str, wh
         assert "locked" in report
 
 
-def test_what_only_one_read_could_reach_is_not_compared_and_neither_missing_nor_added() -> None:
+def test_a_path_that_only_one_read_could_reach_is_not_compared_and_neither_missing_nor_added() -> None:
     gap = (Gap("deep", "longer than 260 characters"),)
     inside = file("deep/er/a", b"one")
     for before, after in ((manifest(inside), manifest(gaps=gap)), (manifest(gaps=gap), manifest(inside))):

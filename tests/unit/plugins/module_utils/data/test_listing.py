@@ -89,7 +89,7 @@ def test_no_output_for_a_directory_is_not_an_empty_directory(text: str) -> None:
     assert parse(text, "C:\\data") is None
 
 
-def test_what_windows_keeps_on_a_volume_is_no_data() -> None:
+def test_folders_of_windows_itself_are_not_data() -> None:
     text = (
         " Directory of D:\\\r\n\r\n12/23/2026  09:43 PM    <DIR>          System Volume Information\r\n"
         " Directory of D:\\System Volume Information\r\n12/23/2026  09:43 PM                 7 tracking.log\r\n"

@@ -24,7 +24,7 @@ def test_the_shipped_roles_have_exactly_the_needed_rules() -> None:
         for resource in rule["resources"]
         for verb in rule["verbs"]
     }
-    wanted = {(need.verb, need.group, need.resource) for need in needs(["shop"], "kubewin")}
+    required = {(need.verb, need.group, need.resource) for need in needs(["shop"], "kubewin")}
     # Runs that hold a lease share the role of the records.
-    assert held - wanted == {(verb, "coordination.k8s.io", "leases") for verb in ("get", "create", "patch", "delete")}
-    assert wanted <= held
+    assert held - required == {(verb, "coordination.k8s.io", "leases") for verb in ("get", "create", "patch", "delete")}
+    assert required <= held

@@ -97,8 +97,8 @@ def read(
     """As the module does it for an unused volume."""
     reader = reader_of(container or Container(volume), limits)
     listed = reader.listing()
-    wanted = sample([one for one in listed.entries if one.kind == "file"], limits.total, limits.seed)
-    found = reader.contents(listed, wanted, heads(before, ("*.log",)) if before is not None else {})
+    chosen = sample([one for one in listed.entries if one.kind == "file"], limits.total, limits.seed)
+    found = reader.contents(listed, chosen, heads(before, ("*.log",)) if before is not None else {})
     return Manifest("shop", "data", "pv-1", "content", "now", found.entries, found.gaps)
 
 
@@ -244,7 +244,7 @@ def test_above_the_limit_a_sample_is_read(volume: Path) -> None:
     assert files["logs/app.log"].sha256
 
 
-def test_what_turned_out_larger_than_allowed_ends_the_reading(volume: Path) -> None:
+def test_reading_ends_when_a_volume_is_larger_than_allowed(volume: Path) -> None:
     """For example a file that grew between the listing and the reading."""
     limits = Limits(total=9100, rate=1 << 30, seconds=600, seed="seed")
     container = Container(volume)
@@ -318,7 +318,7 @@ def test_of_many_files_only_what_is_noted_is_kept(volume: Path) -> None:
     container = Container(volume)
     reader = reader_of(container)
     listed = reader.listing()
-    wanted = frozenset(one.path for one in listed.entries if one.kind == "file")
+    chosen = frozenset(one.path for one in listed.entries if one.kind == "file")
     alive: list[int] = []
     hashed = tarfile.TarFile.next
 
@@ -328,7 +328,7 @@ def test_of_many_files_only_what_is_noted_is_kept(volume: Path) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tarfile.TarFile, "next", counted)
-        found = reader.contents(listed, wanted, {})
+        found = reader.contents(listed, chosen, {})
     assert len(found.entries) > 2000
     assert len(alive) > 2000
     assert max(alive) <= 1

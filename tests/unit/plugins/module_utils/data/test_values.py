@@ -46,7 +46,7 @@ OTHER = KEPT.to_json().replace('"schema": 1', '"schema": 2')
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"schema": 1}', KEPT.to_json()[:-5], OTHER])
-def test_what_is_no_manifest_is_refused(text: str) -> None:
+def test_a_text_that_is_not_a_manifest_is_refused(text: str) -> None:
     with pytest.raises(FormatError):
         from_json(text)
 

@@ -22,8 +22,8 @@ DEPLOYING = ("kubewin-csi", "kubewin-csi-vsphere", "kubewin-csi-deploy")
 OURS = {"metadata": {"name": HOME, "labels": {"app.kubernetes.io/managed-by": "kubewin.csi"}}}
 
 
-def asked(wanted: Request | None = None, live: dict[str, Any] | None = None) -> set[tuple[str, str, str | None, str]]:
-    found = needs(VSPHERE, wanted or Request(), HOME, live)
+def asked(desired: Request | None = None, live: dict[str, Any] | None = None) -> set[tuple[str, str, str | None, str]]:
+    found = needs(VSPHERE, desired or Request(), HOME, live)
     return {(need.verb, need.resource, need.namespace, need.name) for need in found}
 
 
@@ -42,8 +42,8 @@ class Account:
             for rule in self.rules
         )
 
-    def lacks(self, wanted: Request | None = None, live: dict[str, Any] | None = None) -> tuple[str, ...]:
-        return missing(needs(VSPHERE, wanted or Request(), HOME, live), self.may)
+    def lacks(self, desired: Request | None = None, live: dict[str, Any] | None = None) -> tuple[str, ...]:
+        return missing(needs(VSPHERE, desired or Request(), HOME, live), self.may)
 
     def without(self, verb: str, resource: str) -> Account:
         return Account(
@@ -106,11 +106,11 @@ def test_binding_is_checked_by_the_name_of_the_role() -> None:
 @pytest.mark.parametrize("driver", DRIVERS.values(), ids=lambda one: one.key)
 def test_every_driver_has_a_role_of_its_own(driver: Driver) -> None:
     live = {"metadata": {"name": driver.namespace}} if driver.namespace == "kube-system" else None
-    wanted = needs(driver, Request(), driver.namespace, live)
+    required = needs(driver, Request(), driver.namespace, live)
     name = f"kubewin-csi-{driver.key.replace('_', '-')}"
-    assert missing(wanted, shipped("kubewin-csi", "kubewin-csi-deploy", name).may) == ()
+    assert missing(required, shipped("kubewin-csi", "kubewin-csi-deploy", name).may) == ()
     # What is bound in one namespace is all that is needed there, and nothing of it is needed elsewhere.
-    everywhere = [need for need in wanted if need.namespace is None]
+    everywhere = [need for need in required if need.namespace is None]
     assert missing(everywhere, shipped("kubewin-csi", name).may) == ()
     # Also where the account holds all that it grants: the API server does not see a role made a moment ago yet, and answers
     # 404 for an account that binds it without the verb `bind`.
@@ -119,9 +119,9 @@ def test_every_driver_has_a_role_of_its_own(driver: Driver) -> None:
 
 
 def test_the_shipped_roles_are_enough_for_objects_of_the_cluster_too() -> None:
-    wanted = Request(create_cluster_objects=True)
-    assert shipped(*DEPLOYING).lacks(wanted) != ()
-    assert shipped(*DEPLOYING, "kubewin-csi-cluster-objects").lacks(wanted) == ()
+    desired = Request(create_cluster_objects=True)
+    assert shipped(*DEPLOYING).lacks(desired) != ()
+    assert shipped(*DEPLOYING, "kubewin-csi-cluster-objects").lacks(desired) == ()
 
 
 @pytest.mark.parametrize(
@@ -134,10 +134,10 @@ def test_a_missing_rule_is_named(verb: str, resource: str) -> None:
 
 
 def test_an_account_with_the_rules_of_a_role_may_bind_it_under_any_name() -> None:
-    wanted = Request(service_account="mine")
+    desired = Request(service_account="mine")
     account = named("mine")
-    assert account.lacks(wanted) == ()
-    lacking = account.without("watch", "csinodetopologies").lacks(wanted)
+    assert account.lacks(desired) == ()
+    lacking = account.without("watch", "csinodetopologies").lacks(desired)
     bind = (
         '{apiGroups: ["rbac.authorization.k8s.io"], resources: ["clusterroles"], '
         'resourceNames: ["mine"], verbs: ["bind"]}'

@@ -16,7 +16,7 @@ LONG = "a" * 254
 
 
 @pytest.mark.parametrize(
-    ("wanted", "reported"),
+    ("desired", "reported"),
     [
         *[(Request(namespace=name), f"namespace {name}") for name in ("Kube-System", "kube_system", "-a", "a-", "a/b", "a" * 64)],
         (Request(controller_namespace="a\n"), "controller_namespace 'a\\n'"),
@@ -41,12 +41,12 @@ LONG = "a" * 254
         (Request(tolerations=({"key": "a", "operator": "exists"},)), "tolerations {'key': 'a', 'operator': 'exists'}"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_is_refused_with_what_it_is(wanted: Request, reported: str) -> None:
-    assert [one.object for one in findings(wanted)] == [reported]
+def test_an_impossible_option_is_refused_with_its_value(desired: Request, reported: str) -> None:
+    assert [one.object for one in findings(desired)] == [reported]
 
 
-def test_what_can_be_is_let_through() -> None:
-    wanted = Request(
+def test_possible_options_pass() -> None:
+    desired = Request(
         namespace="a" * 63,
         service_account="a.b-c",
         storage_class={"name": "a" * 253},
@@ -61,7 +61,7 @@ def test_what_can_be_is_let_through() -> None:
         resources={"driver": {"limits": {"memory": "1.5Gi", "cpu": 2}, "requests": {}}},
         tolerations=({"operator": "Exists"}, {"key": "a", "value": "b", "effect": "NoExecute", "tolerationSeconds": 5}),
     )
-    assert list(findings(wanted)) == []
+    assert list(findings(desired)) == []
     assert list(findings(Request())) == []
 
 

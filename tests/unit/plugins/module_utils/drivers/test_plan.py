@@ -32,7 +32,7 @@ def test_a_cluster_that_is_ready_gets_the_controllers_release() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "running", "kubernetes", "expected", "contains"),
+    ("desired", "running", "kubernetes", "expected", "contains"),
     [
         pytest.param(Request(version="3.4.0"), "v3.4.0", "v1.36.3", set(), "", id="the last csi-proxy release"),
         pytest.param(Request(version="v3.4.0"), "v3.4.0", "v1.20.0", set(), "", id="oldest Kubernetes"),
@@ -92,9 +92,9 @@ def test_a_cluster_that_is_ready_gets_the_controllers_release() -> None:
         pytest.param(Request(), "sha256", "v1.36.3", set(), "", id="a digest has no release: the catalog's default"),
     ],
 )
-def test_release_and_mode(wanted: Request, running: str, kubernetes: str, expected: set[str], contains: str) -> None:
+def test_release_and_mode(desired: Request, running: str, kubernetes: str, expected: set[str], contains: str) -> None:
     image = f"quay.io/x/driver@sha256:{'0' * 64}" if running == "sha256" else running
-    made = plan(VSPHERE, wanted, snapshot(kubernetes=kubernetes, controllers=(controller(image),)))
+    made = plan(VSPHERE, desired, snapshot(kubernetes=kubernetes, controllers=(controller(image),)))
     assert blockers(made) == expected
     assert made.deployable is (not expected)
     assert contains in made.refusal
@@ -128,7 +128,7 @@ def test_release_and_mode(wanted: Request, running: str, kubernetes: str, expect
         pytest.param({"missing_access": ("{rule}",)}, "CSI-D60", "{rule}", id="missing permission"),
     ],
 )
-def test_what_is_around_must_fit(spoilt: dict[str, Any], expected: str, contains: str) -> None:
+def test_unfit_surroundings_block_the_plan(spoilt: dict[str, Any], expected: str, contains: str) -> None:
     made = plan(VSPHERE, Request(), snapshot(**spoilt))
     assert blockers(made) == {expected}
     assert contains in made.refusal
@@ -145,7 +145,7 @@ def test_a_namespace_without_a_level_is_left_to_the_cluster() -> None:
     assert plan(VSPHERE, Request(), snapshot(namespaces={HOME: namespace()})).deployable
 
 
-def test_what_we_made_ourselves_is_applied_again() -> None:
+def test_our_own_namespace_is_applied_again() -> None:
     ours = namespace(**OURS, **{"pod-security.kubernetes.io/enforce": "baseline"})
     made = plan(VSPHERE, Request(), snapshot(namespaces={HOME: ours}))
     assert made.deployable

@@ -144,7 +144,7 @@ def running(image: str, **annotations: str) -> dict[str, Any]:
 NODES = [windows("win-2"), windows("win-1", images=("registrar:1",)), windows("win-3", ready="False")]
 
 
-def test_what_a_node_lacks_is_pulled_where_what_runs_changes_its_images() -> None:
+def test_missing_images_are_pulled_where_a_running_plugin_changes_its_images() -> None:
     found = lacking(PLUGIN, running("driver:1"), NODES, ())
     assert found == {"win-1": ("driver:2",), "win-2": ("driver:2", "registrar:1")}
     assert list(lacking(PLUGIN, running("driver:1"), NODES, ("win-2", "win-1", "win-3"))) == ["win-2", "win-1"]
@@ -211,7 +211,7 @@ def test_when_time_is_up_every_node_that_waits_is_named() -> None:
     assert "No plugin pod was replaced" in str(error)
 
 
-def test_what_cannot_be_pulled_ends_it_at_once() -> None:
+def test_an_image_that_cannot_be_pulled_ends_it_at_once() -> None:
     error = failure(replace(OBSERVED, failures=OBSERVED.why), 5.0)
     assert error is not None
     assert error.reason == "pull_failed"

@@ -91,7 +91,7 @@ def test_an_attachment_counts_without_any_pod() -> None:
         ("kubernetes.io/csi/disk.csi.azure.com^h", False),
     ],
 )
-def test_what_the_kubelet_has_in_use_counts(name: str, counts: bool) -> None:
+def test_volumes_in_use_by_the_kubelet_count(name: str, counts: bool) -> None:
     assert bool(uses(VSPHERE, [node(in_use=(name,))], [], [], [], [])) is counts
 
 

@@ -38,7 +38,7 @@ def gone(reads: int, seconds: float) -> tuple[bool, list[str]]:
     return done, messages
 
 
-def test_what_is_waited_for_is_reported() -> None:
+def test_waiting_reports_its_cause() -> None:
     done, messages = gone(reads=2, seconds=60)
     assert done
     assert "waiting until the pods of DaemonSet drivers/node end, 2 left" in messages[0]

@@ -17,11 +17,11 @@ FORMS = [(driver, rule) for driver in DRIVERS.values() for rule in driver.modes]
 forms = pytest.mark.parametrize(("driver", "rule"), FORMS, ids=[f"{one.key} {rule.mode}" for one, rule in FORMS])
 
 
-def made(driver: Driver, rule: ModeRule, wanted: Request | None = None, version: str | None = None) -> dict[str, Any]:
+def made(driver: Driver, rule: ModeRule, desired: Request | None = None, version: str | None = None) -> dict[str, Any]:
     newest = max(parse(known.version) for known in driver.releases if rule.covers(parse(known.version)))
     return settings(
         driver,
-        wanted or Request(),
+        desired or Request(),
         rule,
         parse(version) if version else newest,
         "somewhere",

@@ -14,9 +14,9 @@ from unit.plugins.module_utils.drivers.worlds import HOME, OURS, VSPHERE, contro
 OPERATOR: dict[str, Any] = {"annotations": {"operator.openshift.io/spec-hash": "5f3c0a"}}
 
 
-def found(number: str, wanted: Request | None = None, **spoilt: Any) -> list[Finding]:
+def found(number: str, desired: Request | None = None, **spoilt: Any) -> list[Finding]:
     """The findings of one id."""
-    made = plan(VSPHERE, wanted or Request(), snapshot(**spoilt))
+    made = plan(VSPHERE, desired or Request(), snapshot(**spoilt))
     return [finding for finding in made.findings if finding.id == number]
 
 
@@ -65,11 +65,11 @@ def test_theirs_beside_ours_gets_a_handover_or_is_removed() -> None:
 
 
 def test_a_named_daemonset_is_replaced_unless_its_owner_recreates_it() -> None:
-    wanted = Request(replace=f"{HOME}/{VSPHERE.daemonset}")
-    (found_one,) = found("CSI-D49", wanted, daemon_sets=(observed(VSPHERE.daemonset),))
+    desired = Request(replace=f"{HOME}/{VSPHERE.daemonset}")
+    (found_one,) = found("CSI-D49", desired, daemon_sets=(observed(VSPHERE.daemonset),))
     assert found_one.severity == "warning"
-    assert found("CSI-D41", wanted, daemon_sets=(observed(VSPHERE.daemonset),)) == []
-    (kept,) = found("CSI-D41", wanted, daemon_sets=(observed(VSPHERE.daemonset, **OPERATOR),))
+    assert found("CSI-D41", desired, daemon_sets=(observed(VSPHERE.daemonset),)) == []
+    (kept,) = found("CSI-D41", desired, daemon_sets=(observed(VSPHERE.daemonset, **OPERATOR),))
     assert "first disable it at its source: oc patch" in kept.remedy
 
 

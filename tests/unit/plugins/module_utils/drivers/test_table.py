@@ -303,7 +303,7 @@ def name(row: Row) -> str:
 
 
 @pytest.mark.parametrize("row", PLANS, ids=name)
-def test_what_is_planned(row: Row) -> None:
+def test_a_plan_has_the_expected_release_and_mode(row: Row) -> None:
     made = decide(row)
     assert made.refusal == ""
     assert made.rule is not None
@@ -315,7 +315,7 @@ def test_what_is_planned(row: Row) -> None:
 
 
 @pytest.mark.parametrize("row", REFUSALS, ids=name)
-def test_what_is_refused_and_what_works_instead(row: Row) -> None:
+def test_a_refusal_names_the_nearest_release_that_works(row: Row) -> None:
     made = decide(row)
     assert not made.deployable
     assert {one.id for one in made.findings if one.severity == "blocker"} == {row.expected}

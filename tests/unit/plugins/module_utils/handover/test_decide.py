@@ -83,7 +83,7 @@ def test_a_begun_handover_continues_with_the_remaining_nodes() -> None:
 
 
 @pytest.mark.parametrize("direction", ["to_platform", "to_kubewin"])
-def test_what_has_been_done_is_done(direction: Direction) -> None:
+def test_a_finished_handover_has_no_nodes_left(direction: Direction) -> None:
     done = scene(None, they(OPERATOR, *NODES)) if direction == "to_platform" else scene(side("ours", *NODES))
     made = decide(direction, done, THEIRS)
     assert (made.refusal, made.nodes) == ("", ())

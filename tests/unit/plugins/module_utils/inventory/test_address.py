@@ -22,7 +22,7 @@ DUAL = [
 
 
 @pytest.mark.parametrize(
-    ("wanted", "families", "expected"),
+    ("origins", "families", "expected"),
     [
         (("InternalIP",), BOTH, "10.0.0.11"),
         (("InternalIP",), ("ipv6", "ipv4"), "fd00::11"),
@@ -36,9 +36,9 @@ DUAL = [
     ],
 )
 def test_the_first_usable_one_in_the_users_order(
-    wanted: tuple[str, ...], families: tuple[str, ...], expected: str
+    origins: tuple[str, ...], families: tuple[str, ...], expected: str
 ) -> None:
-    assert choose(DUAL, wanted, families).value == expected
+    assert choose(DUAL, origins, families).value == expected
 
 
 @pytest.mark.parametrize(

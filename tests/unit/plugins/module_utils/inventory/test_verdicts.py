@@ -65,7 +65,7 @@ def test_a_report_of_another_version_is_refused() -> None:
         (report(node_a="yes"), "it has node-a and none of this cluster's Windows Nodes"),
     ],
 )
-def test_what_is_no_report_of_this_cluster_is_refused(given: Any, message: str) -> None:
+def test_a_wrong_report_or_one_of_another_cluster_is_refused(given: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message.replace("(", r"\(")):
         verdicts(given, ["win-1"], NOW)
 

@@ -98,8 +98,8 @@ class ObjectStore:
         if live is None:
             raise ApiError(404)
         if method == "PATCH":
-            wanted = body["metadata"].get("resourceVersion")
-            if wanted not in (None, live["metadata"]["resourceVersion"]):
+            expected = body["metadata"].get("resourceVersion")
+            if expected not in (None, live["metadata"]["resourceVersion"]):
                 raise ApiError(409, {"message": "the object has been modified"})
             return self._put(path, _merged(live, body))
         if method == "DELETE":
@@ -109,11 +109,11 @@ class ObjectStore:
         return self._answer(live)
 
     def _listed(self, path: str, selector: str) -> Response:
-        wanted = {tuple(one.split("=", 1)) for one in selector.split(",") if one}
+        labels = {tuple(one.split("=", 1)) for one in selector.split(",") if one}
         items = [
             thing
             for where, thing in self.things.items()
-            if where.rpartition("/")[0] == path and wanted <= set((thing["metadata"].get("labels") or {}).items())
+            if where.rpartition("/")[0] == path and labels <= set((thing["metadata"].get("labels") or {}).items())
         ]
         return self._answer({"items": items, "metadata": {"resourceVersion": str(self.serial)}})
 

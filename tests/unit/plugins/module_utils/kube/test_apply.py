@@ -56,12 +56,12 @@ NAMESPACE = thing("Namespace", "ns", None)
 
 def test_the_second_run_writes_nothing() -> None:
     cluster = Cluster({**NAMESPACE, "metadata": {"name": "ns", "uid": "u"}})
-    wanted = [thing("ServiceAccount", "sa"), thing("DaemonSet", "ds", spec={"a": 1})]
-    first = Applier(cluster).apply(wanted)
+    definitions = [thing("ServiceAccount", "sa"), thing("DaemonSet", "ds", spec={"a": 1})]
+    first = Applier(cluster).apply(definitions)
     assert cluster.written == ["ServiceAccount/sa", "DaemonSet/ds"]
     assert first.changed
     assert first.warnings == ("careful",)
-    second = Applier(cluster).apply(wanted)
+    second = Applier(cluster).apply(definitions)
     assert not second.changed
     assert len(cluster.written) == 2
 
@@ -77,7 +77,7 @@ def test_only_what_differs_is_written() -> None:
     assert (difference["before"]["spec"], difference["after"]["spec"]) == ({"a": 1}, {"a": 2})
 
 
-def test_what_a_kubelet_writes_meanwhile_is_no_change_of_ours() -> None:
+def test_a_concurrent_write_of_the_kubelet_is_not_reported_as_a_change() -> None:
     labelled = {"name": "win-1", "uid": "u", "resourceVersion": "5", "labels": {"a": "b"}}
     cluster = Cluster(thing("Node", "win-1", None, spec={}) | {"metadata": labelled})
     read = cluster.get
@@ -95,9 +95,9 @@ def test_what_a_kubelet_writes_meanwhile_is_no_change_of_ours() -> None:
         return live
 
     cluster.get = then_annotated  # type: ignore[method-assign]  # the kubelet registers a driver right after the read
-    wanted = thing("Node", "win-1", None)
-    wanted["metadata"]["labels"] = {"a": "b"}
-    assert not Applier(cluster, only_existing=True).apply([wanted]).changed
+    node = thing("Node", "win-1", None)
+    node["metadata"]["labels"] = {"a": "b"}
+    assert not Applier(cluster, only_existing=True).apply([node]).changed
     assert cluster.written == []
 
 

@@ -26,7 +26,7 @@ def client(*answers: Any, clock: Clock | None = None) -> tuple[Client, Script, C
     return Client(script, retry_for=60, clock=time, sleep=time.sleep), script, time
 
 
-def test_what_does_not_exist_is_none() -> None:
+def test_a_missing_object_is_none() -> None:
     assert client(ApiError(404))[0].get(kinds.NODE, "win-1") is None
 
 
@@ -82,7 +82,7 @@ def test_an_error_of_our_own_is_not_taken_for_the_network() -> None:
     ("status", "reason"),
     [(400, "invalid"), (409, "conflict"), (422, "invalid")],
 )
-def test_what_would_not_change_is_not_repeated(status: int, reason: str) -> None:
+def test_a_final_error_is_not_retried(status: int, reason: str) -> None:
     made, script, dummy = client(ApiError(status))
     with pytest.raises(ClusterError) as raised:
         made.get(kinds.NODE, "win-1")

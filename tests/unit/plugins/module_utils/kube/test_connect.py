@@ -66,7 +66,7 @@ def ran(options: dict[str, Any], does: Callable[[Any], None]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("form", ["dictionary", "path"])
-def test_what_is_applied_later_stays_as_it_is(form: str, tmp_path: Path) -> None:
+def test_a_result_keeps_texts_that_the_kubeconfig_has_too(form: str, tmp_path: Path) -> None:
     path = tmp_path / "v1"
     path.write_text(yaml.safe_dump(CONFIG), encoding="utf-8")
     plan = {

@@ -152,7 +152,7 @@ def test_everything_as_it_should_be_is_green() -> None:
         ),
     ],
 )
-def test_what_a_node_lacks(view: Picture, verdict: str, ids: list[str], expected: str) -> None:
+def test_a_node_gets_a_verdict_and_its_findings(view: Picture, verdict: str, ids: list[str], expected: str) -> None:
     found = of(view)
     assert found.verdict == verdict
     assert [lack.id for lack in found.lacks] == ids

@@ -30,7 +30,7 @@ def under_way(state: Rolling, image: str = "driver:2") -> dict[str, Any]:
     return daemon_set(image, strategy="OnDelete", **{ANNOTATION: state.text(), MODE: "host_process"})
 
 
-def test_what_is_remembered_is_read_again() -> None:
+def test_a_stored_state_is_read_back() -> None:
     state = Rolling("run", "hash", {MODE: "csi_proxy"}, failed="win-1", because="ErrImagePull", taken={"win-2": "uid"})
     assert hold.rolling(under_way(state)) == state
     assert state.goes_back
@@ -63,7 +63,7 @@ def test_a_daemon_set_of_another_owner_is_not_held() -> None:
     assert not hold.must_hold(theirs, daemon_set("driver:2"))
 
 
-def test_what_will_be_counts_the_template_as_the_api_server_does() -> None:
+def test_the_upcoming_daemon_set_counts_its_template_as_the_api_server_does() -> None:
     live = daemon_set(**{"deprecated.daemonset.template.generation": "4"})
     changed, same = hold.to_be(live, daemon_set("driver:2")), hold.to_be(live, daemon_set())
     assert changed["metadata"]["annotations"]["deprecated.daemonset.template.generation"] == "5"
@@ -71,7 +71,7 @@ def test_what_will_be_counts_the_template_as_the_api_server_does() -> None:
     assert live["metadata"]["annotations"]["deprecated.daemonset.template.generation"] == "4"
 
 
-def test_what_was_before_the_first_of_several_runs_stays_the_former() -> None:
+def test_the_template_before_the_first_of_several_runs_stays_the_former_one() -> None:
     first = hold.begun(daemon_set(**{MODE: "csi_proxy", "other": "x"}), "hash-1", "run-1", {})
     assert first == Rolling("run-1", "hash-1", {MODE: "csi_proxy"})
     failed = under_way(Rolling("run-1", "hash-1", {MODE: "csi_proxy"}, failed="win-1", because="x"))
@@ -84,7 +84,7 @@ def test_runs_with_the_same_template_make_one_change_together() -> None:
     assert first != hold.run_of(daemon_set("driver:3"))
 
 
-def test_what_a_run_that_died_announced_is_forgotten_by_the_next() -> None:
+def test_pods_that_a_killed_run_announced_are_forgotten_by_the_next() -> None:
     observed = under_way(Rolling("run-1", "hash-1", taken={"win-1": "uid"}))
     assert hold.begun(observed, "hash-2", "run-1", {"win-1": "uid"}) == Rolling("run-1", "hash-1")
 

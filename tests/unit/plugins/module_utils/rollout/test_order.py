@@ -27,7 +27,7 @@ def test_nodes_follow_in_batches_after_a_canary(count: int, sizes: tuple[str, ..
     assert [name for batch in found for name in batch] == nodes
 
 
-def test_what_is_no_size_is_named() -> None:
+def test_a_wrong_batch_size_is_named() -> None:
     assert wrong(("1", "25%", "0", "x", "", "-1", "%", "1.5")) == ("0", "x", "", "-1", "%", "1.5")
 
 

@@ -160,7 +160,7 @@ def test_of_two_findings_the_one_that_hides_the_other_comes_first() -> None:
         assert [one.severity for one in found] == ["blocker"] * len(blockers) + ["warning"] * len(warnings)
 
 
-def test_what_is_not_found_out_is_a_blocker_and_decides_the_exit_code() -> None:
+def test_an_unread_part_is_a_blocker_and_decides_the_exit_code() -> None:
     unread = diagnose(CONTROLLER, replace(CLUSTER, unread="forbidden. Add a rule."), [HostFacts("win-1")])
     assert {one.id for one in unread} == {"CSI-X13", "CSI-X18"}
     assert {one.severity for one in unread} == {"blocker"}

@@ -33,12 +33,12 @@ def test_a_lower_kubelet_is_refused_by_name() -> None:
 
 
 def test_openshift_on_another_cluster_is_refused() -> None:
-    wanted = Request("x", "tasks", Target(openshift="4.14"))
+    desired = Request("x", "tasks", Target(openshift="4.14"))
     with pytest.raises(RefusedError, match=r"CSI-T13 Target: OpenShift 4.14, but this cluster is not OpenShift"):
-        begin(wanted, observed(ClusterNow(is_openshift=False), a="v1.27.1"))
+        begin(desired, observed(ClusterNow(is_openshift=False), a="v1.27.1"))
     # Its first update is not complete, or it was not read.
     for cluster in (ClusterNow(is_openshift=True), None):
-        assert begin(wanted, observed(cluster, a="v1.27.1")).target.openshift == "4.14"
+        assert begin(desired, observed(cluster, a="v1.27.1")).target.openshift == "4.14"
 
 
 def test_an_earlier_openshift_is_refused() -> None:

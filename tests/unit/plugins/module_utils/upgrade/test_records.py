@@ -100,7 +100,7 @@ def test_the_newest_copy_counts_and_an_unreadable_one_is_reported(tmp_path: Path
     assert bad.value.reason == "journal_unreadable"
 
 
-def test_whatever_a_user_changed_it_is_refused_or_can_continue() -> None:
+def test_an_edited_journal_is_refused_or_can_continue() -> None:
     """Never a traceback: every value, one after the other, by what it might have become."""
     workload = Workload("StatefulSet", "shop", "db", 1)
     entries = (NodeEntry("win-1", 0, "drain", BEGAN, BEGAN, workloads=(workload,)), NodeEntry("win-2", 1))

@@ -58,7 +58,7 @@ def node(
         ([node("win-1", "8.1.0")], Target(wmco="nine"), "CSI-U16", "nine"),
     ],
 )
-def test_what_cannot_be_is_refused_with_the_way_round(
+def test_an_impossible_target_is_refused_with_an_alternative(
     nodes: list[NodeNow], target: Target, finding: str, expected: str
 ) -> None:
     (found,) = blockers(nodes, target, unproven_canary=False)

@@ -31,7 +31,7 @@ VSPHERE, EBS, SMB = (DRIVERS[key] for key in ("vsphere", "aws_ebs", "smb"))
         ("smb", {}, "parameter source is missing"),
     ],
 )
-def test_what_fits_windows(driver: str, parameters: dict[str, str], why: str) -> None:
+def test_an_unfit_storage_class_has_a_reason(driver: str, parameters: dict[str, str], why: str) -> None:
     found = unfit(DRIVERS[driver], storage_class("one", DRIVERS[driver].name, parameters))
     assert found.startswith(why) if why else not found
 
@@ -64,21 +64,21 @@ def test_none_that_fits_is_refused_with_what_is_wrong_with_each_and_what_to_make
 
 
 @pytest.mark.parametrize(
-    ("wanted", "expected"),
+    ("requested", "expected"),
     [
         ("none", "StorageClass none does not exist. Suitable: fits."),
         ("other", f"StorageClass other has provisioner {VSPHERE.name}, expected {EBS.name}."),
         ("linux", "StorageClass linux does not fit Windows: its file system is ext4"),
     ],
 )
-def test_the_requested_class_is_used_or_refused(wanted: str, expected: str) -> None:
+def test_the_requested_class_is_used_or_refused(requested: str, expected: str) -> None:
     classes = [
         storage_class("fits", EBS.name, {"fstype": "ntfs"}),
         storage_class("linux", EBS.name, {"fstype": "ext4"}),
         storage_class("other", VSPHERE.name),
     ]
     assert choose(EBS, "fits", classes).name == "fits"
-    assert expected in choose(EBS, wanted, classes).refusal
+    assert expected in choose(EBS, requested, classes).refusal
 
 
 def test_it_is_known_whether_a_class_keeps_its_volumes() -> None:

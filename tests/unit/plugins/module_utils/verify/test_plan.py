@@ -63,7 +63,7 @@ def test_a_node_that_cannot_be_used_is_left_out_of_all_but_refused_by_name() -> 
     )
 
 
-def test_what_is_no_windows_node_is_refused() -> None:
+def test_a_node_that_is_not_windows_is_refused() -> None:
     (refusal,) = planned(nodes=("win-1", "linux-1")).refusals
     assert refusal == "Node linux-1 is not a Windows node of this cluster, expected one of win-1, win-2, win-3."
 
