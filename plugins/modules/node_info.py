@@ -103,6 +103,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
+from ansible_collections.kubewin.csi.plugins.module_utils.grouped import grouped
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, failing, module
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import CORDONED
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
@@ -126,10 +127,7 @@ def describe(node: dict[str, Any]) -> dict[str, Any]:
 
 def problems(hosts: Sequence[dict[str, Any]]) -> str:
     """Each reason why hosts could not be read, on a line with the hosts that it holds for."""
-    by_reason: dict[str, list[str]] = {}
-    for host in hosts:
-        if host["problem"]:
-            by_reason.setdefault(host["problem"], []).append(host["name"])
+    by_reason = grouped((str(host["problem"]), str(host["name"])) for host in hosts if host["problem"])
     return "\n".join(f"{', '.join(names)}: {reason}" for reason, names in by_reason.items())
 
 

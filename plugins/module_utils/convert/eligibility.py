@@ -388,15 +388,11 @@ def _kept(facts: Facts, desired: Request, claim: Object, volume: Object) -> Iter
         *((one, one["kind"]) for one in sets),
     ):
         metadata = thing["metadata"]
-        name = (
-            f"{kind} {metadata['namespace']}/{metadata['name']}"
-            if metadata.get("namespace")
-            else f"{kind} {metadata['name']}"
-        )
+        name = "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))
         for keeper in _keepers(thing):
             yield blocker(
                 "CSI-B17",
-                name,
+                f"{kind} {name}",
                 f"{keeper} manages it and would restore replicas or objects during the conversion",
                 "Pause that manager for this namespace, then set allow_managed (kubewin_convert_allow_managed).",
             )

@@ -29,6 +29,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Cli
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.kinds import Kind
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import selector_of
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts, claims_of
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.times import moment
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.objects import attachment
@@ -209,13 +210,10 @@ class View:
         """Nodes that have the volume, as their kubelets and the attach controller report; also those that are not Ready."""
         names = set(record.objects["on_node"])
         for item in self._client.list(kinds.NODE).items:
-            status, node = item.get("status") or {}, item["metadata"]["name"]
-            reported = {
-                *(status.get("volumesInUse") or ()),
-                *(str(one["name"]) for one in status.get("volumesAttached") or ()),
-            }
-            if names & reported and node != helper_node:
-                yield f"Node {node} reports {', '.join(sorted(names & reported))}"
+            node = ObservedNode.from_object(item)
+            reported = names.intersection((*node.in_use, *node.attached))
+            if reported and node.name != helper_node:
+                yield f"Node {node.name} reports {', '.join(sorted(reported))}"
 
     def _path(self, record: Record, node: str) -> str:
         """Why the helper's volume is not attached by the target's handle, empty when it is."""

@@ -12,6 +12,7 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver, ModeRule
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding, blocker, note
+from ansible_collections.kubewin.csi.plugins.module_utils.grouped import grouped
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MANAGER
 
 _SHOWN = 10
@@ -49,8 +50,7 @@ def findings(driver: Driver, change: Switch | None, snapshot: Snapshot) -> Itera
         return
     subject = f"{driver.title} node plugin"
     if change.drain:
-        for node in sorted({node for node, dummy in snapshot.in_use}):
-            signs = [what for name, what in snapshot.in_use if name == node]
+        for node, signs in sorted(grouped(snapshot.in_use).items()):
             more = f" and {len(signs) - _SHOWN} more" if len(signs) > _SHOWN else ""
             message = (
                 f"it cannot change from {change.left} to {change.mode} there while volumes of {driver.name} are in "

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import finished, has_volume
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts
 
 # A claim in one of these conditions still has work to do on the node that holds the volume
 # (https://kubernetes.io/docs/concepts/storage/persistent-volumes/#expanding-persistent-volumes-claims).
@@ -22,15 +22,13 @@ _RESIZING = frozenset({"Resizing", "FileSystemResizePending"})
 def busy_reasons(pods: Iterable[Mapping[str, Any]], claims: Iterable[Mapping[str, Any]]) -> list[str]:
     """Why the Node's volumes are not at rest, empty when they are. pods: all of this Node; claims: those they use."""
     reasons = []
-    for pod in pods:
-        metadata, status = pod["metadata"], pod.get("status") or {}
-        if not has_volume(pod) or finished(pod):
+    for pod in map(PodFacts.from_object, pods):
+        if not pod.volumes or pod.finished:
             continue
-        name = f"pod {metadata['namespace']}/{metadata['name']}"
-        if metadata.get("deletionTimestamp"):
-            reasons.append(f"{name} is terminating and its volumes are being unmounted")
-        elif status.get("phase") == "Pending":
-            reasons.append(f"{name} is starting and its volumes are being mounted")
+        if pod.deleting:
+            reasons.append(f"{pod.title} is terminating and its volumes are being unmounted")
+        elif pod.phase == "Pending":
+            reasons.append(f"{pod.title} is starting and its volumes are being mounted")
     for claim in claims:
         metadata = claim["metadata"]
         conditions = (claim.get("status") or {}).get("conditions") or []

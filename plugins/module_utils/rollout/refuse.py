@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from ansible_collections.kubewin.csi.plugins.module_utils.grouped import grouped
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.advance import Goal, hopeless, standing
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import Picture
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import why_not
@@ -37,10 +38,7 @@ def refusals(
                 "with --limit"
             )
     losing = _losing(picture)
-    in_use: dict[str, list[str]] = {}
-    if any(_MARK not in why for dummy, why in losing):
-        for name, what in uses():
-            in_use.setdefault(name, []).append(what)
+    in_use = grouped(uses()) if any(_MARK not in why for dummy, why in losing) else {}
     for name, why in losing:
         if _MARK in why:
             found.append(

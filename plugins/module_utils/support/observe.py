@@ -16,6 +16,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Cli
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import ObservedDaemonSet
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.kinds import Kind
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import controller_of
 from ansible_collections.kubewin.csi.plugins.module_utils.redact import Redactor
 from ansible_collections.kubewin.csi.plugins.module_utils.support.parts import Missing, Part
 
@@ -62,9 +63,13 @@ def gather(client: Client, into: Gathered, notify: Callable[[str], None] = lambd
     windows = {one["metadata"]["name"] for one in nodes}
     for kind in (kinds.CSI_NODE, kinds.CSI_DRIVER, kinds.VOLUME_ATTACHMENT, kinds.STORAGE_CLASS):
         _listed(client, into, kind, kind.plural, keep=functools.partial(_is_about, kind=kind, windows=windows))
-    sets = _listed(client, into, kinds.DAEMON_SET, "daemonsets", keep=_is_plugin)
+    sets = _listed(
+        client, into, kinds.DAEMON_SET, "daemonsets", keep=lambda one: ObservedDaemonSet.from_object(one).plugin
+    )
     owners = {(one["metadata"]["namespace"], one["metadata"]["name"]) for one in sets}
-    pods = _listed(client, into, kinds.POD, "pods", keep=lambda one: _is_of(one, owners) and _node(one) in windows)
+    pods = _listed(
+        client, into, kinds.POD, "pods", keep=lambda one: _is_of(one, owners) and one["spec"].get("nodeName") in windows
+    )
     _events(client, into, windows, {one["metadata"]["name"] for one in pods})
     containers = list(_containers(pods))
     for number, (namespace, pod, container) in enumerate(containers, 1):
@@ -95,20 +100,9 @@ def _is_about(one: Object, kind: Kind, windows: set[str]) -> bool:
     return kind is not kinds.VOLUME_ATTACHMENT or one["spec"].get("nodeName") in windows
 
 
-def _is_plugin(one: Object) -> bool:
-    return ObservedDaemonSet.from_object(one).plugin
-
-
 def _is_of(pod: Object, owners: set[tuple[str, str]]) -> bool:
-    metadata = pod["metadata"]
-    return any(
-        own.get("kind") == "DaemonSet" and (metadata["namespace"], own.get("name")) in owners
-        for own in metadata.get("ownerReferences") or ()
-    )
-
-
-def _node(pod: Object) -> str:
-    return str(pod["spec"].get("nodeName") or "")
+    kind, name = controller_of(pod["metadata"])
+    return kind == "DaemonSet" and (pod["metadata"]["namespace"], name) in owners
 
 
 def _events(client: Client, into: Gathered, windows: set[str], pods: set[str]) -> None:

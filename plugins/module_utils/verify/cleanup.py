@@ -205,7 +205,7 @@ def earlier(client: Client, room: Room) -> tuple[Found, ...]:
         if run not in rooms or own:
             rooms[run] = Room(run, metadata["name"] if own else metadata["namespace"], own)
     evaluated = leftovers.evaluate(things, leases, room.run, client.now())
-    return tuple(Found(rooms[one.run], one.lives) for one in evaluated)
+    return tuple(Found(rooms[run], lives) for run, lives in evaluated.items())
 
 
 def take_away(client: Client, found: Sequence[Found], notify: Callable[[str], None]) -> list[Cleaner]:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -18,18 +17,10 @@ from ansible_collections.kubewin.csi.plugins.module_utils.verify.objects import 
 STARTING = timedelta(seconds=60)
 
 
-@dataclass(frozen=True, slots=True)
-class Earlier:
-    """A run with leftovers. lives: why it counts as alive, empty if it has ended."""
-
-    run: str
-    lives: str
-
-
 def evaluate(
     things: Iterable[Mapping[str, Any]], leases: Iterable[Mapping[str, Any]], mine: str, now: datetime
-) -> tuple[Earlier, ...]:
-    """Every other run that left something. now: by the API server's clock.
+) -> dict[str, str]:
+    """Every other run that left something, with why it counts as alive, empty if it has ended. now: by the API server's clock.
 
     things: all labelled objects; leases: those of the runs. A run has ended if its lease was not renewed in time, or if it
     has no lease and is older than a start takes.
@@ -43,7 +34,7 @@ def evaluate(
         made = moment(thing["metadata"].get("creationTimestamp"))
         known = youngest.get(run)
         youngest[run] = made if known is None else max(filter(None, (known, made)), default=None)
-    return tuple(Earlier(run, _lives(renewals.get(run), youngest[run], now)) for run in sorted(youngest))
+    return {run: _lives(renewals.get(run), youngest[run], now) for run in sorted(youngest)}
 
 
 def _run(thing: Mapping[str, Any]) -> str:

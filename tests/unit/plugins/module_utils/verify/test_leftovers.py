@@ -8,7 +8,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.verify.leftovers import Earlier, evaluate
+from ansible_collections.kubewin.csi.plugins.module_utils.verify.leftovers import evaluate
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.objects import RUN
 
 NOW = datetime(2026, 11, 21, 8, 0, 0, tzinfo=timezone.utc)
@@ -42,19 +42,19 @@ def lease(run: str, renewed: float | None, seconds: int = 60) -> dict[str, Any]:
 def test_a_run_lives_while_it_renews_its_lease_or_only_just_began(
     leases: list[dict[str, Any]], age: float, lives: str
 ) -> None:
-    found = {one.run: one.lives for one in evaluate([thing("a", age)], leases, "mine", NOW)}
+    found = evaluate([thing("a", age)], leases, "mine", NOW)
     assert found["a"].startswith(lives)
     assert bool(found["a"]) == bool(lives)
 
 
 def test_own_objects_and_objects_without_labels_are_not_leftovers() -> None:
     unlabelled = {"metadata": {"name": "x"}}
-    assert evaluate([thing("mine", 3600), unlabelled], [lease("mine", 600)], "mine", NOW) == ()
+    assert evaluate([thing("mine", 3600), unlabelled], [lease("mine", 600)], "mine", NOW) == {}
 
 
 def test_a_lease_alone_is_a_leftover_too() -> None:
-    assert evaluate([], [lease("a", 600)], "mine", NOW) == (Earlier("a", ""),)
+    assert evaluate([], [lease("a", 600)], "mine", NOW) == {"a": ""}
 
 
 def test_the_newest_object_of_a_run_has_its_age() -> None:
-    assert evaluate([thing("a", 3600), thing("a", 5)], [], "mine", NOW)[0].lives == "it began 5 s ago"
+    assert evaluate([thing("a", 3600), thing("a", 5)], [], "mine", NOW)["a"] == "it began 5 s ago"
