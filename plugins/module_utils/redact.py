@@ -159,6 +159,7 @@ _NET_USE = re.compile(r"(?P<before>\buse\s+(?:[A-Za-z]:\s+)?\\\\+\S+\s+)(?P<valu
 _SECURE_STRING = re.compile(
     r"(?P<before>ConvertTo-SecureString\s+(?:-\w+\s+)*?)(?P<value>'[^']*'|\"[^\"]*\"|(?!-)\S+)", re.IGNORECASE
 )
+_AFTER = rf"\g<before>{HIDDEN}"
 # Tokens that are known by their form: JSON web tokens, OpenShift, AWS, GitHub, GitLab, Slack, Google, Vault, kubeadm, Azure SAS.
 _TOKENS = re.compile(
     r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}(?:\.[A-Za-z0-9_-]*)?"
@@ -292,7 +293,7 @@ def _line(line: str) -> str:
         for shape in (_HEADER_LINE, *((_REGISTRY,) if "REG_" in line else ()), _FLAG, _PAIR, _YAML_LINE):
             line = shape.sub(_hide_value, line)
     line = _HEADER.sub(lambda found: f"{found['before'] or found['schemed']}{HIDDEN}", line)
-    return _SECURE_STRING.sub(_hide_after, _NET_USE.sub(_hide_after, line))
+    return _SECURE_STRING.sub(_AFTER, _NET_USE.sub(_AFTER, line))
 
 
 def _narrow(found: re.Match[str]) -> str:
@@ -317,10 +318,6 @@ def _hide_user(found: re.Match[str]) -> str:
         return f"{found['scheme']}{found['user']}:{HIDDEN}@"
     # A token may stand alone; the account of git does too.
     return found[0] if found["user"] in ("", "git", HIDDEN) else f"{found['scheme']}{HIDDEN}@"
-
-
-def _hide_after(found: re.Match[str]) -> str:
-    return f"{found['before']}{HIDDEN}"
 
 
 def _forms(secret: str) -> Iterator[str]:

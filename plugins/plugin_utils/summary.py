@@ -37,23 +37,16 @@ def summarize(
     the verdict is green only when every node is.
     """
     rows = [_row(host, rollouts) for host in hosts]
-    rows += [
-        {
-            "node": name,
-            "host": None,
-            "csi_proxy": "not read",
-            "verdict": "not checked",
-            "why": "none of the hosts read is this Node; it gets a plugin pod only after its pipes are checked",
-        }
-        for name in nodes_without_host
-        if name not in {row["node"] for row in rows}
-    ]
-    if not rows:
+    why = "none of the hosts read is this Node; it gets a plugin pod only after its pipes are checked"
+    with_host = {row["node"] for row in rows}
+    unread = {name: ("not checked", why) for name in nodes_without_host if name not in with_host}
+    if not rows and not unread:
         # The platform installs csi-proxy, or the mode needs none: no host was read, and the gate reports that.
-        rows = [
-            {"node": name, "host": None, "csi_proxy": "not read", "verdict": verdict, "why": why}
-            for name, (verdict, why) in _gate(rollouts).items()
-        ]
+        unread = _gate(rollouts)
+    rows += [
+        {"node": name, "host": None, "csi_proxy": "not read", "verdict": verdict, "why": why}
+        for name, (verdict, why) in unread.items()
+    ]
     rows.sort(key=lambda row: (row["node"] is None, row["node"] or "", row["host"] or ""))
     findings = [
         {**finding, "host": host["name"]}
@@ -62,20 +55,16 @@ def summarize(
         for finding in host["csi_proxy"].get("findings", [])
     ]
     findings += [{**finding, "host": None} for finding in warnings]
+    host_changes = [{"object": host["name"], "changes": host["changed"]} for host in hosts if host.get("changed")]
     evaluated = {key: readiness[key] for key in _READINESS} if readiness and "table" in readiness else None
-    verdict = _worst(row["verdict"] for row in rows)
     return {
-        "verdict": verdict,
+        "verdict": _worst(row["verdict"] for row in rows),
         "nodes": rows,
-        "changes": [*_host_changes(hosts), *_driver_changes(applied)],
+        "changes": [*host_changes, *_driver_changes(applied)],
         "findings": findings,
         "readiness": evaluated,
         "failure": failure,
     }
-
-
-def _host_changes(hosts: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    return [{"object": host["name"], "changes": host["changed"]} for host in hosts if host.get("changed")]
 
 
 def _driver_changes(applied: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -21,7 +21,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness import windo
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.cluster import ObservedController
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import ObservedTemplate
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import BY_NAME, Index
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import BY_NAME, Index, version_of
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found, passed_on, unread
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.nodes import running
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.scope import ADMIN_MAPS
@@ -288,9 +288,8 @@ def _services(index: Index) -> Iterator[Finding]:
         data = (f"data: {', '.join(observed.data)}",)
         for fault in windows_services.faults(observed.data):
             yield found("CSI-C06", about, fault, data, "delete it, and the operator rewrites it")
-        try:
-            version_of_map = parse(name[len(windows_services.PREFIX) :])
-        except ValueError:
+        version_of_map = version_of(name[len(windows_services.PREFIX) :])
+        if version_of_map is None:
             continue
         line = wmco.of_operator(version_of_map)
         brings = line is not None and line.brings_csi_proxy(version_of_map)

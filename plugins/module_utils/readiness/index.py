@@ -144,7 +144,7 @@ class Index:
         return tuple(
             one
             for one in node.taints
-            if one.effect != "PreferNoSchedule" and not one.key.startswith(_PASSING) and not _accepted(one, tolerations)
+            if one.effect != "PreferNoSchedule" and not one.key.startswith(_PASSING) and not accepted(one, tolerations)
         )
 
     def _accepting(self, tolerations: tuple[Toleration, ...]) -> int:
@@ -152,7 +152,7 @@ class Index:
         if known is None:
             known = 0
             for taints, nodes in self._taints.items():
-                if all(taint.effect == "PreferNoSchedule" or _accepted(taint, tolerations) for taint in taints):
+                if all(taint.effect == "PreferNoSchedule" or accepted(taint, tolerations) for taint in taints):
                     known |= nodes
             self._tolerated[tolerations] = known
         return known
@@ -314,7 +314,8 @@ def _serving(providers: list[ObservedTemplate]) -> list[ObservedTemplate]:
     return [one for one in some if one.plugin and one.plugin.observed.registers] or some
 
 
-def _accepted(taint: Taint, tolerations: tuple[Toleration, ...]) -> bool:
+def accepted(taint: Taint, tolerations: tuple[Toleration, ...]) -> bool:
+    """Whether a pod with these tolerations accepts a taint."""
     return any(
         tolerates(taint, key=one.key, operator=one.operator, value=one.value, effect=one.effect) for one in tolerations
     )

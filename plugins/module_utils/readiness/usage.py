@@ -173,7 +173,8 @@ def _note_volumes(
 
 
 def _place(index: Index, workload: Workload) -> None:
-    windows, linux = _where_pods_are(index, workload.pods)
+    windows = [pod for pod in workload.pods if index.bit.get(pod.node, 0) & index.windows]
+    linux = [pod for pod in workload.pods if index.bit.get(pod.node, 0) & index.linux]
     workload.system, workload.because = _decide(index, workload, windows, linux)
     if not workload.on_windows:
         return
@@ -191,18 +192,6 @@ def _placements(workload: Workload) -> Sequence[Placement]:
     if workload.template is not None:
         return (workload.template.placement,)
     return tuple(dict.fromkeys(pod.placement for pod in workload.pods if workload.kind != "Pod" or not pod.node))
-
-
-def _where_pods_are(index: Index, pods: Iterable[ObservedPod]) -> tuple[list[ObservedPod], list[ObservedPod]]:
-    windows: list[ObservedPod] = []
-    linux: list[ObservedPod] = []
-    for pod in pods:
-        bit = index.bit.get(pod.node, 0)
-        if bit & index.windows:
-            windows.append(pod)
-        elif bit:
-            linux.append(pod)
-    return windows, linux
 
 
 def _decide(
@@ -278,11 +267,8 @@ def _narrowing(index: Index, placement: Placement, added: Placement) -> Iterator
         some = Placement(selector=placement.selector, terms=placement.terms, tolerations=_ANY)
         yield "node affinity", index.fitting(some)
     if placement.runtime_class and added != ANYWHERE:
-        some = Placement(
-            selector=placement.selector + added.selector,
-            terms=placement.terms,
-            tolerations=_ANY,
-        )
+        selector = placement.selector + added.selector
+        some = Placement(selector=selector, terms=placement.terms, tolerations=_ANY)
         yield f"runtimeClassName {placement.runtime_class}", index.fitting(some)
     yield _TOLERATED, index.fitting(placement)
 

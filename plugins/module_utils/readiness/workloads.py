@@ -47,7 +47,15 @@ def evaluate(
     blocked = {one.object for one in others if one.severity == "blocker"}
     claims = Claims(index)
     schedule = Schedule(index, claims)
-    rules = _rules(index, claims, schedule, Mounts(index, claims, use, subjects, volumes, halves))
+    mounts = Mounts(index, claims, use, subjects, volumes, halves)
+    rules: Rules = {
+        "bind": (Bind(index, claims),),
+        "provision": (Provision(index, claims),),
+        "schedule": (schedule,),
+        "attach": (mounts.attach,),
+        "stage": (mounts.stage,),
+        "publish": (mounts.publish,),
+    }
     verdicts: dict[str, WorkloadVerdict] = {}
     starting: list[Starting] = []
     findings: list[Finding] = []
@@ -62,7 +70,7 @@ def evaluate(
         ]
         walked = Walks(index, workload, rules)
         answer, because = _starts_again(workload, walked, mine, lacking)
-        if answer == "yes" and (short := schedule.together(workload, walked.pods, walked.nodes)):
+        if answer == "yes" and (short := schedule.together(workload, walked.places)):
             answer, because = "no", short.message
             own += (short,)
         if workload.done:
@@ -82,12 +90,8 @@ def evaluate(
             own += (_unknown(workload, because, "resolve what keeps the workload unknown, or suppress this finding"),)
             ids.append("CSI-W09")
         findings += own
-        if (
-            answer == "yes"
-            and workload.kind != "DaemonSet"
-            and workload.template is not None
-            and workload.template.runs
-        ):
+        template = workload.template
+        if answer == "yes" and workload.kind != "DaemonSet" and template is not None and template.runs:
             starting.append((workload.key, walked.places, workload.pods))
         verdicts[workload.key] = WorkloadVerdict(
             workload=workload.key,
@@ -108,17 +112,6 @@ def evaluate(
                 verdicts[key], starts_again="unknown", because=what, findings=tuple(dict.fromkeys(ids))
             )
     return tuple(verdicts.values()), tuple(findings)
-
-
-def _rules(index: Index, claims: Claims, schedule: Schedule, mounts: Mounts) -> Rules:
-    return {
-        "bind": (Bind(index, claims),),
-        "provision": (Provision(index, claims),),
-        "schedule": (schedule,),
-        "attach": (mounts.attach,),
-        "stage": (mounts.stage,),
-        "publish": (mounts.publish,),
-    }
 
 
 def _explaining(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy as catalog
-from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding
+from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding, blocker, note, warning
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, plan
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import Desired, Service, Snapshot
 
@@ -27,43 +27,38 @@ def findings(desired: Desired, snapshot: Snapshot) -> tuple[Finding, ...]:
 def _service(desired: Desired, snapshot: Snapshot) -> Iterator[Finding]:
     release = plan.release_of(snapshot)
     if release and catalog.is_below(release, catalog.FLOOR):
-        yield Finding(
+        yield blocker(
             "CSI-N01",
-            "blocker",
             f"csi-proxy {release}",
             f"csi-proxy {release} is below {catalog.FLOOR}, the first release without CVE-2023-3893.",
             f"Install {catalog.RECOMMENDED} with the csi_proxy role.",
         )
     elif release and catalog.is_below(release, catalog.RECOMMENDED):
-        yield Finding(
+        yield note(
             "CSI-N02",
-            "note",
             f"csi-proxy {release}",
             f"csi-proxy {release} runs PowerShell for each operation, which costs CPU on busy nodes.",
             f"Plan the upgrade to {catalog.RECOMMENDED}.",
         )
     for name, command_line in snapshot.other_services:
-        yield Finding(
+        yield warning(
             "CSI-N03",
-            "warning",
             f"service {name}",
             f"A further service runs csi-proxy ({command_line}); the one that starts second cannot open its pipes.",
             f"Delete the one that you do not need: sc.exe delete {name}.",
         )
     if snapshot.service and plan.managed_by(snapshot) not in plan.ELSEWHERE:
         for process in plan.foreign_processes(snapshot):
-            yield Finding(
+            yield warning(
                 "CSI-N04",
-                "warning",
                 f"{process.image} PID {process.pid}",
                 "A csi-proxy process runs outside the service; only one can serve the pipes.",
                 f"If no HostProcess pod owns it, end it: taskkill /F /PID {process.pid}.",
             )
     ours = snapshot.own_install_dir.lower() == desired.install_dir.lower()
     for name in plan.leftovers(snapshot) if ours else ():
-        yield Finding(
+        yield note(
             "CSI-N05",
-            "note",
             rf"{snapshot.own_install_dir}\{name}",
             "An interrupted run left this directory.",
             rf"The next change removes it, or run: rd /s /q {snapshot.own_install_dir}\{name}",
@@ -74,17 +69,15 @@ def _next_start(desired: Desired, snapshot: Snapshot) -> Iterator[Finding]:
     """What keeps a csi-proxy that runs now from serving after the next reboot, or leaves open whether it will."""
     service = snapshot.service
     if not snapshot.services_read:
-        yield Finding(
+        yield note(
             "CSI-N08",
-            "note",
             model.SERVICES_KEY,
             "A key below it cannot be read, so only running services were searched for a second csi-proxy.",
             rf"Find the key (reg query {model.SERVICES_KEY} /s ends there) and grant Administrators read access.",
         )
     if snapshot.host.boot_time is None:
-        yield Finding(
+        yield warning(
             "CSI-N17",
-            "warning",
             "time of the last boot",
             "Neither the System event log nor wmic.exe has it, so a plugin pod from before the boot is not detected.",
             "Enlarge the log (wevtutil sl System /ms:67108864), which then keeps the next boot.",
@@ -98,14 +91,14 @@ def _next_start(desired: Desired, snapshot: Snapshot) -> Iterator[Finding]:
     code = snapshot.executable_code
     if code in _GONE:
         message = f"csi-proxy runs, but its executable {service.executable} is missing: it will not start again."
-        yield Finding("CSI-N06", "blocker", about, message, repair)
+        yield blocker("CSI-N06", about, message, repair)
     elif snapshot.executable_sha256 is None:
         why = "only the node can resolve its path" if code is None else f"certutil answered 0x{code:x}"
         message = f"csi-proxy runs, but its executable {service.executable} was not read ({why}): whether it will start again is unknown."
-        yield Finding("CSI-N09", "warning", about, message, f"Check the file on the node. {repair}")
+        yield warning("CSI-N09", about, message, f"Check the file on the node. {repair}")
     changed = _changed_since_proven(service, snapshot)
     if changed:
-        yield Finding("CSI-N07", "blocker", about, changed, repair)
+        yield blocker("CSI-N07", about, changed, repair)
     if plan.managed_by(snapshot) not in plan.ELSEWHERE and service.start != _AUTOMATIC:
         depends = ", ".join(snapshot.dependents) if service.start == _DEMAND else ""
         asked = service.start == _DEMAND and desired.start_mode == "demand"
@@ -140,9 +133,8 @@ def _changed_since_proven(service: Service, snapshot: Snapshot) -> str:
 def _storage(desired: Desired, snapshot: Snapshot) -> Iterator[Finding]:
     trouble = snapshot.trouble
     if trouble.san_policy not in (None, 1):
-        yield Finding(
+        yield warning(
             "CSI-N10",
-            "warning",
             "SAN policy",
             f"New disks are offline (SanPolicy {trouble.san_policy}, "
             f"{_SAN.get(trouble.san_policy or 0, 'unknown')}); a driver that does not bring them online cannot "
@@ -150,51 +142,45 @@ def _storage(desired: Desired, snapshot: Snapshot) -> Iterator[Finding]:
             "diskpart: san policy=OnlineAll (or Set-StorageSetting -NewDiskPolicy OnlineAll).",
         )
     if trouble.defragsvc_start == _DISABLED:
-        yield Finding(
+        yield warning(
             "CSI-N11",
-            "warning",
             "service defragsvc",
             "Optimize drives is disabled; expanding a volume fails without it.",
             "sc.exe config defragsvc start= demand",
         )
     if trouble.afunix_start is None or trouble.afunix_start == _DISABLED:
         state = "disabled" if trouble.afunix_start == _DISABLED else "missing"
-        yield Finding(
+        yield blocker(
             "CSI-N12",
-            "blocker",
             "driver afunix",
             f"The driver for Unix domain sockets is {state}; node plugins and the kubelet communicate through such sockets.",
             "sc.exe config afunix start= system, then reboot (Windows Server 2019 or later).",
         )
     if trouble.compartment_namespace != 1:
-        yield Finding(
+        yield note(
             "CSI-N13",
-            "note",
             r"HKLM\SYSTEM\CurrentControlSet\Services\hns\State EnableCompartmentNamespace",
             "Names of SMB servers may not resolve for shares that are mapped from a container's compartment.",
             r"Only where SMB or Azure File is used: reg add HKLM\SYSTEM\CurrentControlSet\Services\hns\State"
             " /v EnableCompartmentNamespace /t REG_DWORD /d 1 /f, then reboot.",
         )
     if desired.needs_wmic and not trouble.wmic_present:
-        yield Finding(
+        yield blocker(
             "CSI-N14",
-            "blocker",
             "wmic.exe",
             "The driver calls wmic, which this Windows lacks.",
             "DISM /Online /Add-Capability /CapabilityName:WMIC~~~~, or a later release of the driver.",
         )
     for mount in trouble.stale_mounts:
-        yield Finding(
+        yield warning(
             "CSI-N15",
-            "warning",
             mount,
             "This global mount has no target, as after a reboot; the kubelet does not mount the volume while it exists.",
             f"If no pod on this node uses the volume: rmdir {mount}",
         )
     if trouble.reboot_pending:
-        yield Finding(
+        yield note(
             "CSI-N16",
-            "note",
             "pending reboot",
             f"Windows waits for a reboot ({', '.join(trouble.reboot_pending)}).",
             "Drain and reboot the node when convenient; csi-proxy does not need it.",
@@ -209,25 +195,22 @@ def _policy(desired: Desired, snapshot: Snapshot) -> Iterator[Finding]:
         and not trouble.defender_realtime_off
         and desired.install_dir.lower() not in excluded
     ):
-        yield Finding(
+        yield note(
             "CSI-N20",
-            "note",
             "Microsoft Defender",
             f"Real-time protection is on and no policy excludes {desired.install_dir}; it may delay or remove a new csi-proxy.exe.",
             f"If it does, allow the file's SHA-256, or exclude {desired.install_dir} by policy.",
         )
     if trouble.applocker_exe_mode == 1 and trouble.applocker_start not in (None, _DISABLED):
-        yield Finding(
+        yield warning(
             "CSI-N21",
-            "warning",
             "AppLocker",
             "Rules for executables are enforced; a csi-proxy.exe that no rule allows does not start (1260).",
             "Allow the file's hash, publisher or path for SYSTEM.",
         )
     if trouble.wdac_policies:
-        yield Finding(
+        yield note(
             "CSI-N22",
-            "note",
             "Windows Defender Application Control",
             f"Code integrity policies are present ({', '.join(trouble.wdac_policies[:5])}); an unsigned csi-proxy.exe may not start (577).",
             "Sign the executable when it is built, or allow its hash in the policy.",

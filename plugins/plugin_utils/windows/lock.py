@@ -34,16 +34,19 @@ Alive = Callable[[LockOwner], "bool | None"]
 def this_run(clock: Clock) -> LockOwner:
     """Who this run is. ``machine`` is equal only where process ids mean the same: host, boot and PID namespace."""
     now = clock.now()
-    name = re.sub(r"[^A-Za-z0-9.-]", "-", socket.gethostname())[:60] or "controller"
-    return LockOwner(_identity(), now, now, name, _machine(name), os.getpid())
+    return LockOwner(_identity(), now, now, _controller(), _machine(), os.getpid())
 
 
 def _identity() -> str:
     return uuid.uuid4().hex[:12]
 
 
-def _machine(name: str) -> str:
-    parts = [name]
+def _controller() -> str:
+    return re.sub(r"[^A-Za-z0-9.-]", "-", socket.gethostname())[:60] or "controller"
+
+
+def _machine() -> str:
+    parts = [_controller()]
     for source in ("/proc/sys/kernel/random/boot_id", "/proc/self/ns/pid"):
         try:
             parts.append(os.readlink(source) if source.endswith("pid") else Path(source).read_text(encoding="ascii"))
@@ -55,7 +58,7 @@ def _machine(name: str) -> str:
 
 def alive(owner: LockOwner) -> bool | None:
     """Whether the run that holds a lock still exists; None when that cannot be known here."""
-    if owner.machine != _machine(re.sub(r"[^A-Za-z0-9.-]", "-", socket.gethostname())[:60] or "controller"):
+    if owner.machine != _machine():
         return None
     try:
         os.kill(owner.pid, 0)

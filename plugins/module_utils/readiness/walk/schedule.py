@@ -29,7 +29,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.placem
     Toleration,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ObservedClass, ObservedVolume
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index, union
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index, accepted, union
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.words import listed
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.usage import Workload
@@ -43,7 +43,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.claims 
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.limits import Limits, Starting
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.split import Split
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words import Answer, PodToStart
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import tolerates
 
 NOT_EVALUATED = (
     "Not checked: CPU and memory, affinity between pods, topology spread, host ports, devices, priorities, and images. "
@@ -104,8 +103,9 @@ class Schedule:
             answers += split.answers(because)
         return answers
 
-    def together(self, workload: Workload, pods: Sequence[PodToStart], nodes: int) -> Finding | None:
-        """That nodes take each of a workload's pods, and not the volumes of all of them."""
+    def together(self, workload: Workload, places: Sequence[tuple[PodToStart, int]]) -> Finding | None:
+        """That nodes take each of a workload's pods, and not the volumes of all of them. places: its pods, each with its nodes."""
+        pods, nodes = [pod for pod, dummy in places], union(nodes for dummy, nodes in places)
         if sum(pod.count for pod in pods) < 2 or workload.kind == "DaemonSet":
             return None
         short = self._limits.too_many(pods, workload.pods, nodes)
@@ -147,7 +147,7 @@ class Schedule:
             split.unknown(split.nodes, "CSI-W21", what, "find the controller that removes the gates")
         self._fitting(pod, split)
         self._kept_off(pod, split, ("NoSchedule", "NoExecute"))
-        if not _accepted(_UNSCHEDULABLE, self._tolerations(pod)):
+        if not accepted(_UNSCHEDULABLE, self._tolerations(pod)):
             what = "the node is cordoned"
             split.blocked(self._cordoned, "CSI-W20", what, "kubectl uncordon the node")
         if pod.namespace in self._going:
@@ -185,9 +185,10 @@ class Schedule:
 
     def _kept_off(self, pod: PodToStart, split: Split, effects: tuple[str, ...]) -> None:
         tolerations = self._tolerations(pod)
+        known = tuple(one for one in tolerations if one.operator in _OPERATORS)
         for taints, nodes in self._taints.items():
             for taint in taints:
-                if not nodes & split.nodes or taint.effect not in effects or _accepted(taint, tolerations):
+                if not nodes & split.nodes or taint.effect not in effects or accepted(taint, known):
                     continue
                 shown = f"{taint.key}={taint.value}" if taint.value else taint.key
                 compared = [one for one in tolerations if one.operator not in _OPERATORS and one.key == taint.key]
@@ -383,14 +384,6 @@ def _translated(volume: ObservedVolume, key: str) -> tuple[Term, ...] | None:
             tuple(replace(one, key=REGIONS[0]) if one.key == REGIONS[1] else one for one in term) for term in terms
         )
     return terms or None
-
-
-def _accepted(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
-    return any(
-        one.operator in _OPERATORS
-        and tolerates(taint, key=one.key, operator=one.operator, value=one.value, effect=one.effect)
-        for one in tolerations
-    )
 
 
 def _finding(pod: PodToStart, id_: str, message: str, remedy: str) -> Finding:

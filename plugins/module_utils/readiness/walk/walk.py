@@ -157,19 +157,9 @@ class Walks:
         return all(one.placed for one in self._all)
 
     @property
-    def pods(self) -> tuple[PodToStart, ...]:
-        """Its pods."""
-        return tuple(one.pod for one in self._all)
-
-    @property
     def places(self) -> tuple[tuple[PodToStart, int], ...]:
         """Its pods, each with the nodes where the scheduler may put it."""
         return tuple((one.pod, one.placed) for one in self._all)
-
-    @property
-    def nodes(self) -> int:
-        """Where the scheduler may put any of them."""
-        return union(one.placed for one in self._all)
 
     def works(self) -> str:
         """Where its pods start."""
