@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any
@@ -36,6 +36,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot, Unread
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.suppress import Suppression
+from ansible_collections.kubewin.csi.plugins.module_utils.redact import texts
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout import facts as gate
 
 WITHHELD = "(left out)"
@@ -82,20 +83,8 @@ _KEYS = frozenset(["os"])
 _BUILDS = ("node.kubernetes.io/windows-build",)
 
 
-def _strings(value: Any) -> Iterator[str]:
-    """Every string in a part of an object."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for one in value.values():
-            yield from _strings(one)
-    elif isinstance(value, (list, tuple)):
-        for one in value:
-            yield from _strings(one)
-
-
 # Values of upstream's CSIDrivers.
-_SPECS = frozenset(text for driver in DRIVERS.values() for text in _strings(driver.csi_driver))
+_SPECS = frozenset(text for driver in DRIVERS.values() for text in texts(driver.csi_driver))
 
 
 def _words(*texts: str) -> frozenset[str]:
