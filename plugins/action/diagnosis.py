@@ -134,12 +134,12 @@ def _needs(drivers: Any) -> Iterator[dict[str, Any]]:
     for path in sorted(FILES.glob("kubewin-*rbac.yaml")):
         found = yaml.safe_load(path.read_text(encoding="utf-8"))
         roles |= {one["metadata"]["name"]: one for one in found.get("items") or [found]}
-    wanted: dict[str, str | None] = {"kubewin-preflight": None, "kubewin-csi": None}
+    roles_needed: dict[str, str | None] = {"kubewin-preflight": None, "kubewin-csi": None}
     for driver in drivers:
         if driver in DRIVERS:
-            wanted[f"kubewin-csi-{driver.replace('_', '-')}"] = None
-            wanted["kubewin-csi-deploy"] = DRIVERS[driver].namespace
-    for name, namespace in wanted.items():
+            roles_needed[f"kubewin-csi-{driver.replace('_', '-')}"] = None
+            roles_needed["kubewin-csi-deploy"] = DRIVERS[driver].namespace
+    for name, namespace in roles_needed.items():
         for need in needs.of_role(roles[name], namespace) if name in roles else ():
             yield {
                 "role": name,

@@ -94,13 +94,13 @@ def find(version: str) -> Release | None:
     A build suffix is ignored. A release that is newer than every known one is described by the newest of its own
     major version, because flags and groups were only ever added within version 1.
     """
-    wanted = parse_version(version)
-    if wanted is None:
+    numbers = parse_version(version)
+    if numbers is None:
         return None
     best: Release | None = None
     for release in RELEASES:
         known = parse_version(release.version)
-        if known is not None and known[0] == wanted[0] and known <= wanted:
+        if known is not None and known[0] == numbers[0] and known <= numbers:
             best = release
     return best
 

@@ -57,8 +57,8 @@ class InTree:
 
     def issue(self, version: Version) -> str:
         """The known issue by which kubelets of exactly this release do not mount its volumes, empty when there is none."""
-        wanted = ".".join(str(number) for number in version.release)
-        return next((issue for release, issue in self.broken if release == wanted), "")
+        text = ".".join(str(number) for number in version.release)
+        return dict(self.broken).get(text, "")
 
 
 PLUGINS: tuple[InTree, ...] = (

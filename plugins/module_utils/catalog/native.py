@@ -55,7 +55,7 @@ class Native:
 
     @property
     def affinity(self) -> Mapping[str, Any] | None:
-        """spec.nodeAffinity; None when the volume is bound to no place."""
+        """spec.nodeAffinity; None when every node reaches the volume."""
         found: Mapping[str, Any] | None = self.spec.get("nodeAffinity")
         return found
 
@@ -131,8 +131,8 @@ def on_windows(name: str, plugin: InTree, spec: Mapping[str, Any], notes: list[s
 
 def google_handle(name: str, migrated: str, spec: Mapping[str, Any], project: str) -> str:
     """The handle with the disk's real project and zone, for which migration guesses by the node. Raises TranslationError."""
-    dummy, dummy, kind, place, dummy, disk = migrated.split("/", 5)
-    if place == UNSPECIFIED:
+    dummy, dummy, kind, location, dummy, disk = migrated.split("/", 5)
+    if location == UNSPECIFIED:
         required = (spec.get("nodeAffinity") or {}).get("required") or {}
         zones = sorted(
             {
@@ -144,14 +144,14 @@ def google_handle(name: str, migrated: str, spec: Mapping[str, Any], project: st
             }
         )
         if len(zones) > 1:
-            kind, place = "regions", google_region(zones)
+            kind, location = "regions", google_region(zones)
         elif zones:
-            place = zones[0]
-    if place == UNSPECIFIED or not project:
-        lacking = f"zone (label {ZONES[0]})" if place == UNSPECIFIED else "project"
+            location = zones[0]
+    if location == UNSPECIFIED or not project:
+        lacking = f"zone (label {ZONES[0]})" if location == UNSPECIFIED else "project"
         raise TranslationError(
             f"PersistentVolume {name} does not name the {lacking} of disk {disk}, expected "
             "projects/<project>/zones/<zone>/disks/<disk>",
             "Set volume_handle.",
         )
-    return f"projects/{project}/{kind}/{place}/disks/{disk}"
+    return f"projects/{project}/{kind}/{location}/disks/{disk}"

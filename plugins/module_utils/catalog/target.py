@@ -75,30 +75,30 @@ class Now:
 
 def impossible(target: Mapping[str, str], now: Now) -> Iterator[Finding]:
     """Targets behind the cluster, and those of a platform that it is not. target: as read() returns it."""
-    wanted = target.get("kubernetes", "")
+    release = target.get("kubernetes", "")
     # A node that is ahead is left alone while others come to the target.
-    if wanted and now.kubelets and not any(above(wanted, version) for version in now.kubelets.values()):
-        ahead = [f"{name} ({version})" for name, version in sorted(now.kubelets.items()) if above(version, wanted)]
+    if release and now.kubelets and not any(above(release, version) for version in now.kubelets.values()):
+        ahead = [f"{name} ({version})" for name, version in sorted(now.kubelets.items()) if above(version, release)]
         if ahead:
             yield blocker(
                 "CSI-T12", f"Node {', '.join(ahead)}",
-                f"its kubelet is newer than the target {wanted}, and no Windows node has an older one; nodes cannot be downgraded",
+                f"its kubelet is newer than the target {release}, and no Windows node has an older one; nodes cannot be downgraded",
                 "set the release that the nodes are upgraded to",
             )  # fmt: skip
     for key, name, running in (
         ("openshift", "OpenShift", now.openshift),
         ("wmco", "Windows Machine Config Operator", now.wmco),
     ):
-        wanted = target.get(key, "")
-        if not wanted or running is None:
+        release = target.get(key, "")
+        if not release or running is None:
             continue
         if not running and key == "openshift":
             yield blocker(
-                "CSI-T13", "Target", f"OpenShift {wanted}, but this cluster is not OpenShift (it has no ClusterVersion)",
+                "CSI-T13", "Target", f"OpenShift {release}, but this cluster is not OpenShift (it has no ClusterVersion)",
                 "set the release of Kubernetes instead, such as kubernetes=1.34",
             )  # fmt: skip
-        elif running and above(running, wanted):
+        elif running and above(running, release):
             yield blocker(
                 "CSI-T12" if key == "openshift" else "CSI-T07", name,
-                f"it runs {running} and cannot be downgraded to {wanted}", "choose a later release",
+                f"it runs {running} and cannot be downgraded to {release}", "choose a later release",
             )  # fmt: skip

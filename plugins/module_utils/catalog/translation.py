@@ -235,13 +235,13 @@ def _share(handle: str, source: Object, namespace: str) -> dict[str, Any]:
 
 
 def _gce_pd(volume: Object, source: Object) -> dict[str, Any]:
-    place = google_place(volume["metadata"].get("labels") or {})
+    location = google_location(volume["metadata"].get("labels") or {})
     partition = str(source.get("partition") or "")
     disk = str(source.get("pdName") or "")
-    return _disk(source, f"projects/{UNSPECIFIED}/{place}/disks/{disk}", {"partition": partition})
+    return _disk(source, f"projects/{UNSPECIFIED}/{location}/disks/{disk}", {"partition": partition})
 
 
-def google_place(labels: Mapping[str, str]) -> str:
+def google_location(labels: Mapping[str, str]) -> str:
     """The part of a disk's handle that says where it is, by the volume's labels. Raises TranslationError."""
     label = str(labels.get(ZONES[1]) or labels.get(ZONES[0]) or "")
     zones = label.split(_BETWEEN_ZONES)

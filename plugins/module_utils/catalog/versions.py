@@ -52,12 +52,12 @@ def between(version: Version, first: str | None, last: str | None) -> bool:
     return not last or version.release <= parse(last).release
 
 
-def at_least(version: str, wanted: str) -> bool:
-    """Whether a release is the wanted one or later, as far as the wanted one is given: "1.27" is any of that minor."""
-    if not wanted:
+def at_least(version: str, least: str) -> bool:
+    """Whether a release is the least one or later, as far as that is given: "1.27" is any of that minor."""
+    if not least:
         return True
     try:
-        return _shown(version, wanted) >= parse(wanted)
+        return _shown(version, least) >= parse(least)
     except ValueError:
         return False
 

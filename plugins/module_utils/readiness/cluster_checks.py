@@ -247,7 +247,7 @@ def _openshift(index: Index, demand: Mapping[str, int]) -> Iterator[Finding]:
 
 def _acknowledgements(index: Index) -> Iterator[Finding]:
     maps = {(one.namespace, one.name): one.data for one in index.snapshot.config_maps}
-    gates, given = (maps.get(place) for place in ADMIN_MAPS)
+    gates, given = (maps.get(key) for key in ADMIN_MAPS)
     if gates is None or given is None:
         # One of them may be unreadable, which is reported; an unknown acknowledgement may exist.
         return

@@ -15,7 +15,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.in_tree import
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.translation import (
     TranslationError,
     ebs_id,
-    google_place,
+    google_location,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import ObservedCsiNode
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.sources import Source
@@ -122,7 +122,7 @@ def untranslatable(source: Source, volume: ObservedVolume | None) -> tuple[str, 
         if source.field == "awsElasticBlockStore":
             ebs_id(source.handle)
         elif source.field == "gcePersistentDisk" and volume is not None:
-            google_place(dict(volume.places))
+            google_location(dict(volume.places))
     except TranslationError as error:
         return f"it {error}", error.remedy
     return None

@@ -284,12 +284,12 @@ class _Pass:
             ),
         )
 
-    def _config_maps(self, wanted: Iterable[tuple[str, str]]) -> tuple[ObservedConfigMap, ...]:
+    def _config_maps(self, keys: Iterable[tuple[str, str]]) -> tuple[ObservedConfigMap, ...]:
         """Each by its name. What may not be read is left out, so that it is not taken for one that is not there."""
-        found = {place: self._get(kinds.CONFIG_MAP, place[1], place[0]) for place in wanted}
+        found = {key: self._get(kinds.CONFIG_MAP, key[1], key[0]) for key in keys}
         return tuple(
-            ObservedConfigMap(*place, exists=False) if one is None else ObservedConfigMap.from_object(one)
-            for place, one in found.items()
+            ObservedConfigMap(*key, exists=False) if one is None else ObservedConfigMap.from_object(one)
+            for key, one in found.items()
             if not isinstance(one, Unread)
         )
 

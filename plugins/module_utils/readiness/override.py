@@ -47,7 +47,7 @@ def plan(condition: Mapping[str, Any], message: str | None) -> Planned:
     if theirs is not None:
         text = f"{theirs.get('status', '')}, {theirs.get('reason', '')}"
         return Planned(name, "keep", message=f"another user set the override {TYPE} ({text}), which is kept")
-    wanted = {"type": TYPE, "status": "False", "reason": REASON, "message": message}
-    if len(ours) == 1 and all(ours[0].get(key) == value for key, value in wanted.items()):
+    desired = {"type": TYPE, "status": "False", "reason": REASON, "message": message}
+    if len(ours) == 1 and all(ours[0].get(key) == value for key, value in desired.items()):
         return Planned(name, "none")
-    return Planned(name, "set", (*others, wanted), message)
+    return Planned(name, "set", (*others, desired), message)

@@ -62,18 +62,18 @@ def maps(
 
     namespaces: those there are, None if they could not be read; then the usual namespaces are read anyway.
     """
-    wanted = list(ADMIN_MAPS) if openshift else []
+    keys = list(ADMIN_MAPS) if openshift else []
     plugins = [one.plugin.observed for one in templates if one.plugin is not None]
     for driver in DRIVERS.values():
         if driver.feature_states is not None:
-            places = {one.observed.namespace for one in controllers if one.driver == driver.key}
-            places |= {one.namespace for one in plugins if one.serves_on_windows(driver.name)}
+            known = {one.observed.namespace for one in controllers if one.driver == driver.key}
+            known |= {one.namespace for one in plugins if one.serves_on_windows(driver.name)}
             usual = {driver.namespace, *driver.controller.namespaces}
-            places |= usual if namespaces is None else usual & namespaces
-            wanted += [(place, driver.feature_states.name) for place in sorted(places)]
+            known |= usual if namespaces is None else usual & namespaces
+            keys += [(namespace, driver.feature_states.name) for namespace in sorted(known)]
     versions = {node.annotations[key] for node in nodes for key in _NODE_VERSIONS if node.annotations.get(key)}
-    wanted += [(OPERATOR_NAMESPACE, windows_services.PREFIX + version) for version in sorted(versions)]
-    return tuple(dict.fromkeys(wanted))
+    keys += [(OPERATOR_NAMESPACE, windows_services.PREFIX + version) for version in sorted(versions)]
+    return tuple(dict.fromkeys(keys))
 
 
 def scope(nodes: Iterable[ObservedNode], templates: Sequence[ObservedTemplate], pods: Sequence[ObservedPod]) -> Scope:
@@ -84,11 +84,11 @@ def scope(nodes: Iterable[ObservedNode], templates: Sequence[ObservedTemplate], 
     windows = {node.name: node.windows for node in nodes}
     known = {(one.kind, one.namespace, one.name): one for one in templates}
     roots = [root_of(pod, known) for pod in pods]
-    places: dict[Key, set[bool]] = defaultdict(set)
+    on_windows: dict[Key, set[bool]] = defaultdict(set)
     for pod, root in zip(pods, roots, strict=True):
         if pod.node in windows:
-            places[root].add(windows[pod.node])
-    linux = {root for root, found in places.items() if found == {False}}
+            on_windows[root].add(windows[pod.node])
+    linux = {root for root, found in on_windows.items() if found == {False}}
 
     def named(on_linux: bool) -> Iterator[tuple[Key, str]]:
         """Workloads, here or on Linux, with the claims that they name."""

@@ -42,7 +42,7 @@ class Subject:
 
     key: what users call it, unique. volume: None for a claim that has none yet and for a pod's own. made: of a claim that is
     yet to be made. eligible: Windows
-    nodes that may mount it; wanted: those that its users may be on, reachable or not. users, linux_users: workloads.
+    nodes that may mount it; user_nodes: those that its users may be on, reachable or not. users, linux_users: workloads.
     """
 
     key: str
@@ -53,7 +53,7 @@ class Subject:
     inline: bool = False
     terms: tuple[Term, ...] | None = None
     eligible: int = 0
-    wanted: int = 0
+    user_nodes: int = 0
     unused: bool = False
     users: list[Workload] = field(default_factory=list)
     linux_users: list[Workload] = field(default_factory=list)
@@ -183,13 +183,13 @@ class _Collector:
             return False
         left = 0
         for ordinal in workload.ordinals:
-            wanted = self._claims.new(made, workload.namespace, f"{workload.name}-{ordinal}")
+            request = self._claims.new(made, workload.namespace, f"{workload.name}-{ordinal}")
             if f"{workload.namespace}/{made.name}-{workload.name}-{ordinal}" in self._index.claims:
                 continue
-            if wanted.volume is None:
+            if request.volume is None:
                 left += 1
             else:
-                subject = self._of_volume(wanted.volume, None)
+                subject = self._of_volume(request.volume, None)
                 keys.append(subject.key)
                 self._used(subject, workload, workload.eligible)
         return not left
@@ -198,7 +198,7 @@ class _Collector:
         # A workload's uses come one after another, so it is the last one when it was noted before.
         if not subject.users or subject.users[-1] is not workload:
             subject.users.append(workload)
-        subject.wanted |= nodes
+        subject.user_nodes |= nodes
         subject.eligible |= nodes & self._reachable(subject)
 
     def _reachable(self, subject: Subject) -> int:
@@ -225,22 +225,22 @@ class _Collector:
             return self._subjects.setdefault(name, Subject(name, Source(""), claim=claim))
         if workload is None:
             return None
-        wanted = self._claims.there(claim)
-        if wanted.volume is not None:
-            return self._of_volume(wanted.volume, claim)
+        request = self._claims.there(claim)
+        if request.volume is not None:
+            return self._of_volume(request.volume, claim)
         source = self._by_class(claim.storage_class, f"PersistentVolumeClaim {name}", workload)
-        source = self._there(wanted, source, workload)
+        source = self._there(request, source, workload)
         if source is None:
             return None
         subject = self._subjects.setdefault(name, Subject(name, source, claim=claim))
         subject.eligible |= self._index.bit.get(claim.selected_node, 0) & self._index.windows
         return subject
 
-    def _there(self, wanted: Request, source: Source | None, workload: Workload) -> Source | None:
+    def _there(self, request: Request, source: Source | None, workload: Workload) -> Source | None:
         """What a claim gets where free volumes fit it; not known where these and what its class makes are of several kinds."""
         if self._is_unread("persistentvolumes", workload):
             return None
-        some = [one.source for one in self._claims.candidates(wanted)]
+        some = [one.source for one in self._claims.candidates(request)]
         if source is not None:
             some.append(source)
         return some[0] if len({_kind(one) for one in some}) == 1 else Source("") if some else None
@@ -307,7 +307,7 @@ class _Collector:
                 volume = index.volumes.get(one.volume)
                 if volume is not None:
                     subject = self._of_volume(volume, index.claims.get(volume.claim))
-                    subject.wanted |= index.bit[node.name]
+                    subject.user_nodes |= index.bit[node.name]
                     subject.eligible |= index.bit[node.name]
 
     def _unused(self) -> None:
@@ -326,7 +326,7 @@ class _Collector:
             subject = Subject(volume.name, volume.source, volume, claim, terms=volume.terms)
             if self._is_for_linux(subject):
                 continue
-            subject.eligible = subject.wanted = self._reachable(subject)
+            subject.eligible = subject.user_nodes = self._reachable(subject)
             subject.unused = volume.terms is None or bool(index.matching(volume.terms) & index.linux)
             self._subjects[subject.key] = subject
 

@@ -318,11 +318,11 @@ class _Volume:
             self._finds("CSI-V21", what, remedy, about=f"PersistentVolumeClaim {claim.key}")
 
     def _nowhere(self) -> Message:
-        if not self._subject.wanted:
+        if not self._subject.user_nodes:
             because = "no Windows node accepts the pods that use it"
             return self._verdict("UNKNOWN", 0, because, ids=("CSI-W09",), step="schedule")
         what = "its nodeAffinity matches none of the Windows nodes that its workload may run on"
-        remedy, nodes = "add a Windows node in its zone, or move the data", self._subject.wanted
+        remedy, nodes = "add a Windows node in its zone, or move the data", self._subject.user_nodes
         return self._wrong("CSI-V17", what, remedy, nodes, self._word("REFUSED"), step="schedule")
 
     def _dead(self, nodes: int) -> Message:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is wanted and what is found on a node, as values. Nothing here talks to anything."""
+"""The desired state of a node and what is found there, as values. Nothing here talks to anything."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ class Snapshot:
     executable_sha256: str | None
     """digest of the service's executable"""
     staged_sha256: str | None
-    """digest of the wanted release's executable, None when it is not there"""
+    """digest of the desired release's executable, None when it is not there"""
     own_install_dir: str
     """the directory that the collection created, '' when none is recorded"""
     install_dir_exists: bool

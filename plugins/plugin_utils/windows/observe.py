@@ -46,13 +46,13 @@ _ALWAYS_SERVED = "lsass"
 """A pipe that every Windows serves: where it is not listed, listing does not work (builds are known on which it does not)."""
 _KNOWN_PIPES = tuple(sorted({pipe for release in catalog.RELEASES for pipe in release.pipes}))
 _PLAIN_NAME = re.compile(r"[\w .$()-]+")
-_PLACES = {
+_VARIABLES = {
     "systemroot": r"C:\Windows",
     "windir": r"C:\Windows",
     "systemdrive": "C:",
     "programfiles": r"C:\Program Files",
 }
-_PLACES |= {"programdata": r"C:\ProgramData", "allusersprofile": r"C:\ProgramData"}
+_VARIABLES |= {"programdata": r"C:\ProgramData", "allusersprofile": r"C:\ProgramData"}
 
 
 def _query(key: str, value: str = "") -> Command:
@@ -99,7 +99,7 @@ def status_steps(node: Node, name: str, image: str = IMAGE) -> list[tuple[str, C
 
 
 def first_steps(desired: model.Desired, with_mounts: bool = False) -> list[tuple[str, Command]]:
-    """The whole observation of a node on which the service has its usual name and runs the wanted release."""
+    """The whole observation of a node on which the service has its usual name and runs the desired release."""
     name = desired.service_name or catalog.SERVICE_NAMES[0]
     steps = _service_steps(name)
     steps += [
@@ -170,7 +170,7 @@ def _other_names(desired: model.Desired) -> list[Command]:
 
 
 def observe(node: Node, desired: model.Desired, *, with_mounts: bool = False) -> model.Snapshot:
-    """A snapshot of the node. Reads only; costs one command line, two when the service is elsewhere than wanted.
+    """A snapshot of the node. Reads only; costs one command line, two when the service is elsewhere than desired.
 
     Where the first way to learn something is closed there is one more line for the second: pipes that cannot be listed
     are opened, a boot that the event log forgot is asked of WMI, and of services whose keys could not all be read
@@ -299,10 +299,10 @@ def _detail_steps(name: str, executable: str) -> list[tuple[str, Command]]:
 
 def _on_disk(executable: str) -> str | None:
     """A service's executable as a path that may be on a command line; None if only the node can resolve it."""
-    path = re.sub(r"%([^%]+)%", lambda name: _PLACES.get(name[1].lower(), name[0]), executable)
-    path = re.sub(r"(?i)^\\systemroot(?=\\)", lambda _: _PLACES["systemroot"], path.removeprefix("\\??\\"))
+    path = re.sub(r"%([^%]+)%", lambda name: _VARIABLES.get(name[1].lower(), name[0]), executable)
+    path = re.sub(r"(?i)^\\systemroot(?=\\)", lambda _: _VARIABLES["systemroot"], path.removeprefix("\\??\\"))
     if re.match(r"(?i)system32\\", path):
-        path = _PLACES["systemroot"] + "\\" + path
+        path = _VARIABLES["systemroot"] + "\\" + path
     try:
         return check_value(path, "executable")
     except NodeError:

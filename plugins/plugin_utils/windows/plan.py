@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The difference between what is wanted and what is found, and the steps that close it. Pure: no I/O, no clock.
+"""The difference between the desired state and what is found, and the steps that close it. Pure: no I/O, no clock.
 
 Check mode and diff print what this module returns, and ``apply`` runs it, so they cannot disagree.
 """
@@ -154,7 +154,7 @@ def runs_old_process(snapshot: Snapshot) -> bool:
 
 
 def drift(desired: Desired, snapshot: Snapshot) -> tuple[Drift, ...]:
-    """What differs from what is wanted. For a service with another manager only what drivers depend on."""
+    """What differs from the desired state. For a service with another manager only what drivers depend on."""
     found: list[Drift] = []
 
     def compare(item: str, is_: object, expected: object) -> None:
@@ -195,7 +195,7 @@ def drift(desired: Desired, snapshot: Snapshot) -> tuple[Drift, ...]:
 
 
 def plan(desired: Desired, snapshot: Snapshot) -> Plan | RefusedError:
-    """The steps from what is found to what is wanted, in their order; or why there are none."""
+    """The steps from what is found to the desired state, in their order; or why there are none."""
     refusal = _refusal(desired, snapshot)
     if refusal is not None:
         return refusal
@@ -338,7 +338,7 @@ def _owned_elsewhere(desired: Desired, snapshot: Snapshot, owner: str) -> Refuse
 
 
 def kept_releases(desired: Desired, snapshot: Snapshot) -> set[str]:
-    """Names (lower case) of the two releases that stay: the wanted one, and the one in place or else the newest other."""
+    """Names (lower case) of the two releases that stay: the desired one, and the one in place or else the newest other."""
     keep = {desired.release_dir_name.lower()}
     service = snapshot.service
     for command_line in (service.record.previous, service.command_line) if service else ():

@@ -51,7 +51,7 @@ def converge(
     me: LockOwner | None = None,
     is_alive: Alive = alive,
 ) -> Outcome:
-    """Bring a node to what is wanted, and prove it.
+    """Bring a node to the desired state, and prove it.
 
     Raises NodeError (with the observed state merged into its ``result``) for every refusal and failure.
     """

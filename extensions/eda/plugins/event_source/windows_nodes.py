@@ -98,11 +98,11 @@ class Cluster:
         from ansible_collections.kubewin.csi.plugins.plugin_utils.lists import as_list
 
         self._kinds = kinds
-        wanted = as_list(args.get("drivers") or "vsphere")
-        for name in wanted:
+        drivers = as_list(args.get("drivers") or "vsphere")
+        for name in drivers:
             if name not in DRIVERS:
                 raise ValueError(unknown(name))
-        self._drivers = {name: DRIVERS[name] for name in wanted}
+        self._drivers = {name: DRIVERS[name] for name in drivers}
         access = {name: args[name] for name in ("kubeconfig", "context") if args.get(name)}
         self._client = patiently(partial(get_api_client, **access), 60.0)
 

@@ -117,11 +117,11 @@ def _tile(key: str, title: str, counted: Iterable[tuple[str, int, str]]) -> str:
     drawn, at = "", 0.0
     for kind, count, _word in there:
         share = 100 * count / total
-        place = f'x="{at:.2f}%" width="{share:.2f}%" height="12"'
-        drawn += f'<rect class="{kind}" {place}/>'
+        box = f'x="{at:.2f}%" width="{share:.2f}%" height="12"'
+        drawn += f'<rect class="{kind}" {box}/>'
         pattern = {"blocker": "no", "warning": "watch"}.get(kind, kind)
         if pattern in ("no", "unknown", "watch"):
-            drawn += f'<rect {place} fill="url(#{pattern})"/>'
+            drawn += f'<rect {box} fill="url(#{pattern})"/>'
         at += share
     items = "".join(f"<li><b>{count:,}</b> {word}</li>" for _kind, count, word in there)
     return f'<li><a href="#{key}">{title}</a><svg aria-hidden="true">{drawn}</svg><ul>{items}</ul></li>\n'

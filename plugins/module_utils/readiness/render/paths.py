@@ -105,10 +105,10 @@ def _paths(some: Iterable[StepVerdict]) -> Iterator[Path]:
 def _reached(stopped: tuple[StepVerdict, ...]) -> Iterator[tuple[str, Reached]]:
     blocked = min((STEPS.index(one.step) for one in stopped if one.answer == "blocked"), default=len(STEPS))
     unknown = {one.step for one in stopped if one.answer == "unknown"}
-    for place, step in enumerate(STEPS):
-        if place > blocked:
+    for position, step in enumerate(STEPS):
+        if position > blocked:
             yield step, "never"
-        elif place == blocked:
+        elif position == blocked:
             yield step, "no"
         else:
             yield step, "unknown" if step in unknown else "yes"

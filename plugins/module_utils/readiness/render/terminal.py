@@ -75,13 +75,13 @@ def _begin(group: Group) -> str:
 
 def _steps(view: View, width: int) -> str:
     rows: list[list[str]] = []
-    for place, group in enumerate(view.first, 1):
+    for position, group in enumerate(view.first, 1):
         helps = [f"{plain(one.remedy)} ({one.about(plain, plain)})" for one in group.helps[:NAMED]]
         more = len(group.helps) - NAMED
         helps += [f"and {number(more, 'other remedy', 'other remedies')}"] if more > 0 else []
         helps += [f"blocks {group.concerns}"] if group.concerns else []
         kind = f"{group.severity}, unknown" if group.doubt else group.severity
-        rows += [[f"{place}.", kind, group.id, helps[0]], *(["", "", "", one] for one in helps[1:])]
+        rows += [[f"{position}.", kind, group.id, helps[0]], *(["", "", "", one] for one in helps[1:])]
     return render_table(("DO", "BECAUSE OF A", "FINDING", "WHAT HELPS, AND WHERE"), rows, width)
 
 

@@ -484,8 +484,8 @@ def _groups(report: Report, about: _About, limits: Limits, aggregated: list[str]
             )
         )
 
-    def place(group: Group) -> tuple[int, bool, int, int, str]:
+    def order(group: Group) -> tuple[int, bool, int, int, str]:
         stopped = about.stopped_workloads[group.id] + about.stopped_nodes[group.id]
         return _WORST.index(group.severity), group.doubt, _CAUSES.find(group.id[4]), -stopped, group.id
 
-    return tuple(sorted(groups, key=place))
+    return tuple(sorted(groups, key=order))

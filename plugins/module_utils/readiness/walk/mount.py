@@ -112,11 +112,11 @@ class Mounts:
 
     def _of(self, pod: PodToStart, step: Step, volume: str, key: str, nodes: int) -> Iterator[Answer]:
         """The verdicts of a volume for a step; those about earlier steps count when it is attached."""
-        place = STEPS.index(step)
+        position = STEPS.index(step)
         for message in self._messages(key):
             at = message.nodes & nodes
             if at:
-                stops = message.word != "ok" and max(STEPS.index(message.step), _ATTACH) == place
+                stops = message.word != "ok" and max(STEPS.index(message.step), _ATTACH) == position
                 word = message.word if stops else "ok"
                 findings = (message.findings or self._unread or (_left_out(pod, volume, message),)) if stops else ()
                 yield Answer(step, word, at, volume, message.because, message.verdict.evidence, findings)
