@@ -25,7 +25,7 @@ class ActionModule(WindowedAction):
         arguments = dict(self._task.args)
         timeout = self._number(arguments.get("timeout", 600))
         started = time.monotonic()
-        accepts = switched(arguments.get("accept_unproven"), default=False)
+        accepts = switched(arguments.get("accept_unproven"))
         known: dict[str, str] = {}
         last: dict[str, Any] | None = None
         while True:

@@ -128,7 +128,7 @@ class LookupModule(LookupBase):
             hosts=tuple(here.get("ansible_play_hosts_all") or ()),
             windows=tuple(windows),
             pattern=pattern,
-            cluster_only=switched(values.get("kubewin_cluster_only"), default=False),
+            cluster_only=switched(values.get("kubewin_cluster_only")),
             on_file=playbook == "preflight" and not blank(values.get("kubewin_snapshot_from")),
         )
         problems += refused

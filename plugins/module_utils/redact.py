@@ -350,12 +350,10 @@ def _folded_forms(secret: str) -> Iterator[str]:
             yield raw.hex()
 
 
-def _cores(secret: str, depth: int = 1) -> Iterator[str]:
+def _cores(secret: str) -> Iterator[str]:
     """What Base64 makes of a secret wherever it stands in the bytes, without the characters that depend on its neighbours."""
     encoded = [secret.encode("utf-8", "replace"), secret.encode("utf-16-le", "replace")]
-    if depth:
-        encoded += [base64.b64encode(one) for one in encoded]
-    for one in encoded:
+    for one in (*encoded, *map(base64.b64encode, encoded)):
         for before in range(3):
             last = len(one) - (len(one) + before) % 3
             text = base64.b64encode(b"\0" * before + one[:last]).decode("ascii")

@@ -82,7 +82,7 @@ def host_result(name: str, variables: Mapping[str, Any], nodes: Mapping[str, Any
         name=name,
         returned=returned,
         node_name=str(variables.get("kubewin_node_name") or ""),
-        skip_unreachable=switched(variables.get("kubewin_skip_unreachable"), default=False),
+        skip_unreachable=switched(variables.get("kubewin_skip_unreachable")),
         nodes=nodes,
         done=done,
         evidence=variables.get("kubewin_evidence") or {},

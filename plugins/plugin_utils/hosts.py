@@ -69,7 +69,7 @@ def not_named(playbook: str, given: Mapping[str, object], chosen: Chosen) -> Ite
     drivers = list(dict.fromkeys(as_list(given.get("kubewin_drivers") or "")))
     known = ", ".join(sorted(DRIVERS))
     if playbook == "remove":
-        proxy = switched(given.get("kubewin_remove_csi_proxy"), default=False)
+        proxy = switched(given.get("kubewin_remove_csi_proxy"))
         spared = ", ".join(host for host in chosen.windows if host not in chosen.hosts)
         if not drivers and not proxy:
             yield (

@@ -40,9 +40,9 @@ class Input:
         return replace(self, text=text, default=default)
 
 
-def switched(value: object, *, default: bool) -> bool:
-    """A switch as a survey or YAML gives it; the default where it is not given."""
-    return default if blank(value) else str(value).lower() in _YES
+def switched(value: object) -> bool:
+    """A switch as a survey or YAML gives it; off where it is not given."""
+    return str(value).lower() in _YES
 
 
 def wrong(given: Mapping[str, object]) -> list[str]:

@@ -74,7 +74,7 @@ def ended(
         names = ", ".join(node["node"] for node in rollout["nodes"])
         result["msg"] = f"green: {names}" if names else "there is no node to check, which allow_zero_nodes accepts"
         return result
-    if verdict == "unproven" and switched(arguments.get("accept_unproven"), default=False):
+    if verdict == "unproven" and switched(arguments.get("accept_unproven")):
         result["msg"] = f"accepted although not every host was read:\n{text}"
         return result
     if check_mode:

@@ -47,28 +47,29 @@ _DETACHING = timedelta(minutes=6)
 # Attachments of every driver are done sooner, or something keeps them from being done.
 _ATTACHING = timedelta(minutes=10)
 
-# The subject of each check of a driver on a node, by the findings that fail it.
-_CHECKS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("registered", ("CSI-G20", "CSI-N44", "CSI-N46")),
-    ("node id", ("CSI-G21",)),
-    ("topology labels", ("CSI-G22",)),
+# The subject of each check of a driver on a node, the list that it needs, and the findings that fail it.
+_CHECKS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("registered", "csinodes", ("CSI-G20", "CSI-N44", "CSI-N46")),
+    ("node id", "csinodes", ("CSI-G21",)),
+    ("topology labels", "csinodes", ("CSI-G22",)),
     (
         "plugin pod",
+        "pods",
         ("CSI-G02", "CSI-G03", "CSI-G10", "CSI-G11", "CSI-G13", "CSI-G14", "CSI-G15", "CSI-N37", "CSI-N38", "CSI-N45"),
     ),
-    ("started since boot", ("CSI-G12",)),
-    ("one provider", ("CSI-G30",)),
-    ("csi-proxy", ("CSI-G40", "CSI-G41", "CSI-G42", "CSI-G43", "CSI-N32")),
-    ("room for volumes", ("CSI-N33",)),
-    ("attachments", ("CSI-N34", "CSI-N35")),
+    ("started since boot", "pods", ("CSI-G12",)),
+    ("one provider", "daemonsets", ("CSI-G30",)),
+    ("csi-proxy", "daemonsets", ("CSI-G40", "CSI-G41", "CSI-G42", "CSI-G43", "CSI-N32")),
+    ("room for volumes", "volumeattachments", ("CSI-N33",)),
+    ("attachments", "volumeattachments", ("CSI-N34", "CSI-N35")),
 )
-_NODE_CHECKS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("ready", ("CSI-G05",)),
-    ("system", ("CSI-N30",)),
-    ("not cordoned", ("CSI-N31",)),
-    ("nothing attached in-tree", ("CSI-N36",)),
-    ("kubelet registers drivers", ("CSI-N39",)),
-    ("operator's services", ("CSI-N40", "CSI-N41", "CSI-N42", "CSI-N43")),
+_NODE_CHECKS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("ready", "", ("CSI-G05",)),
+    ("system", "", ("CSI-N30",)),
+    ("not cordoned", "", ("CSI-N31",)),
+    ("nothing attached in-tree", "", ("CSI-N36",)),
+    ("kubelet registers drivers", "", ("CSI-N39",)),
+    ("operator's services", "", ("CSI-N40", "CSI-N41", "CSI-N42", "CSI-N43")),
 )
 
 # Findings that can be repaired while the driver works.
@@ -77,19 +78,6 @@ _WORKS = frozenset({"CSI-G14", "CSI-N31", "CSI-N32", "CSI-N33", "CSI-N34", "CSI-
 # The lists that show whether a driver works on a node; and those for the rest of a node's evaluation.
 _NEEDED = ("nodes", "csinodes", "daemonsets", "pods")
 _BESIDES = ("volumeattachments",)
-
-# The checks that need a list.
-_TOLD_BY = {
-    "registered": "csinodes",
-    "node id": "csinodes",
-    "topology labels": "csinodes",
-    "plugin pod": "pods",
-    "started since boot": "pods",
-    "one provider": "daemonsets",
-    "csi-proxy": "daemonsets",
-    "room for volumes": "volumeattachments",
-    "attachments": "volumeattachments",
-}
 
 
 @dataclass(slots=True)
@@ -168,11 +156,11 @@ def _answer(findings: tuple[Finding, ...], index: Index) -> Answer:
 def _verdict(
     index: Index, node: ObservedNode, needed: Mapping[str, tuple[Finding, ...]], own: tuple[Finding, ...]
 ) -> NodeVerdict:
-    checks = [_check(index, name, "", ids, own, "read from the Node") for name, ids in _NODE_CHECKS]
+    checks = [_check(index, one, "", own, "read from the Node") for one in _NODE_CHECKS]
     for driver, evaluated in needed.items():
         entry = index.entry(driver, node)
         registration = "not in its CSINode" if entry is None else f"CSINode {node.name}: node id {entry.node_id}"
-        checks += [_check(index, name, driver, ids, evaluated, registration) for name, ids in _CHECKS]
+        checks += [_check(index, one, driver, evaluated, registration) for one in _CHECKS]
     every = (*own, *(one for evaluated in needed.values() for one in evaluated))
     unread = [one for one in _NEEDED + _BESIDES if one in index.unread] if needed else []
     wrong = [one for one in every if one.severity == "blocker"]
@@ -190,11 +178,12 @@ def _verdict(
 
 
 def _check(
-    index: Index, name: str, driver: str, ids: tuple[str, ...], evaluated: tuple[Finding, ...], otherwise: str
+    index: Index, about: tuple[str, str, tuple[str, ...]], driver: str, evaluated: tuple[Finding, ...], otherwise: str
 ) -> Check:
+    name, needed, ids = about
     failed = next((one for one in evaluated if one.id in ids), None)
-    if failed is None and (unread := _TOLD_BY.get(name)) in index.unread:
-        return Check(name, driver, "unknown", f"CSI-C01: {unread} could not be read")
+    if failed is None and needed in index.unread:
+        return Check(name, driver, "unknown", f"CSI-C01: {needed} could not be read")
     if failed is None:
         return Check(name, driver, "yes", otherwise)
     ok: Answer = "unknown" if failed.doubt else "no" if failed.severity == "blocker" else "yes"
