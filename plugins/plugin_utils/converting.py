@@ -13,7 +13,8 @@ def lines(results: Sequence[Mapping[str, Any]], *, check: bool) -> Iterator[str]
     """Each claim with its state, and below it what would be done and has to be known, or what was done."""
     for one in results:
         volume = f" (volume {one['volume']}, {one['handle']})" if one.get("volume") and not check else ""
-        yield f"{one['claim']}: {one['status']}" + (f", {one['msg']}" if one.get("msg") else "") + volume
+        state = one["status"].replace("_", " ")
+        yield f"{one['claim']}: {state}" + (f", {one['msg']}" if one.get("msg") else "") + volume
         if check:
             yield from (f"  note: {found['message']}" for found in one.get("findings") or ())
             yield from (f"  {step['description']}" for step in one.get("plan") or ())

@@ -38,7 +38,7 @@ class Digest:
     size: int
 
     def __str__(self) -> str:
-        return f"sha256:{self.sha256} ({self.entries} entries, {self.size} bytes)"
+        return f"sha256:{self.sha256} ({self.entries} {'entry' if self.entries == 1 else 'entries'}, {self.size} bytes)"
 
 
 @dataclass(frozen=True, slots=True)

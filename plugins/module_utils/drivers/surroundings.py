@@ -301,7 +301,7 @@ def node_findings(
         without = [node.name for node in snapshot.nodes if node.labels.get(PROVEN_LABEL) != PROVEN_VALUE]
         if without:
             message = f"{', '.join(without)} get no plugin pod until csi-proxy serves there"
-            remedy = f"run the csi-proxy part of enable_csi.yml on them; it sets {PROVEN_LABEL}={PROVEN_VALUE}"
+            remedy = f"run enable_csi with their hosts in the inventory; it sets {PROVEN_LABEL}={PROVEN_VALUE}"
             yield note("CSI-D53", "Nodes", message, remedy)
 
 

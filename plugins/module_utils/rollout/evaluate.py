@@ -74,9 +74,7 @@ def evaluate(picture: Picture, rules: Rules) -> Evaluation:
 
 def _for_label(away: str | None) -> str:
     if away is not None and "kubewin.io/csi-proxy" in away:
-        return (
-            "run the csi-proxy part of enable_csi.yml on this host; it sets the label once csi-proxy serves its pipes"
-        )
+        return "run enable_csi with this host in the inventory; it sets the label once csi-proxy serves its pipes"
     return "compare the Node's labels and taints with the DaemonSet's selector and tolerations"
 
 

@@ -52,6 +52,8 @@ ANYWHERE = "*"
 
 # Of the objects that findings are about, causes before what suffers from them. Ids are CSI-<letter>..
 _CAUSES = "RCTDNGVW"
+# Attachments that failed are on nodes, but they are what volumes suffer, often because the driver does not work there.
+_SUFFERED = frozenset({"CSI-N34", "CSI-N35"})
 
 CLASSES: Mapping[str, str] = {
     "NATIVE_CSI": "A CSI volume. Its driver works on every node that it may be on.",
@@ -486,6 +488,7 @@ def _groups(report: Report, about: _About, limits: Limits, aggregated: list[str]
 
     def order(group: Group) -> tuple[int, bool, int, int, str]:
         stopped = about.stopped_workloads[group.id] + about.stopped_nodes[group.id]
-        return _WORST.index(group.severity), group.doubt, _CAUSES.find(group.id[4]), -stopped, group.id
+        letter = "V" if group.id in _SUFFERED else group.id[4]
+        return _WORST.index(group.severity), group.doubt, _CAUSES.find(letter), -stopped, group.id
 
     return tuple(sorted(groups, key=order))

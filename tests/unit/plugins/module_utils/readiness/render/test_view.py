@@ -230,3 +230,9 @@ def test_a_claim_without_its_volume_has_a_line_by_its_own_name() -> None:
     )
     assert [line.name for line in shown.volumes.lines] == ["claim shop/lost"]
     assert shown.taken_at == "2026-11-20 08:00:00 UTC"
+
+
+def test_an_attachment_that_failed_comes_after_the_driver_that_does_not_work() -> None:
+    names = ("CSI-N34", "CSI-G03", "CSI-N35", "CSI-N30")
+    made = report(findings=tuple(finding(name, "Node win-3") for name in names))
+    assert [group.id for group in view_of(made).groups] == ["CSI-N30", "CSI-G03", "CSI-N34", "CSI-N35"]

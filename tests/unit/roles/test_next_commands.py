@@ -1,0 +1,79 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The next commands that a playbook ends with follow from what the run found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from ansible import template
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar
+
+# ansible-core 2.18 and older trust every text.
+trusted: Callable[[str], Any] = getattr(template, "trust_as_template", str)
+
+ROOT = Path(__file__).parents[3]
+CONVERT = yaml.safe_load((ROOT / "roles" / "kubewin" / "vars" / "main" / "convert.yml").read_text("utf-8"))
+(SUMMARY,) = yaml.safe_load((ROOT / "playbooks" / "tasks" / "summary.yml").read_text("utf-8"))
+
+
+def made(texts: dict[str, str], name: str, **variables: Any) -> Any:
+    given = {key: trusted(text) for key, text in texts.items()}
+    return Templar(loader=DataLoader(), variables={**given, **variables}).template(given[name])
+
+
+def test_a_conversion_that_can_be_rolled_back_ends_with_both_ways_to_end_it() -> None:
+    results = [
+        {"claim": "shop/data-a", "status": "reversible"},
+        {"claim": "shop/data-b", "status": "native"},
+        {"claim": "shop/data-c", "status": "reversible"},
+    ]
+    run = {"kubewin_convert_result": {"results": results}}
+    assert made(CONVERT, "_kubewin_convert_states", **run) == {one["claim"]: one["status"] for one in results}
+    command = "convert_volumes -e kubewin_convert_claims=shop/data-a,shop/data-c -e"
+    assert made(CONVERT, "_kubewin_convert_next", **run) == [
+        f"{command} kubewin_convert_final=true",
+        f"{command} kubewin_convert_roll_back=true",
+    ]
+    (line,) = made(CONVERT, "_kubewin_convert_summary", **run)
+    assert line.startswith("Check the workloads of shop/data-a, shop/data-c.")
+
+
+@pytest.mark.parametrize(
+    "run", [{}, {"kubewin_convert_result": {"results": [{"claim": "a/b", "status": "converted"}]}}]
+)
+def test_a_conversion_that_has_ended_needs_no_command(run: dict[str, Any]) -> None:
+    assert made(CONVERT, "_kubewin_convert_next", **run) == []
+    assert made(CONVERT, "_kubewin_convert_summary", **run) == []
+
+
+GREEN = {"_kubewin_rollouts": {"vsphere": {"verdict": "green"}}, "kubewin_rows": [{"name": "win-1", "changed": []}]}
+
+
+@pytest.mark.parametrize(
+    ("check", "changes", "expected"),
+    [
+        (False, {}, "verify"),
+        (True, {}, "verify"),
+        (True, {"kubewin_rows": [{"name": "win-1", "changed": ["start the service"]}]}, "enable_csi"),
+        (True, {"kubewin_applied": {"results": [{"changed": True}]}}, "enable_csi"),
+        (True, {"_kubewin_rollouts": {"vsphere": {"verdict": "waiting"}}}, "enable_csi"),
+        (False, {"kubewin_applied": {"results": [{"changed": True}]}}, "verify"),
+        (False, {"kubewin_failure": "win-1 has no room"}, "enable_csi"),
+        (True, {"kubewin_failure": "win-1 has no room"}, "enable_csi"),
+    ],
+)
+def test_enable_csi_is_followed_by_itself_only_while_it_has_something_to_do(
+    check: bool, changes: dict[str, Any], expected: str
+) -> None:
+    texts = {
+        "next": SUMMARY["kubewin.csi.summary"]["next"],
+        "kubewin_to_change": SUMMARY["vars"]["kubewin_to_change"],
+    }
+    assert made(texts, "next", **{**GREEN, "ansible_check_mode": check, **changes}) == [expected]
