@@ -75,6 +75,7 @@ Inspect the lab, in this directory:
   ansible-playbook -i {inventory} playbooks/enable-csi.yml --check
   ansible -i {inventory} windows -m kubewin.csi.csi_proxy_info
   export KUBECONFIG=$PWD/{paths.short(state() / "kubeconfig" / "admin.yaml")}        for kubectl, and for the next commands
+The commands of the guides work here with -i {inventory} in place of -i inventory.yml.
 Add a second driver and remove it, as the cluster's administrator:
   {play} playbooks/enable-csi.yml -e kubewin_drivers=vsphere,smb -e kubewin_create_cluster_objects=true
   {play} playbooks/remove.yml -e kubewin_drivers=smb
