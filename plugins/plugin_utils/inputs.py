@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
@@ -92,19 +92,11 @@ def _by_driver(value: object, of: type | tuple[type, ...]) -> bool:
     )
 
 
-def _target(value: object) -> bool:
+def _target(value: object, refused: Iterable[str] = ()) -> bool:
     try:
-        return not set(ONLY_EVALUATED) & set(read(value))
+        return read(value).keys().isdisjoint(refused)
     except ValueError:
         return False
-
-
-def _evaluated(value: object) -> bool:
-    try:
-        read(value)
-    except ValueError:
-        return False
-    return True
 
 
 def _one_of(*words: str) -> Input:
@@ -294,7 +286,7 @@ INPUTS: dict[str, Input] = {
         "preflight",
         target=Input(
             f"expected {', '.join(KEYS)}, such as openshift=4.14,wmco=9.0.0 or driver=smb,mode=host_process, {_AS_TEXT}",
-            _evaluated,
+            _target,
             type="raw",
         ).of(
             "Report for these versions instead of the current ones, as a dictionary or as text, such as "
@@ -404,7 +396,7 @@ INPUTS: dict[str, Input] = {
         ),
         upgrade_target=Input(
             f"expected releases of kubelet, openshift and wmco, such as kubelet=1.27 or openshift=4.14,wmco=9.0.0, {_AS_TEXT}",
-            _target,
+            lambda value: _target(value, ONLY_EVALUATED),
             type="raw",
         ).of(
             "Target releases, as a dictionary or as text, such as C(kubelet=1.27) or C(openshift=4.14,wmco=9.0.0); "

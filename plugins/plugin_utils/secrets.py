@@ -20,7 +20,8 @@ _OPTIONS = ("remote_password", "password", "become_pass", "private_key_passphras
 
 def held(variables: Mapping[str, Any], templar: Any, connection: Any = None) -> tuple[str, ...]:
     """Every one, each once. variables: those of a host, not yet templated."""
-    return tuple(dict.fromkeys([*_of_variables(variables, templar), *_of_connection(connection), *_of_environment()]))
+    environment = (value for name, value in os.environ.items() if is_secret(name) and value)
+    return tuple(dict.fromkeys([*_of_variables(variables, templar), *_of_connection(connection), *environment]))
 
 
 def _of_variables(variables: Mapping[str, Any], templar: Any) -> Iterator[str]:
@@ -55,9 +56,3 @@ def _of_connection(connection: Any) -> Iterator[str]:
             yield from texts(connection.get_option(option))
         except (KeyError, AnsibleError, AttributeError):
             continue
-
-
-def _of_environment() -> Iterator[str]:
-    for name, value in os.environ.items():
-        if is_secret(name) and value:
-            yield value

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.capability import Table
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, between, parse
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, between, has_fix, parse
 
 Mode = Literal["csi_proxy", "host_process"]
 
@@ -232,9 +232,7 @@ class Advisory:
 
     def concerns(self, version: Version) -> bool:
         """Whether a release has it still."""
-        fixes = [parse(text) for text in self.fixed]
-        same = [fix for fix in fixes if fix.minor == version.minor]
-        return version.release < (same[0] if same else min(fixes)).release
+        return not has_fix(version, self.fixed)
 
 
 def _before(earlier: Mapping[str, Mapping[str, Any]], version: Version, now: Mapping[str, Any]) -> Mapping[str, Any]:

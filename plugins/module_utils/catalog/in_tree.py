@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, parse
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, has_fix, parse
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +137,4 @@ def allowed_skew(version: Version) -> int:
 
 def registers(version: Version) -> bool:
     """Whether a Windows kubelet of that version registers drivers reliably."""
-    fixed = [parse(text) for text in REGISTERS_SINCE]
-    same = [one for one in fixed if one.minor == version.minor]
-    return version.release >= same[0].release if same else version.minor > fixed[0].minor
+    return has_fix(version, REGISTERS_SINCE)

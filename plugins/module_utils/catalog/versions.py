@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 _FORM = re.compile(r"v?(?P<major>\d+)\.(?P<minor>\d+)(?:\.(?P<patch>\d+))?(?P<rest>[-+.][!-~]*)?\Z", re.ASCII)
@@ -50,6 +51,12 @@ def between(version: Version, first: str | None, last: str | None) -> bool:
     if first and version.release < parse(first).release:
         return False
     return not last or version.release <= parse(last).release
+
+
+def has_fix(version: Version, fixed: Iterable[str]) -> bool:
+    """Whether a release has a fix. fixed: the first release with it, for each minor release that got one."""
+    fixes = sorted(parse(text) for text in fixed)
+    return version.release >= next((fix for fix in fixes if fix.minor == version.minor), fixes[0]).release
 
 
 def at_least(version: str, least: str) -> bool:

@@ -278,7 +278,8 @@ class PsrpChannel(_WinrsChannel):
         self._make: Callable[[], Any] = lambda: _asking_once(WSMan(**options))
         self._wsman = self._make()
         self._send_bytes = min(_SEND_BYTES, self._wsman.max_payload_size)
-        self._shell = WinRS(self._wsman, codepage=_CODE_PAGE)
+        self._make_shell: Callable[[], Any] = lambda: WinRS(self._wsman, codepage=_CODE_PAGE)
+        self._shell = self._make_shell()
         self._shell.open()
 
     def _way(self) -> reach.Way:
@@ -313,11 +314,9 @@ class PsrpChannel(_WinrsChannel):
         self._wsman.session_id = old.session_id
 
     def _new_shell(self) -> None:
-        from pypsrp.shell import WinRS
-
         with contextlib.suppress(Exception):  # it may be gone already; what matters is whether a new one opens
             self._shell.close()
-        self._shell = WinRS(self._wsman, codepage=_CODE_PAGE)
+        self._shell = self._make_shell()
         self._shell.open()
 
 

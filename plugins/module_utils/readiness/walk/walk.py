@@ -133,8 +133,14 @@ class Walks:
         self._all = tuple(walk(index, pod, index.windows, rules) for pod in to_start(index, workload))
         evaluated = [(starts(one, everywhere), one) for one in self._all]
         self._stopped = sorted((pair for pair in evaluated if pair[0] != "yes"), key=lambda pair: pair[0] != "no")
-        self._apart = tuple(self._together())
-        self.findings = (*self._apart, *dict.fromkeys(self._deciding()))
+        self._apart: list[Finding] = []
+        deciding: list[Finding] = []
+        for answer, one in self._stopped:
+            if answer == "no" and (apart := self._places(one)):
+                self._apart.append(_apart(one, apart))
+            else:
+                deciding += (finding for stop in one.stopped() if one.decides(stop) for finding in stop.findings)
+        self.findings = (*self._apart, *dict.fromkeys(deciding))
 
     @property
     def worst(self) -> tuple[verdict.Answer, str] | None:
@@ -166,26 +172,6 @@ class Walks:
         return (
             f"every volume works on {listed(self._index.names(self._all[0].ok), 3)}" if self._all else "it has no pod"
         )
-
-    def _deciding(self) -> Iterator[Finding]:
-        """What explains the step at which each pod is lost."""
-        for answer, one in self._stopped:
-            if answer == "no" and self._places(one):
-                continue
-            for stop in one.stopped():
-                if one.decides(stop):
-                    yield from stop.findings
-
-    def _together(self) -> Iterator[Finding]:
-        """That volumes which work, each by itself, do so on no node together."""
-        for answer, one in self._stopped:
-            if answer == "no" and (apart := self._places(one)):
-                what = f"no Windows node can mount all volumes of {one.pod.name}: {'; '.join(apart)}"
-                evidence = tuple(f"{stop.step} {stop.volume or one.pod.name}: {stop.because}" for stop in one.stopped())
-                remedy = (
-                    "add a node that can mount all of them, or copy the data of one volume to the zone of the others"
-                )
-                yield found("CSI-W10", one.pod.workload, what, evidence, remedy)
 
     def _places(self, one: Walked) -> list[str]:
         """Where each volume could be alone; empty when one of them could be nowhere."""
@@ -220,3 +206,11 @@ class Walks:
                     ),
                     findings=tuple(dict.fromkeys(each.id for each in stop.findings)),
                 )
+
+
+def _apart(one: Walked, places: Iterable[str]) -> Finding:
+    """That volumes which work, each by itself, do so on no node together. places: where each of them does."""
+    what = f"no Windows node can mount all volumes of {one.pod.name}: {'; '.join(places)}"
+    evidence = tuple(f"{stop.step} {stop.volume or one.pod.name}: {stop.because}" for stop in one.stopped())
+    remedy = "add a node that can mount all of them, or copy the data of one volume to the zone of the others"
+    return found("CSI-W10", one.pod.workload, what, evidence, remedy)
