@@ -27,14 +27,19 @@ def wrap(text: str, width: int) -> list[str]:
         begin = 0
         mark = "-> " if lines else ""
         for command in _COMMAND.finditer(sentence):
-            lines += _prose(mark + sentence[begin : command.start()], width)
+            lines += _prose(mark + _after(sentence[begin : command.start()], begin), width)
             lines.append(command.group().rstrip())
             begin, mark = command.end(), ""
-        rest = sentence[begin:]
-        if begin and not rest.strip(" .,;"):
+        rest = _after(sentence[begin:], begin)
+        if begin and not rest.strip(" ."):
             continue
         lines += _prose(mark + rest, width)
     return lines
+
+
+def _after(text: str, begin: int) -> str:
+    """Text as it is at the begin of a sentence, and behind a command without the mark that divides the two."""
+    return text.lstrip(" ,;") if begin else text
 
 
 def _prose(text: str, width: int) -> list[str]:

@@ -184,8 +184,8 @@ def verified(one: HostResult) -> dict[str, Any]:
     service, doubts = one.state.get("service") or {}, []
     if service and not one.state["serving"]:
         doubts.append(
-            f"csi-proxy is {service['state']} and does not serve. The next mount of a volume fails, although volumes were "
-            "proven now. Run enable_csi.yml."
+            f"csi-proxy is {service['state']} and does not serve. The next mount of a volume fails there, whatever this "
+            "run proved. Run enable_csi."
         )
     doubts += [found["message"] for found in one.state.get("findings") or () if found["severity"] == "blocker"]
     return {

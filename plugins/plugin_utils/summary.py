@@ -199,7 +199,9 @@ def _proxy(observed: Mapping[str, Any] | None) -> str:
         return f"serving (managed by {owner})" if observed.get("serving") else "absent"
     release = (executable or {}).get("release") or "unknown release"
     state = str(service.get("state", "")).lower()
-    pipes = "serving" if observed.get("serving") else f"{len(observed.get('missing_pipes') or [])} pipes missing"
+    missing = len(observed.get("missing_pipes") or [])
+    pipes = f"{missing} pipe{'s' if missing > 1 else ''} missing" if missing else "not serving"
+    pipes = "serving" if observed.get("serving") else pipes
     return f"{release} {state}, {pipes}" + ("" if owner in ("kubewin", "adopted") else f" (managed by {owner})")
 
 

@@ -21,8 +21,8 @@ _UNKNOWN_DRIVER = "the driver is not registered with the kubelet of {node}: run 
 _REMEDIES: tuple[tuple[tuple[str, ...], str], ...] = (
     (
         ("csi-proxy", "cannot find the file"),
-        "csi-proxy does not serve that pipe on {node}: run enable_csi.yml for its host, or start the service there "
-        "(sc.exe start csi-proxy) and delete the plugin pod of that node",
+        "csi-proxy does not serve that pipe on {node}: run enable_csi.yml for its host, or delete the plugin pod of "
+        "that node after you start the service there: sc.exe start csi-proxy",
     ),
     (("list of registered csi drivers",), _UNKNOWN_DRIVER),
     (("does not contain driver",), _UNKNOWN_DRIVER),

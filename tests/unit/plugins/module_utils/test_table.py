@@ -44,6 +44,14 @@ def test_a_command_that_does_not_fit_has_a_line_of_its_own() -> None:
     assert lines == ["verify its drivers, then:", command, "(this upgrade removes the label)"]
 
 
+def test_a_line_does_not_begin_with_what_divides_it_from_a_command() -> None:
+    lines = wrap("the service is stopped: sc.exe start csi-proxy; or ansible-playbook kubewin.csi.enable_csi", 40)
+    commands = ["sc.exe start csi-proxy", "or", "ansible-playbook kubewin.csi.enable_csi"]
+    assert lines == ["the service is stopped:", *commands]
+    lines = wrap("kubectl describe volumeattachment csi-a0e3f97202ebce13; check the log", 40)
+    assert lines == ["kubectl describe volumeattachment csi-a0e3f97202ebce13", "check the log"]
+
+
 def test_what_fits_stays_on_its_line() -> None:
     assert render_table(("NODE", "WHY"), [["win-1", "it is cordoned -> kubectl uncordon win-1"]]).splitlines() == [
         "NODE    WHY",

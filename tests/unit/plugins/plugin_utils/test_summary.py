@@ -199,9 +199,14 @@ def test_one_host_is_a_few_lines_with_what_is_to_be_done() -> None:
         "findings": [warning, note],
     }
     assert brief(observed) == [
-        "csi-proxy 1.3.0 running, 1 pipes missing",
+        "csi-proxy 1.3.0 running, 1 pipe missing",
         "missing pipes: csi-proxy-disk-v1",
         "start_mode: found manual, expected auto",
         "warning CSI-N04: defragsvc is disabled -> sc.exe config defragsvc start= demand",
         "note CSI-N20: real-time protection is on",
     ]
+
+
+def test_a_stopped_service_is_not_said_to_lack_no_pipes() -> None:
+    stopped = {**SERVING, "service": {**SERVING["service"], "state": "stopped"}, "serving": False, "missing_pipes": []}
+    assert brief(stopped)[0] == "csi-proxy 1.3.0 stopped, not serving"
