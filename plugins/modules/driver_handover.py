@@ -124,7 +124,6 @@ reason:
 
 import time
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
@@ -226,12 +225,7 @@ class Steps:
         try:
             self._stage.keep_off((*before, node), waiting)
             for pod in mine:
-                self._stage.until(
-                    f"this collection's pod {pod['metadata']['name']} on {node} ends",
-                    partial(self._stage.is_gone, pod),
-                    deadline,
-                    f"this collection's pod {pod['metadata']['name']} is still on {node}. Check it with kubectl describe",
-                )
+                self._stage.wait_for_end(pod, f"this collection's pod {pod['metadata']['name']}", deadline)
             if waiting.stale:
                 self._renewed(theirs, node, waiting.stale, deadline)
             self._gate(theirs, node, deadline)
@@ -289,12 +283,7 @@ class Steps:
         deadline = time.monotonic() + self._params["timeout"]
         for pod in [pod for pod in self._stage.replaced() if pod["spec"]["nodeName"] == node]:
             self._stage.delete_pod(pod)
-            self._stage.until(
-                f"pod {pod['metadata']['name']} on {node} ends",
-                partial(self._stage.is_gone, pod),
-                deadline,
-                f"pod {pod['metadata']['name']} is still on {node} after its deletion. Check it with kubectl describe",
-            )
+            self._stage.wait_for_end(pod, f"pod {pod['metadata']['name']}", deadline)
         self._gate(self._stage.ours(), node, deadline)
         return True
 

@@ -60,7 +60,7 @@ pulled:
   type: list
   elements: str
 reason:
-  description: Why the task failed, V(pull_failed), V(timeout) or a word of M(kubewin.csi.cluster_apply).
+  description: Why the task failed, V(pull_failed), V(timeout), V(interrupted) or a word of M(kubewin.csi.cluster_apply).
   returned: failure
   type: str
   sample: pull_failed

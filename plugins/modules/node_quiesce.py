@@ -72,9 +72,11 @@ reason:
   sample: busy
 """
 
+from typing import Any
+
 from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, failing, module
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.modify import modify
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import reporter
@@ -89,33 +91,24 @@ def main() -> None:
     node, reason, timeout = (ansible.params[name] for name in ("node", "reason", "timeout"))
     quiesce = ansible.params["state"] == "quiesced"
     change = cordoned if quiesce else uncordoned
-    changed = False
-    busy: list[str] = []
-    try:
+    returned: dict[str, Any] = {"changed": False}
+    with failing(ansible, returned):
         client = connect(ansible)
-        changed = modify(
-            client,
-            kinds.NODE,
-            node,
-            None,
-            lambda live: change(live, reason),
-            dry_run=ansible.check_mode,
-            required=quiesce,
-        )
+        returned["changed"] = modify(
+            client, kinds.NODE, node, None, lambda live: change(live, reason),
+            dry_run=ansible.check_mode, required=quiesce,
+        )  # fmt: skip
         if quiesce and not ansible.check_mode:
             busy = at_rest(client, node, timeout, reporter(ansible.params["progress_file"]))
-    except ClusterError as error:
-        ansible.fail_json(changed=changed, msg=str(error), reason=error.reason)
-    if busy:
-        ansible.fail_json(
-            changed=changed,
-            reason="busy",
-            busy=busy,
-            msg=f"Node {node}: volume operations did not finish within {timeout} s, and nothing was changed on the node: "
-            f"{'; '.join(busy)}. Let them finish and run again, raise kubewin_quiesce_timeout, or accept the risk with "
-            "kubewin_quiesce=none.",
-        )
-    ansible.exit_json(changed=changed)
+            if busy:
+                returned["busy"] = busy
+                raise ClusterError(
+                    f"Node {node}: volume operations did not finish within {timeout} s, and nothing was changed on the "
+                    f"node: {'; '.join(busy)}. Let them finish and run again, raise kubewin_quiesce_timeout, or accept "
+                    "the risk with kubewin_quiesce=none.",
+                    "busy",
+                )
+    ansible.exit_json(**returned)
 
 
 if __name__ == "__main__":

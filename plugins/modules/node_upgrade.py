@@ -343,7 +343,7 @@ def main() -> None:
         pages, warnings = upgrade.pages, upgrade.pages.warnings
         if params["only_lease"]:
             if params["ended"]:
-                upgrade.release()
+                upgrade.lease.end()
                 ansible.exit_json(changed=False)
             if params["generation"]:
                 upgrade.lease.renew()

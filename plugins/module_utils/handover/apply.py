@@ -240,8 +240,13 @@ class Stage:
         """Report what the run waits for. began, deadline: values of time.monotonic."""
         self._waits.report(Awaited(f"waiting until {what}", time.monotonic() - began, deadline - began))
 
-    def is_gone(self, pod: Object) -> bool:
-        """Whether an observed pod no longer exists."""
-        metadata = pod["metadata"]
-        live = self._client.get(kinds.POD, metadata["name"], metadata["namespace"])
-        return live is None or live["metadata"]["uid"] != metadata["uid"]
+    def wait_for_end(self, pod: Object, title: str, deadline: float) -> None:
+        """Wait until an observed pod no longer exists. title: the pod, as text."""
+        metadata, node = pod["metadata"], pod["spec"]["nodeName"]
+
+        def ended() -> bool:
+            live = self._client.get(kinds.POD, metadata["name"], metadata["namespace"])
+            return live is None or live["metadata"]["uid"] != metadata["uid"]
+
+        otherwise = f"{title} is still on {node}. Check it with kubectl describe"
+        self.until(f"{title} on {node} ends", ended, deadline, otherwise)

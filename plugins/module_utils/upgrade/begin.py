@@ -17,7 +17,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.upgrade import wmco
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import Delegated, fail, left_cordoned, reached
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import NodeNow, Observation
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import (
-    TABLES,
     Hook,
     Journal,
     NodeEntry,
@@ -211,9 +210,8 @@ def returned(journal: Journal, kind: Delegated, results: Mapping[str, str], now:
             finding, remedy = _FAILED[kind]
             journal = fail(journal, node, finding, why, remedy, now)
             continue
-        table = TABLES[journal.hook]
         # External time is not the node's: the nodes of a batch are returned one by one, and tasks may take longer than a budget.
-        following = entry.at(table[table.index(kind) + 1], now)
+        following = entry.at(journal.following(kind), now)
         journal = journal.put(replace(following, began=stamp(now)), now)
     return journal
 

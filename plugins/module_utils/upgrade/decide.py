@@ -23,7 +23,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import C
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.hours import Hours
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import (
     DRAINING,
-    TABLES,
     Journal,
     NodeEntry,
     Step,
@@ -387,7 +386,7 @@ class _Node:
         if found.never:
             return self._failed("CSI-U03", "; ".join(found.never), "check its log, then run again")
         if not found.left:
-            return self._moved(self._after("drain"))
+            return self._moved(self.journal.following("drain"))
         detail = "; ".join(found.blocked) or f"{len(found.left)} pods are terminating"
         if self._late:
             remedy = "end these pods, or raise kubewin_upgrade_node_timeout; then run again"
@@ -497,10 +496,6 @@ class _Node:
     def _late(self) -> bool:
         began = moment(self.entry.began)
         return began is not None and (self.observed.now - began).total_seconds() > self.rules.budget
-
-    def _after(self, step: Step) -> Step:
-        table = TABLES[self.journal.hook]
-        return table[table.index(step) + 1]
 
     def _put(self, entry: NodeEntry) -> _Node:
         return replace(self, entry=entry, journal=self.journal.put(entry, self.observed.now))

@@ -175,6 +175,11 @@ class Journal:
                 return entry
         raise KeyError(node)
 
+    def following(self, step: Step) -> Step:
+        """The step after that one."""
+        table = TABLES[self.hook]
+        return table[table.index(step) + 1]
+
     def put(self, entry: NodeEntry, now: datetime) -> Journal:
         """With this entry instead of the node's former one, and a line about what changed in it."""
         old = self.entry(entry.node)

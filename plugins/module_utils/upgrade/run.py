@@ -144,10 +144,6 @@ class Upgrade:
         finally:
             self.lease.leave()
 
-    def release(self) -> None:
-        """Give the lease back if this run has it, so that the next run need not wait."""
-        self.lease.end()
-
     def go_on(self) -> tuple[dict[str, Any], Journal]:
         """Begin or take over the upgrade, and advance it."""
         found = self.pages.read()

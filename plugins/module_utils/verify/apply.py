@@ -81,7 +81,8 @@ class Prover:
     ) -> None:  # fmt: skip
         self._client, self._room, self._desired, self._limits = client, room, desired, limits
         self._token, self._notify = token, notify
-        about = About(room.namespace, room.lease_name, room.labels(), f"the verification in namespace {room.namespace}")
+        what = f"the verification in namespace {room.namespace}"
+        about = About(room.namespace, f"{objects.PREFIX}-{room.run}", room.labels(), what)
         self._lease = Lease(client, about, holder, notify)
         self._stop = threading.Event()
         self._began = time.monotonic()

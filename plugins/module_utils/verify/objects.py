@@ -47,11 +47,6 @@ class Room:
         labels = {**self.labels(), **level}
         return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace, "labels": labels}}
 
-    @property
-    def lease_name(self) -> str:
-        """Name of the Lease that says that the run lives."""
-        return f"{PREFIX}-{self.run}"
-
     def claim(self, target: Target) -> dict[str, Any]:
         """The claim that a target's pods share."""
         return {

@@ -125,7 +125,7 @@ def test_a_run_that_ends_gives_back_its_own_lease_and_no_other() -> None:
         for name in (holder_of(os.getpid()), ELSEWHERE)
     )
     held.hold()
-    other.release()
+    other.lease.end()
     assert LEASE in store.things
-    held.release()
+    held.lease.end()
     assert LEASE not in store.things
