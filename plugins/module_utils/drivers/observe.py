@@ -21,13 +21,12 @@ from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import (
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.plan import home
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.access import Need
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.access import Need, missing
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import ObservedDaemonSet
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MANAGER, made_by
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.permissions import lacking
 
 
 def snapshot(client: Client, driver: Driver, desired: Request, *, check_access: bool) -> Snapshot:
@@ -67,7 +66,9 @@ def snapshot(client: Client, driver: Driver, desired: Request, *, check_access: 
         else None,
         replacing=begun(client, driver, namespace).get("replaced", ""),
         registered=_registered(client, driver, observed) if claimed else (),
-        missing_access=lacking(client, needs(driver, desired, namespace, live.get(namespace))) if check_access else (),
+        missing_access=missing(needs(driver, desired, namespace, live.get(namespace)), client.allowed)
+        if check_access
+        else (),
     )
 
 

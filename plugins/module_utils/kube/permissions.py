@@ -12,14 +12,9 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Cli
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 
 
-def lacking(client: Client, desired: Iterable[Need]) -> tuple[str, ...]:
-    """The rules that this account lacks."""
-    return missing(desired, client.allowed)
-
-
 def require(client: Client, desired: Iterable[Need], what: str, role: str) -> None:
     """ClusterError with every rule that is missing. what: is to be done, "an upgrade". role: the ClusterRole that has all of them."""
-    if rules := lacking(client, desired):
+    if rules := missing(desired, client.allowed):
         raise ClusterError(
             f"this account lacks permissions for {what}; nothing was changed. For this account, bind {role} of "
             f"roles/csi_driver/files/kubewin-rbac.yaml, or add these rules to one of its roles: {'; '.join(rules)}",
