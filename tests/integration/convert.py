@@ -424,21 +424,33 @@ def random_instant(dice: random.Random) -> tuple[str, Callable[[int, str, str], 
 class Boundaries:
     """Every boundary of every request, each met once: by step, request, and before or after the server has done it.
 
-    A request that only reads is met before it alone: after it nothing is different. reads: False to meet only those that write.
+    A request that only reads is met before it alone: after it nothing is different. reads: False to meet only those that write, each
+    state that they leave once: the cluster and the record are before a write as they were after the one before.
     """
 
     def __init__(self, folder: Path, *, reads: bool = True) -> None:
         self._folder, self._reads = folder, reads
         self.met: set[str] = set()
+        # The files of the record at the last death, until the next run has written to the cluster.
+        self._left: dict[str, bytes] | None = None
 
     def decide(self, _number: int, what: str, when: str) -> bool:
-        if what.startswith("GET") and (when == "answered" or not self._reads):
+        read = what.startswith("GET")
+        if read and (when == "answered" or not self._reads):
+            return False
+        if not read and when == "answered" and "/leases/" not in what:
+            self._left = None
+        if not self._reads and self._left is not None and self._left == self._files():
             return False
         return self._key(what, when) not in self.met
 
     def note(self, died: str) -> None:
         dummy, when, what = died.split(" ", 2)
         self.met.add(self._key(what, when))
+        self._left = self._files()
+
+    def _files(self) -> dict[str, bytes]:
+        return {path.name: path.read_bytes() for path in self._folder.glob("kubewin-convert-*.json")}
 
     def _key(self, what: str, when: str) -> str:
         return f"{self._step()} {when} {what}"

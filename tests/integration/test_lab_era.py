@@ -298,7 +298,7 @@ def test_wmco_upgrades_at_once_what_has_no_volumes_and_what_it_is_allowed_to(old
                            "metadata": {"name": "plain"}, "spec": budget})  # fmt: skip
     eventually(lambda: old.api.get(f"{budgets}/plain").get("status", {}).get("currentHealthy") == 1, "it is counted")
     openshift.install(old.api, "8.1.0")
-    with old.settings(wmco=Wmco(poll=0.1, step=0.1)):
+    with old.settings(wmco=Wmco(step=0.1)):
         plan = openshift.offer(old.api, "9.0.0")
         restarts = plugin_restarts(old, "win-2")
         assert old.api.items(openshift.VERSIONS)[0]["spec"]["version"] == "8.1.0"

@@ -71,7 +71,7 @@ def test_a_node_without_volumes_is_first_and_the_others_follow_when_it_is_proven
         kubewin_upgrade_patience=300, kubewin_upgrade_node_timeout=300,
     )  # fmt: skip
     record = tmp_path / "record.jsonl"
-    with eight.settings(wmco=Wmco(poll=0.1, step=0.1)), Witness(eight, list(DATABASES)) as witness:
+    with eight.settings(wmco=Wmco(step=0.1)), Witness(eight, list(DATABASES)) as witness:
         plan = openshift.offer(eight.api, "9.0.0")
         process = start(PLAYBOOK, "localhost,", record=record, variables=wanted)
         try:

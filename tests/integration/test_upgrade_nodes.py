@@ -148,7 +148,7 @@ def from_8_to_9(lab: Lab, folder: Path, kills: Sequence[Instant]) -> None:
         kubewin_upgrade_node_timeout=1800,
     )  # fmt: skip
     with (
-        lab.settings(wmco=Wmco(poll=0.1, step=0.1)),
+        lab.settings(wmco=Wmco(step=0.1)),
         Witness(lab, list(DATABASES)) as witness,
         ThreadPoolExecutor(1) as beside,
     ):

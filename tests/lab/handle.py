@@ -42,7 +42,7 @@ def eventually(probe: Callable[[], T | None], what: str, timeout: float = PATIEN
             return found
         if time.monotonic() > deadline:
             raise AssertionError(f"{what}: not within {timeout:g} s, last value {found!r}")
-        time.sleep(0.05)
+        time.sleep(0.1)
 
 
 def longer(first: float) -> Iterator[float]:

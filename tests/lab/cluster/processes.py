@@ -37,6 +37,16 @@ class Component:
 # several labs on few cores: a process that spreads its work over all of them pays for waking its threads.
 FRUGAL = {"GOGC": "400", "GOMAXPROCS": "1"}
 
+# Controllers of what no lab has: autoscalers, services, certificates, devices, routes.
+IDLE = (
+    "certificatesigningrequest-approving", "certificatesigningrequest-cleaner", "certificatesigningrequest-signing",
+    "cloud-node-lifecycle", "device-taint-eviction", "endpoints", "endpointslice", "endpointslice-mirroring",
+    "horizontal-pod-autoscaler", "legacy-serviceaccount-token-cleaner", "node-ipam", "node-route",
+    "podcertificaterequest-cleaner", "podgroup-protection", "replicationcontroller", "resourceclaim",
+    "resourcepoolstatusrequest", "service-cidr", "service-lb", "storage-version-migrator",
+    "storageversion-garbage-collector", "ttl-after-finished", "ttl", "validatingadmissionpolicy-status",
+)  # fmt: skip
+
 
 def etcd(binary: Path, place: Paths, ports: Mapping[str, int]) -> Component:
     client = f"http://127.0.0.1:{ports['etcd']}"
@@ -51,6 +61,8 @@ def etcd(binary: Path, place: Paths, ports: Mapping[str, int]) -> Component:
         f"--initial-advertise-peer-urls={peer}",
         f"--initial-cluster=default={peer}",
         "--quota-backend-bytes=8589934592",
+        "--heartbeat-interval=1000",
+        "--election-timeout=10000",
         "--log-level=warn",
     )
     return Component("etcd", command, f"{client}/health", ("etcd", "etcd-peer"), FRUGAL)
@@ -82,6 +94,9 @@ def apiserver(binary: Path, place: Paths, ports: Mapping[str, int]) -> Component
         f"--audit-log-path={place.audit}",
         "--audit-log-mode=blocking",
         "--audit-log-maxsize=2000",
+        "--etcd-count-metric-poll-period=0",
+        "--etcd-db-metric-poll-interval=0",
+        "--endpoint-reconciler-type=none",
         "--profiling=false",
     )
     return Component("apiserver", command, f"https://127.0.0.1:{ports['api']}/readyz", ("api",), FRUGAL)
@@ -105,7 +120,9 @@ def controller_manager(binary: Path, place: Paths, ports: Mapping[str, int]) -> 
         "--authentication-skip-lookup=true",
         # Nobody sends heartbeats: an idle lab is silent.
         "--node-monitor-grace-period=24h",
+        "--node-monitor-period=1h",
         "--pvclaimbinder-sync-period=1s",
+        f"--controllers=*,{','.join(f'-{name}-controller' for name in IDLE)}",
         "--profiling=false",
     )
     health = f"https://127.0.0.1:{ports['controller-manager']}/healthz"
