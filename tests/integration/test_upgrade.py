@@ -107,7 +107,7 @@ def test_a_run_killed_while_csi_proxy_is_stopped_leaves_a_cordon_with_its_owner(
         """Whether csi-proxy is brought to its state behind the cordon; before it, the same task only stages."""
         begun = [event["task"] for event in read(record) if event["event"] == "start"]
         cordon = next((at for at, task in enumerate(begun) if "Cordon the node" in task), len(begun))
-        return any(task.endswith("Install or upgrade csi-proxy") for task in begun[cordon:])
+        return any(task.endswith("Bring csi-proxy to the desired state") for task in begun[cordon:])
 
     meanwhile(process, swaps, "the swap on the canary begins")
     os.killpg(process.pid, signal.SIGKILL)

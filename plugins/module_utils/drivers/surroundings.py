@@ -114,7 +114,7 @@ def object_findings(
     driver: Driver, desired: Request, snapshot: Snapshot, version: Version, namespace: str
 ) -> Iterator[Finding]:
     """CSIDriver and feature-state map: only checked, unless their creation was requested."""
-    create = "or set create_cluster_objects to create it"
+    create = "or set create_cluster_objects (kubewin_create_cluster_objects) to create it"
     if snapshot.csi_driver is None:
         if not desired.create_cluster_objects:
             remedy = f"install the driver first: {driver.controller.pointer}, {create}"

@@ -212,7 +212,7 @@ def _csi_proxy(state: Mapping[str, Any], about: str) -> Iterator[Diagnosis]:
     if state.get("serving"):
         return
     severity: Severity = "blocker"
-    repair = "ansible-playbook kubewin.csi.enable_csi"
+    repair = "run kubewin.csi.enable_csi with this inventory"
     if not service:
         if state.get("managed_by", "none") not in ("none", ""):
             return
@@ -222,7 +222,7 @@ def _csi_proxy(state: Mapping[str, Any], about: str) -> Iterator[Diagnosis]:
     elif service.get("state") != "running":
         found = f"the service {service.get('name')} is {service.get('state')} (start mode {service.get('start_mode')})"
         name, expected = "CSI-X15", "it is running"
-        repair = f"sc.exe start {service.get('name')}; or {repair}"
+        repair = f"{repair}, or on the host: sc.exe start {service.get('name')}"
     else:
         lacks = ", ".join(state.get("missing_pipes") or ()) or "all"
         name, found = "CSI-X16", f"these pipes are not served: {lacks}"

@@ -20,6 +20,7 @@ trusted: Callable[[str], Any] = getattr(template, "trust_as_template", str)
 
 ROOT = Path(__file__).parents[3]
 CONVERT = yaml.safe_load((ROOT / "roles" / "kubewin" / "vars" / "main" / "convert.yml").read_text("utf-8"))
+REMOVE = yaml.safe_load((ROOT / "playbooks" / "tasks" / "remove_drivers.yml").read_text("utf-8"))[-1]
 (SUMMARY,) = yaml.safe_load((ROOT / "playbooks" / "tasks" / "summary.yml").read_text("utf-8"))
 
 
@@ -77,3 +78,21 @@ def test_enable_csi_is_followed_by_itself_only_while_it_has_something_to_do(
         "kubewin_to_change": SUMMARY["vars"]["kubewin_to_change"],
     }
     assert made(texts, "next", **{**GREEN, "ansible_check_mode": check, **changes}) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("check", "objects", "with_csi_proxy", "expected"),
+    [
+        (True, ["DaemonSet csi-smb-node-win"], False, ["remove"]),
+        (True, [], False, []),
+        (False, ["DaemonSet csi-smb-node-win"], False, []),
+        # The play that removes csi-proxy comes after this one, and prints the command.
+        (True, ["DaemonSet csi-smb-node-win"], True, []),
+    ],
+)
+def test_a_dry_removal_is_followed_by_the_removal(
+    check: bool, objects: list[str], with_csi_proxy: bool, expected: list[str]
+) -> None:
+    texts = {"next": REMOVE["kubewin.csi.summary"]["next"]}
+    given = {"ansible_check_mode": check, "kubewin_objects": objects, "_kubewin_remove_csi_proxy": with_csi_proxy}
+    assert made(texts, "next", **given) == expected
