@@ -31,7 +31,7 @@ def defaults() -> Iterator[tuple[str, str, str]]:
                 yield path.name, name, value.strip("'")
 
 
-def test_what_others_read_is_what_is_declared() -> None:
+def test_generated_files_match_the_declared_inputs() -> None:
     assert (ROOT / "roles" / "kubewin" / "meta" / "argument_specs.yml").read_text(encoding="utf-8") == specs.kubewin()
     assert specs.SURVEYS.read_text(encoding="utf-8") == specs.asked()
     assert specs.PAGE.read_text(encoding="utf-8") == specs.page()

@@ -62,7 +62,7 @@ def asked(needs: Iterable[Need]) -> set[tuple[str, str, str]]:
 
 
 @pytest.mark.parametrize("name", sorted(set(ROLES) - IN_NAMESPACES))
-def test_what_is_bound_everywhere_writes_only_what_it_names(name: str) -> None:
+def test_a_cluster_wide_role_writes_only_named_objects(name: str) -> None:
     unnamed = {
         (verb, resource)
         for rule in ROLES[name]["rules"]

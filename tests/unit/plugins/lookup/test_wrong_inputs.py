@@ -91,7 +91,7 @@ def run_of(playbook: str, inventory: dict[str, Any], **play: Any) -> list[str]:
 
 
 @pytest.mark.usefixtures("hostnames")
-def test_what_plays_cannot_read_in_the_inventory_is_refused() -> None:
+def test_variables_that_plays_cannot_read_from_the_inventory_are_refused() -> None:
     problems = run_of("enable_csi", {"kubewin_hosts": "win", "kubewin_cluster_only": True})
     assert problems == [
         "kubewin_hosts is set in the inventory, where plays do not read it. Set it with -e kubewin_hosts=..."
@@ -103,7 +103,7 @@ def test_what_plays_cannot_read_in_the_inventory_is_refused() -> None:
 
 
 @pytest.mark.usefixtures("hostnames")
-def test_what_a_playbook_is_for_is_read_where_its_plays_run() -> None:
+def test_required_inputs_are_read_on_the_host_where_the_plays_run() -> None:
     """The check runs on any host of the inventory; handover runs on localhost, and remove on Windows hosts."""
     named = {"kubewin_drivers": "smb", "kubewin_handover": "to_kubewin", "kubewin_hosts": "win"}
     for playbook, host in (("handover", "localhost"), ("remove", "win-1")):

@@ -182,7 +182,7 @@ KEPT = (
 
 
 @pytest.mark.parametrize("line", KEPT)
-def test_what_is_no_secret_stays(line: str) -> None:
+def test_text_that_is_no_secret_stays(line: str) -> None:
     assert Redactor(["another-secret"]).text(line) == line
 
 
@@ -214,7 +214,7 @@ def test_an_object_is_redacted_by_its_keys() -> None:
     assert Redactor().data(of_secret) == {"kind": "Secret", "data": HIDDEN, "stringData": HIDDEN, "type": "Opaque"}
 
 
-def test_what_the_run_holds_is_found_by_its_names() -> None:
+def test_secrets_of_the_run_are_found_by_their_names() -> None:
     variables = {
         "ansible_password": "one",
         "ansible_winrm_cert_key_pem": "/etc/key.pem",

@@ -52,7 +52,7 @@ def test_a_line_does_not_begin_with_what_divides_it_from_a_command() -> None:
     assert lines == ["kubectl describe volumeattachment csi-a0e3f97202ebce13", "check the log"]
 
 
-def test_what_fits_stays_on_its_line() -> None:
+def test_text_that_fits_stays_on_its_line() -> None:
     assert render_table(("NODE", "WHY"), [["win-1", "it is cordoned -> kubectl uncordon win-1"]]).splitlines() == [
         "NODE    WHY",
         "win-1   it is cordoned -> kubectl uncordon win-1",

@@ -47,7 +47,7 @@ def test_only_a_new_wait_is_reported_at_once() -> None:
     assert reported((0, (one,)), (5, (one, other))) == [(0, str(one)), (5, str(other))]
 
 
-def test_what_is_waited_for_again_is_new() -> None:
+def test_a_condition_that_is_awaited_again_is_reported_as_new() -> None:
     one, other = Awaited("a", 0, 60), Awaited("b", 0, 60)
     assert [line for dummy, line in reported((0, (one,)), (1, (other,)), (2, (one,)))] == [
         str(one),
@@ -82,6 +82,6 @@ def test_a_short_wait_reports_nothing() -> None:
     assert messages == []
 
 
-def test_what_fails_meanwhile_fails() -> None:
+def test_an_error_while_reporting_is_raised() -> None:
     with pytest.raises(ValueError, match="no"), reporting(lambda _line: None, lambda: ""):
         raise ValueError("no")

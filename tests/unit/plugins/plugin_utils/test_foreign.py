@@ -38,5 +38,5 @@ def test_text_stays_as_it_was_written(text: str) -> None:
 
 
 @pytest.mark.parametrize("value", [5, True, None, 1.5])
-def test_what_is_no_text_stays_what_it_is(value: Any) -> None:
+def test_a_value_that_is_no_text_stays_unchanged(value: Any) -> None:
     assert foreign(value) is value

@@ -161,7 +161,7 @@ def test_a_host_that_cannot_mount_the_next_volume_is_reported_beside_proven_volu
     assert lost == {"unread": "d: a: the connection was lost", "doubts": []}
 
 
-def test_what_was_gathered_names_each_host_that_was_not_read() -> None:
+def test_gathered_rows_name_each_host_that_was_not_read() -> None:
     part = {"path": "service.txt", "bytes": 5, "problem": ""}
     found = rows(
         "gathered",

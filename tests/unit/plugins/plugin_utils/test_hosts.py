@@ -97,7 +97,9 @@ def test_a_playbook_without_hosts_cannot_be_limited(playbook: str) -> None:
         ("verify", {}, ""),
     ],
 )
-def test_what_a_playbook_cannot_guess_has_to_be_named(playbook: str, given: dict[str, object], expected: str) -> None:
+def test_an_input_that_a_playbook_cannot_guess_is_required(
+    playbook: str, given: dict[str, object], expected: str
+) -> None:
     sentences = list(not_named(playbook, given, Chosen(hosts=EVERY, windows=WINDOWS)))
     assert len(sentences) == bool(expected)
     assert "".join(sentences).startswith(expected)

@@ -84,7 +84,7 @@ PAGES = [
         ("kubewin_proven", {"vsphere": "win-1"}, "names of Nodes by driver"),
     ],
 )  # fmt: skip
-def test_what_cannot_work_is_refused_with_what_it_is(name: str, value: object, expected: str) -> None:
+def test_an_invalid_value_is_refused_and_shown(name: str, value: object, expected: str) -> None:
     (sentence,) = wrong({name: value})
     assert sentence.startswith(f"{name} is ")
     assert expected in sentence

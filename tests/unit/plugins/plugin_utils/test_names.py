@@ -71,12 +71,12 @@ def test_a_mistyped_prefix_is_detected_in_extra_variables() -> None:
     assert errors("enable_csi", "kubwin_drivers") == []
 
 
-def test_what_other_roles_take_is_internal_only_as_an_extra_variable() -> None:
+def test_variables_of_internal_roles_are_refused_only_as_extra_variables() -> None:
     assert len(errors("enable_csi", extra=["csi_driver_version", "node_upgrade_name"])) == 2
     assert errors("enable_csi", "csi_driver_version", "node_upgrade_name") == []
 
 
-def test_what_the_playbook_decides_cannot_be_given() -> None:
+def test_a_variable_that_the_playbook_sets_is_refused() -> None:
     (sentence,) = errors("remove", extra=["csi_proxy_state"])
     assert "enable_csi installs, remove removes" in sentence
     assert len(errors("enable_csi", "csi_proxy_state")) == 1

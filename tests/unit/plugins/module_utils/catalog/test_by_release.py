@@ -40,7 +40,7 @@ def test_smb_has_inline_volumes_from_1_17_on() -> None:
 
 
 @pytest.mark.parametrize("release", ["1.29.5", "1.31.0", "1.34.1", "1.35.7"])
-def test_what_upstream_installs_is_no_finding(release: str) -> None:
+def test_upstreams_installation_makes_no_finding(release: str) -> None:
     driver, version = DRIVERS["azure_file"], parse(release)
     # The API server fills in what upstream leaves out.
     spec = {"requiresRepublish": False, **driver.csi_driver_of(version)}

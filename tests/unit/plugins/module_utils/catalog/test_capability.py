@@ -39,7 +39,7 @@ def test_a_class_of_the_catalog_makes_volumes_that_are_taken(driver: Driver) -> 
         assert takes(driver.capabilities, Asked(("ReadWriteOnce",), fs_type=fs_type)).word == "yes"
 
 
-def test_what_no_cell_mentions_is_unknown() -> None:
+def test_a_feature_without_a_cell_is_unknown() -> None:
     assert takes({}, Asked()).word == "unknown"
     assert takes({"file system": (Cell(True, "s"),)}, Asked()).word == "yes"
     assert takes({"file system": (Cell(True, "s"),)}, Asked(("ReadWriteSome",))).word == "unknown"

@@ -89,7 +89,7 @@ def test_pre_releases_come_before_their_release() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "3", "three.four", "v", "3.x"])
-def test_what_is_no_release_is_named(text: str) -> None:
+def test_a_text_that_is_no_release_is_named(text: str) -> None:
     with pytest.raises(ValueError, match="is not a release number"):
         parse(text)
 

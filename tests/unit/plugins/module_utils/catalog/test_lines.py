@@ -36,7 +36,7 @@ def test_releases_never_decrease_from_line_to_line() -> None:
     assert openshift.line_of("4.20.3") == "4.20"
 
 
-def test_what_is_no_version_is_named() -> None:
+def test_a_text_that_is_no_version_is_named() -> None:
     with pytest.raises(ValueError, match="is not a release number"):
         openshift.shipped("stable", "vsphere")
 

@@ -63,7 +63,7 @@ def test_kubelets_that_lose_registration_sockets(kubelet: str, fine: bool) -> No
     assert in_tree.registers(parse(kubelet)) is fine
 
 
-def test_how_far_kubelets_may_be_behind() -> None:
+def test_kubelets_may_be_behind_the_api_server_by_the_supported_skew() -> None:
     assert [in_tree.allowed_skew(parse(text)) for text in ("1.27", "1.28", "1.36")] == [2, 3, 3]
 
 

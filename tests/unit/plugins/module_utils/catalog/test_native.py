@@ -91,7 +91,7 @@ def test_a_google_disk_needs_its_zone_and_its_project() -> None:
         ({"vsphereVolume": {"volumePath": "x", "fsType": "xfs"}}, "fsType xfs, expected ntfs"),
     ],
 )
-def test_what_a_driver_cannot_take_over(source: dict[str, Any], words: str) -> None:
+def test_a_volume_that_the_driver_does_not_support_is_refused_with_a_remedy(source: dict[str, Any], words: str) -> None:
     with pytest.raises(TranslationError, match=words) as raised:
         native(volume(**source))
     assert raised.value.remedy

@@ -46,7 +46,7 @@ def test_text_and_dictionaries_are_read_alike(given: object, found: Mapping[str,
         ("kubelets=1.27,wmco=x", "not a valid key.*; wmco: 'x' is not"),
     ],
 )
-def test_what_cannot_be_read_is_named(given: object, words: str) -> None:
+def test_an_invalid_target_is_named(given: object, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         read(given)
 

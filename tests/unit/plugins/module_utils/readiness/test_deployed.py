@@ -27,7 +27,7 @@ def test_there_is_one_for_each_driver_and_mode() -> None:
 
 
 @pytest.mark.parametrize("case", OURS, ids=[one.name for one in OURS])
-def test_what_our_templates_deploy_is_ready(case: Case) -> None:
+def test_the_plugins_of_our_templates_are_ready(case: Case) -> None:
     report = evaluate(deployed(case).snapshot())
     assert not report.findings, reported(report)
     assert report.verdict == "ready", reported(report)
@@ -54,7 +54,7 @@ def test_there_is_one_for_each_openshift_and_operator() -> None:
 
 
 @pytest.mark.parametrize(("case", "version"), BUILT_IN, ids=[f"{version}-{one.name}" for one, version in BUILT_IN])
-def test_what_openshifts_operators_run_is_ready(case: Case, version: str) -> None:
+def test_the_plugins_of_openshifts_operators_are_ready(case: Case, version: str) -> None:
     report = evaluate(built_in(case, version).snapshot())
     assert not report.findings, reported(report)
     assert report.verdict == "ready", reported(report)

@@ -25,7 +25,7 @@ def test_it_is_evaluated_by_its_registration_and_its_pods(planted: Case) -> None
         assert {one.severity for one in report.findings} <= {"note"}, reported
 
 
-def test_what_could_not_be_checked_is_a_note_and_no_doubt() -> None:
+def test_an_unchecked_requirement_is_a_note_and_no_doubt() -> None:
     world = healthy()
     CASES[0].plant(world)
     (note,) = evaluate(world.snapshot()).findings

@@ -81,7 +81,7 @@ def test_a_driver_that_is_needed_on_one_node_is_not_missed_on_another() -> None:
     assert VSPHERE not in on(report, "win-2").drivers
 
 
-def test_what_was_not_read_makes_its_checks_unknown_and_no_other() -> None:
+def test_an_unread_list_makes_its_checks_unknown_and_no_other() -> None:
     world = healthy()
     world.unread.append(Unread("volumeattachments", "this account may not list volumeattachments"))
     found = on(evaluate(world.snapshot()))
@@ -117,7 +117,7 @@ def test_a_node_whose_csi_proxy_will_not_start_again_is_not_ready(
     assert (on(report).ok, report.verdict) == (ok, verdict)
 
 
-def test_what_a_reboot_breaks_is_reported_without_volumes_and_blocks_nothing() -> None:
+def test_a_fault_at_the_next_reboot_is_reported_without_volumes_and_blocks_nothing() -> None:
     world = healthy()
     gone = ("Pod", "Deployment", "StatefulSet", "PersistentVolumeClaim", "PersistentVolume", "VolumeAttachment")
     world.objects = [one for one in world.objects if one["kind"] not in gone]
@@ -129,7 +129,7 @@ def test_what_a_reboot_breaks_is_reported_without_volumes_and_blocks_nothing() -
     assert [(one.id, one.severity) for one in report.findings if one.id.startswith("CSI-N")] == [("CSI-N06", "warning")]
 
 
-def test_what_the_host_itself_found_is_passed_on_as_it_is() -> None:
+def test_findings_of_the_host_are_passed_on_unchanged() -> None:
     report = evaluate(planted("the_host_itself_lacks_wmic").snapshot())
     reported = next(one for one in report.findings if one.id == "CSI-N14")
     assert (reported.severity, reported.object, reported.message) == (

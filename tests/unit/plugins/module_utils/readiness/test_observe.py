@@ -79,7 +79,7 @@ def same(found: Snapshot, expected: Snapshot) -> bool:
     return {**found.as_dict(), "taken_at": 0} == {**expected.as_dict(), "taken_at": 0}
 
 
-def test_what_is_evaluated_is_there_and_what_only_linux_uses_is_not(undisturbed: Snapshot) -> None:
+def test_a_snapshot_has_the_evaluated_objects_and_none_that_only_linux_uses(undisturbed: Snapshot) -> None:
     nodes = tuple(ObservedNode.from_object(node) for node in whole(NODES))
     windows = {node.name for node in nodes if node.windows}
     pods = [ObservedPod.from_object(pod) for pod in whole(PODS)]
@@ -134,7 +134,7 @@ def test_progress_can_be_reported_at_any_time() -> None:
     assert int(reported.removeprefix("reading the cluster: ").split()[0].replace(",", "")) > before + 32
 
 
-def test_what_happens_meanwhile_is_of_another_moment(undisturbed: Snapshot) -> None:
+def test_a_change_during_the_pass_belongs_to_a_later_snapshot(undisturbed: Snapshot) -> None:
     """A node joins, and a pod with a claim is put on it, after the nodes were read and before the pods are."""
 
     def meanwhile(asked: Asked) -> None:
@@ -266,7 +266,7 @@ def test_an_answer_of_another_server_is_refused() -> None:
         on(peer)
 
 
-def test_what_may_not_be_read_is_reported_with_the_rule_to_add() -> None:
+def test_a_forbidden_list_is_reported_with_the_rule_to_add() -> None:
     def forbid(asked: Asked) -> Trouble | None:
         return Trouble(403, "volumeattachments is forbidden") if asked.path.endswith("/volumeattachments") else None
 
@@ -463,7 +463,7 @@ STATES = kinds.CONFIG_MAP.path(PLUGINS, "internal-feature-states.csi.vsphere.vmw
 
 
 @pytest.mark.parametrize("path", [*SHELVES, STATES])
-def test_what_may_not_be_read_is_never_called_absent(path: str) -> None:
+def test_a_forbidden_object_is_never_called_absent(path: str) -> None:
     """Nothing is wrong with this cluster: whatever is found besides what could not be read is made up."""
     with ApiPeer(SHELVES, objects=OBJECTS, trouble=lambda asked: Trouble(403) if asked.path == path else None) as peer:
         found = on(peer)

@@ -162,7 +162,7 @@ def test_each_kind_of_evidence_is_missed_in_every_situation(what: str) -> None:
 
 
 @pytest.mark.parametrize("resource", sorted(RESOURCES))
-def test_what_could_not_be_read_is_reported_and_nothing_is_ready(resource: str) -> None:
+def test_an_unread_list_is_reported_and_nothing_is_ready(resource: str) -> None:
     planted = SITUATIONS["a_migrated_volume_still_looks_in_tree"]
     world = planted.world()
     hide(world, resource)

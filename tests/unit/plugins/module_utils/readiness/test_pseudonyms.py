@@ -217,7 +217,7 @@ def test_two_words_never_get_one_pseudonym(words: list[str]) -> None:
     assert len({names.name(word) for word in words}) == len(words)
 
 
-def test_what_is_everybodys_keeps_its_name() -> None:
+def test_names_that_every_cluster_has_are_kept() -> None:
     given_away = pseudonymise(shop(), KEY)
     text = written(given_away)
     for public in ("disk.csi.azure.com", "kubernetes.io/os", "csi-proxy-", "kube-system", "StatefulSet"):

@@ -89,7 +89,7 @@ def named_by_an_idle_one(world: World) -> None:
 
 
 @pytest.mark.parametrize("plant", [shared, twin, named_by_an_idle_one], ids=lambda plant: plant.__name__)
-def test_what_touches_windows_is_not_left_out(plant: object) -> None:
+def test_objects_that_windows_uses_are_not_left_out(plant: object) -> None:
     world = healthy()
     assert callable(plant)
     plant(world)

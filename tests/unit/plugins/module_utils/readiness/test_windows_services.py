@@ -27,7 +27,7 @@ def a_list(*services: dict[str, Any], **keys: str) -> dict[str, str]:
         a_list({**PROXY, "name": "a", "dependencies": ["b"]}, {**PROXY, "name": "b"}, {**PROXY, "name": "c", "dependencies": ["a", "b"]}),
     ],
 )  # fmt: skip
-def test_what_the_daemon_takes(data: dict[str, str]) -> None:
+def test_a_list_that_the_daemon_accepts_has_no_fault(data: dict[str, str]) -> None:
     assert not faults(data)
 
 
@@ -45,12 +45,12 @@ def test_what_the_daemon_takes(data: dict[str, str]) -> None:
         (a_list({**KUBELET, "priority": 3}, PROXY), "expected bootstrap services first"),
     ],
 )  # fmt: skip
-def test_what_the_daemon_refuses(data: dict[str, str], why: str) -> None:
+def test_a_list_that_the_daemon_refuses_has_its_fault(data: dict[str, str], why: str) -> None:
     assert len(faults(data)) == 1
     assert why in faults(data)[0]
 
 
-def test_what_the_daemon_overlooks() -> None:
+def test_faults_that_the_daemon_overlooks_are_found() -> None:
     def observed(*services: dict[str, Any], immutable: bool = True, brings: bool = True) -> tuple[str, ...]:
         return overlooked(a_list(*services), immutable=immutable, brings_csi_proxy=brings)
 

@@ -79,7 +79,9 @@ def test_one_command_costs_three_requests(endpoint: Endpoint) -> None:
     connection.close()
 
 
-def test_what_a_converged_node_costs(endpoint: Endpoint, server: SimulatedServer, artifacts: Artifacts) -> None:
+def test_a_converged_node_costs_its_budget_of_requests(
+    endpoint: Endpoint, server: SimulatedServer, artifacts: Artifacts
+) -> None:
     """Shell, command, output, signal and the end of the shell: the budget of a node on which nothing is to be done."""
     host = Host(Agent(server.address, HOST))
     desired = wanted(artifacts.csi_proxy(NEW))

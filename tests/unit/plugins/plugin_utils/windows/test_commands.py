@@ -61,7 +61,7 @@ def test_quotes_are_balanced_so_that_operators_of_the_line_stay_operators(value:
 
 
 @pytest.mark.parametrize("character", [*"%!^&|<>", "\n", "\r", "\0", "\x7f"])
-def test_what_cmd_would_interpret_is_refused(character: str) -> None:
+def test_a_character_that_cmd_interprets_is_refused(character: str) -> None:
     for render in (quoted, lambda value: builtin("md", value), lambda value: program("sc", "start", value)):
         with pytest.raises(NodeError) as refused:
             render(f"C:\\a{character}b")

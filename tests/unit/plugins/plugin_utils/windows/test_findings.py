@@ -61,7 +61,7 @@ def test_each_trouble_is_found(changes: dict[str, object], expected: str) -> Non
         {"wmic_present": False},
     ],
 )
-def test_what_is_no_trouble(changes: dict[str, object]) -> None:
+def test_harmless_settings_make_no_finding(changes: dict[str, object]) -> None:
     assert ids(with_trouble(**changes)) == []
 
 
@@ -118,7 +118,7 @@ def running(**changes: Any) -> model.Snapshot:
         (replace(running(), services_read=False), [("CSI-N08", "note")]),
     ],
 )
-def test_what_a_reboot_will_break(snapshot: model.Snapshot, expected: list[tuple[str, str]]) -> None:
+def test_a_fault_at_the_next_reboot_is_a_finding(snapshot: model.Snapshot, expected: list[tuple[str, str]]) -> None:
     found = [one for one in findings.findings(replace(WANTED, version=""), snapshot) if one.id != "CSI-N02"]
     assert [(one.id, one.severity) for one in found] == expected
     assert all(one.remedy.endswith(".") or "sc.exe" in one.remedy for one in found)

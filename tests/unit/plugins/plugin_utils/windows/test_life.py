@@ -360,7 +360,7 @@ def test_german_labels(german_host: Host, artifacts: Artifacts) -> None:
     assert german_host.run(wanted(None, state="absent")).changed
 
 
-def test_what_a_hundred_runs_left_is_removed_on_as_many_lines_as_that_takes(host: Host, artifacts: Artifacts) -> None:
+def test_leftovers_of_a_hundred_runs_are_removed_on_as_many_lines_as_required(host: Host, artifacts: Artifacts) -> None:
     old = wanted(artifacts.csi_proxy(OLD))
     host.run(old)
     left = [f"stage-{number:032x}" for number in range(100)]

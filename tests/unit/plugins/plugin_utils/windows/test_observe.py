@@ -56,7 +56,9 @@ def test_a_reboot_is_detected(host: Host) -> None:
         ([(r"\afunix", "Start", 4)], "CSI-N12"),
     ],
 )
-def test_what_volumes_trip_over(host: Host, values: list[tuple[str, str, int]], finding: str) -> None:
+def test_a_setting_that_breaks_volumes_is_a_finding(
+    host: Host, values: list[tuple[str, str, int]], finding: str
+) -> None:
     assert finding not in found(host)
     host.plant(
         registry=[
@@ -200,7 +202,7 @@ def test_info_has_the_digest_of_any_service(host: Host, artifacts: Artifacts) ->
         (r"sc.exe config csi-proxy start= demand", "CSI-N18", "demand"),
     ],
 )
-def test_what_a_reboot_breaks_is_reported_before(
+def test_a_fault_at_the_next_reboot_is_reported_before_it(
     host: Host, artifacts: Artifacts, spoil: str, finding: str, message: str
 ) -> None:
     desired = wanted(artifacts.csi_proxy(NEW))

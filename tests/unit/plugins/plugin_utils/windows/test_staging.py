@@ -160,7 +160,7 @@ def test_secrets_of_a_source_are_on_no_line_and_in_no_text(host: Host, artifacts
         "curl: (67) Access denied for SECRET",
     ],
 )
-def test_what_curl_repeats_of_an_address_is_hidden(message: str) -> None:
+def test_secrets_that_curl_repeats_are_hidden(message: str) -> None:
     source = Source("https://robot:SECRET@files/csi-proxy.exe?sig=SECRET&x=1", proxy="http://SECRET@proxy:3128")
     assert "SECRET" in message
     reported = stage.without_secrets(message, source)
@@ -213,7 +213,7 @@ def test_a_scan_that_never_ends_is_named_and_the_old_release_was_not_touched(hos
 
 
 @pytest.mark.parametrize("takes", ["executable", "directory"])
-def test_what_waiting_cannot_fix_is_reported_at_once(
+def test_a_failure_that_waiting_cannot_fix_is_reported_at_once(
     host: Host, artifacts: Artifacts, monkeypatch: pytest.MonkeyPatch, takes: str
 ) -> None:
     """move returns no code: the remaining files distinguish a scan from a quarantine."""
@@ -257,7 +257,7 @@ def test_a_run_that_dies_while_it_stages_keeps_no_other_one_waiting(
 
 
 @pytest.mark.parametrize("upgrade", [False, True], ids=["install", "upgrade"])
-def test_what_another_run_did_while_this_one_downloaded_is_not_done_again(
+def test_a_change_by_another_run_during_the_download_is_not_repeated(
     host: Host, artifacts: Artifacts, upgrade: bool
 ) -> None:
     if upgrade:

@@ -39,7 +39,7 @@ def test_no_more_reasons_than_a_reader_takes() -> None:
     assert (len(found), more) == (20, 10)
 
 
-def test_what_does_not_decide_is_left_to_the_longer_forms() -> None:
+def test_steps_that_do_not_decide_are_shown_in_the_longer_forms_only() -> None:
     lost = report(workloads=(workload(starts_again="unknown", steps=(step("schedule", decides=False),)),))
     assert stops(lost, 20) == ((), 0)
     assert "schedule ✗" in render_markdown(lost)

@@ -45,7 +45,7 @@ def test_the_same_reason_is_reported_once_for_all_nodes() -> None:
     assert f"pv-a, pv-b   NATIVE_NO_DRIVER   {why}" in text
 
 
-def test_what_to_do_comes_before_the_tables_in_order() -> None:
+def test_the_steps_to_do_come_before_the_tables_in_order() -> None:
     text = render_terminal(troubled(), 100)
     places = [
         text.index(word) for word in ("Run enable_csi for the host of win-2.", "Inspect it.", "Repair it.", "WORKLOAD ")

@@ -220,7 +220,7 @@ def test_a_disagreement_is_shown_with_nothing_that_it_does_not_need() -> None:
     assert tries < 12
 
 
-def test_what_an_unread_list_would_decide_is_never_ok() -> None:
+def test_a_step_that_depends_on_an_unread_list_is_never_ok() -> None:
     for resource, step in UNREAD.items():
         spoilt = both(
             unbound() if resource in ("storageclasses", "deployments") else lambda world: None, unread(resource)

@@ -120,7 +120,7 @@ def test_no_pod_node_and_step_of_a_random_cluster_is_without_an_answer(
             check(nodes, one)
 
 
-def test_what_no_rule_mentions_is_unknown_and_found() -> None:
+def test_nodes_without_an_answer_are_unknown_and_a_finding() -> None:
     index = Index(healthy().snapshot())
     [pod] = [one.pod for dummy, nodes, one in walked_of("Deployment shop/legacy")]
     reported = walk(index, pod, index.windows, {"stage": ((lambda pod, nodes: []),)})
