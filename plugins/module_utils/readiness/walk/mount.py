@@ -243,24 +243,19 @@ class Mounts:
         findings = (one.id for message in self._messages(subject.key) for one in message.findings)
         if len(self._users(subject)) < 2 or "CSI-V19" in findings:
             return None
-        with_it = (one for user, one in self._pods_with(subject) if user.key != pod.workload)
-        return next((one for one in with_it if one.node and not one.finished and not one.deleting), None)
+        others = (one for user in self._users(subject) if user.key != pod.workload for one in user.pods)
+        live = (one for one in others if one.node and not one.finished and not one.deleting)
+        return next((one for one in live if _names(one, subject)), None)
 
     def _users(self, subject: Subject) -> Sequence[Workload]:
         return self._use.users.get(subject.claim.key, ()) if subject.claim is not None else ()
 
-    def _pods_with(self, subject: Subject) -> Iterator[tuple[Workload, ObservedPod]]:
-        """The pods that name its claim, each with its workload."""
-        for user in self._users(subject):
-            for one in user.pods:
-                if subject.claim and subject.claim.key in {f"{one.namespace}/{name}" for name in one.volumes.claims}:
-                    yield user, one
-
     def _stuck(self, subject: Subject) -> ObservedPod | None:
         """A pod with the volume that is being deleted and does not go."""
-        for _user, one in self._pods_with(subject):
+        going = (one for user in self._users(subject) for one in user.pods if one.node and one.gone_by)
+        for one in going:
             since = moment(one.gone_by)
-            if one.node and since is not None and self._index.snapshot.taken_at - since > _GOING:
+            if since is not None and self._index.snapshot.taken_at - since > _GOING and _names(one, subject):
                 return one
         return None
 
@@ -291,6 +286,11 @@ class Mounts:
     ) -> Answer:
         finding = found(id_, subject.title, what, evidence, remedy, severity)
         return Answer("attach", word, nodes, volume, what, evidence, (finding,))
+
+
+def _names(pod: ObservedPod, subject: Subject) -> bool:
+    """Whether a pod has a volume's claim."""
+    return subject.claim is not None and subject.claim.key in {f"{pod.namespace}/{name}" for name in pod.volumes.claims}
 
 
 def _left_out(pod: PodToStart, volume: str, message: Message) -> Finding:

@@ -192,7 +192,7 @@ def test_the_brief_report_has_counts_blocked_workloads_and_what_was_not_read() -
     lost = [one for one in then.workloads if one.starts_again == "no"]
     assert f"{len(then.workloads) - len(lost)} of {len(then.workloads)} workloads there will start again" in lines[0]
     assert any(line.startswith(f"{lost[0].workload} will not start again: ") for line in lines)
-    assert lines[-1].endswith("kubewin.csi.preflight")
+    assert lines[-1] == "the full report: run the playbook kubewin.csi.preflight with the same inventory"
     unread = SITUATIONS["pods_could_not_be_read"].world()
     then, own = evaluated(unread, run_of(plugins(unread), "win-1", "win-2"))
     assert own.verdict == "ready"
