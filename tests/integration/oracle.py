@@ -42,6 +42,7 @@ from integration.kube import connect
 from lab.cluster.api import Api, ApiError
 from lab.handle import PATIENCE, eventually
 from situations.random_clusters import DRIVER, OWN, TOPOLOGY, Cluster, Object, affinity, smallest
+from situations.world import to_start
 
 CLASSES, CSI_NODES = "/apis/storage.k8s.io/v1/storageclasses", "/apis/storage.k8s.io/v1/csinodes"
 ATTACHMENTS = "/apis/storage.k8s.io/v1/volumeattachments"
@@ -584,16 +585,7 @@ def _to_be(index: Index, pod: PodToStart, nodes: int) -> str:
 
 def _to_start(body: Object, namespace: str) -> PodToStart:
     body["metadata"]["namespace"] = namespace
-    observed = ObservedPod.from_object(body)
-    return PodToStart(
-        workload=f"Pod {observed.key}",
-        namespace=observed.namespace,
-        name=observed.name,
-        placement=observed.placement,
-        claims=tuple(f"{observed.namespace}/{name}" for name in observed.volumes.claims),
-        made=observed.volumes.ephemeral,
-        inline=observed.volumes.inline,
-    )
+    return to_start(ObservedPod.from_object(body))
 
 
 def _evaluated(index: Index, steps: Iterable[Any], one: _Living, number: int) -> tuple[int, int, str]:

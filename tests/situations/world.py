@@ -45,6 +45,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.revisions im
     with_revisions,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.scope import maps
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words import PodToStart
 
 Object = dict[str, Any]
 NOW = datetime(2026, 11, 20, 23, 0, tzinfo=timezone.utc)
@@ -193,3 +194,17 @@ class World:
 def _is(one: Mapping[str, Any], name: str, namespace: str) -> bool:
     metadata = one["metadata"]
     return bool(metadata["name"] == name and metadata.get("namespace", "") == namespace)
+
+
+def to_start(observed: ObservedPod) -> PodToStart:
+    """A pod as the walk asks about it."""
+    return PodToStart(
+        workload=f"Pod {observed.key}",
+        namespace=observed.namespace,
+        name=observed.name,
+        placement=observed.placement,
+        node=observed.node,
+        claims=tuple(f"{observed.namespace}/{name}" for name in observed.volumes.claims),
+        made=observed.volumes.ephemeral,
+        inline=observed.volumes.inline,
+    )

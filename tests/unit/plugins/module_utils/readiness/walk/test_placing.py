@@ -23,10 +23,10 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.bind im
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.claims import Claims
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.provision import Provision
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.schedule import Schedule
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words import Answer, PodToStart
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words import Answer
 from situations.placing import CASES, Case, Plant, both, reserved, unbound, unread, waiting
 from situations.random_clusters import MARK, ZONE, Cluster, made, smallest
-from situations.world import NOW, World
+from situations.world import NOW, World, to_start
 
 # What may not be read, and the step that depends on it.
 UNREAD = {
@@ -38,20 +38,6 @@ UNREAD = {
     "pods": "schedule",
     "nodes": "schedule",
 }
-
-
-def to_start(observed: ObservedPod) -> PodToStart:
-    """A pod as the walk asks about it."""
-    return PodToStart(
-        workload=f"Pod {observed.key}",
-        namespace=observed.namespace,
-        name=observed.name,
-        placement=observed.placement,
-        node=observed.node,
-        claims=tuple(f"{observed.namespace}/{name}" for name in observed.volumes.claims),
-        made=observed.volumes.ephemeral,
-        inline=observed.volumes.inline,
-    )
 
 
 def gone(resource: str) -> Plant:
