@@ -425,8 +425,8 @@ def unit_part(bench: Bench, name: str = MAIN) -> Part:
 def lab_part(bench: Bench) -> Part:
     """The tests that run on the lab."""
     folders = [f"tests/{name}" for name in TEST_FOLDERS[1:] if has_python(name)]
-    # Most of their time is waiting, so eight at a time; the tests of a file share what they set up, and those of a class.
-    words = ["-v", "-m", "not torture", "-n", "8", "--dist", "loadscope", "--no-loadscope-reorder"]
+    # Most of their time is waiting, so six at a time; the tests of a file share what they set up, and those of a class.
+    words = ["-v", "-m", "not torture", "-n", "6", "--dist", "loadscope", "--no-loadscope-reorder"]
     return Part("lab", lambda step: pytest(step, bench.main, folders, *words), first=True)
 
 
