@@ -437,7 +437,9 @@ def attachment_findings(snapshot: Snapshot, one: ObservedAttachment) -> Iterator
     about = f"Node {one.node}, driver {one.attacher}"
     what = f"volume {one.volume}" if one.volume else "an inline volume"
     error = one.attach_error or one.detach_error
-    if error:
+    # The attacher repeats this until the driver is registered; where it is not, the checks of the driver on the node find why.
+    unregistered = "does not contain driver" in one.attach_error
+    if error and not unregistered:
         did = "attached" if one.attach_error else "detached"
         evidence = (f"VolumeAttachment {one.name}: {error}",)
         remedy = f"kubectl describe volumeattachment {one.name}; check the controller's log"

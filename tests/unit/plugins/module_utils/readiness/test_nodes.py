@@ -47,6 +47,23 @@ def test_the_check_that_fails_is_the_one_that_was_planted(
     assert failed(on(evaluate(planted(name).snapshot()), node)) == checks
 
 
+@pytest.mark.parametrize("registered", [True, False])
+def test_an_attachment_that_waits_for_the_registration_is_not_the_cause(registered: bool) -> None:
+    world = planted("an_attachment_that_failed")
+    (refused,) = [one for one in world.of("VolumeAttachment") if "attachError" in one.get("status", {})]
+    node = refused["spec"]["nodeName"]
+    refused["status"]["attachError"]["message"] = f"CSINode {node} does not contain driver {VSPHERE}"
+    if not registered:
+        spec = world.get("CSINode", node)["spec"]
+        spec["drivers"] = [one for one in spec["drivers"] if one["name"] != VSPHERE]
+    report = evaluate(world.snapshot())
+    blockers = {one.id for one in report.findings if one.severity == "blocker"}
+    assert blockers == (set() if registered else {"CSI-G20"})
+    assert {one.starts_again for one in report.workloads if one.workload == "StatefulSet shop/db"} == {
+        "yes" if registered else "unknown"
+    }
+
+
 def test_a_full_node_is_distinguished_from_one_that_cannot_be_drained() -> None:
     def reported(name: str) -> dict[str, str]:
         return {one.object: one.message for one in evaluate(planted(name).snapshot()).findings}
