@@ -18,7 +18,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.words
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Report
 
-MORE = "the full report: with the same inventory, run kubewin.csi.preflight"
+MORE = "the full report: run the playbook kubewin.csi.preflight with the same inventory"
 # Findings that a refusal names.
 _REASONS = 10
 _ROLE = "ClusterRole kubewin-preflight of roles/csi_driver/files/kubewin-preflight-rbac.yaml has all required rules"
