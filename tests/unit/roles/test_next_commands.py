@@ -21,6 +21,9 @@ trusted: Callable[[str], Any] = getattr(template, "trust_as_template", str)
 ROOT = Path(__file__).parents[3]
 CONVERT = yaml.safe_load((ROOT / "roles" / "kubewin" / "vars" / "main" / "convert.yml").read_text("utf-8"))
 REMOVE = yaml.safe_load((ROOT / "playbooks" / "tasks" / "remove_drivers.yml").read_text("utf-8"))[-1]
+REMOVE_CSI_PROXY = yaml.safe_load((ROOT / "playbooks" / "plays" / "remove_csi_proxy.yml").read_text("utf-8"))[-1][
+    "tasks"
+][-1]
 (SUMMARY,) = yaml.safe_load((ROOT / "playbooks" / "tasks" / "summary.yml").read_text("utf-8"))
 
 
@@ -54,6 +57,7 @@ def test_a_conversion_that_has_ended_needs_no_command(run: dict[str, Any]) -> No
     assert made(CONVERT, "_kubewin_convert_summary", **run) == []
 
 
+UNPROVEN = {"_kubewin_rollouts": {"vsphere": {"verdict": "unproven"}}}
 GREEN = {"_kubewin_rollouts": {"vsphere": {"verdict": "green"}}, "kubewin_rows": [{"name": "win-1", "changed": []}]}
 
 
@@ -65,6 +69,8 @@ GREEN = {"_kubewin_rollouts": {"vsphere": {"verdict": "green"}}, "kubewin_rows":
         (True, {"kubewin_rows": [{"name": "win-1", "changed": ["start the service"]}]}, "enable_csi"),
         (True, {"kubewin_applied": {"results": [{"changed": True}]}}, "enable_csi"),
         (True, {"_kubewin_rollouts": {"vsphere": {"verdict": "waiting"}}}, "enable_csi"),
+        (True, UNPROVEN, "enable_csi"),
+        (True, {**UNPROVEN, "kubewin_accept_unproven": "yes"}, "verify"),
         (False, {"kubewin_applied": {"results": [{"changed": True}]}}, "verify"),
         (False, {"kubewin_failure": "win-1 has no room"}, "enable_csi"),
         (True, {"kubewin_failure": "win-1 has no room"}, "enable_csi"),
@@ -73,26 +79,49 @@ GREEN = {"_kubewin_rollouts": {"vsphere": {"verdict": "green"}}, "kubewin_rows":
 def test_enable_csi_is_followed_by_itself_only_while_it_has_something_to_do(
     check: bool, changes: dict[str, Any], expected: str
 ) -> None:
-    texts = {
-        "next": SUMMARY["kubewin.csi.summary"]["next"],
-        "kubewin_to_change": SUMMARY["vars"]["kubewin_to_change"],
-    }
+    texts = {"next": SUMMARY["kubewin.csi.summary"]["next"], **SUMMARY["vars"]}
+    texts.pop("kubewin_rows")
     assert made(texts, "next", **{**GREEN, "ansible_check_mode": check, **changes}) == [expected]
 
 
+DAEMON_SET = "DaemonSet csi-smb-node-win"
+
+
 @pytest.mark.parametrize(
-    ("check", "objects", "with_csi_proxy", "expected"),
+    ("check", "objects", "with_csi_proxy", "hosts", "expected"),
     [
-        (True, ["DaemonSet csi-smb-node-win"], False, ["remove"]),
-        (True, [], False, []),
-        (False, ["DaemonSet csi-smb-node-win"], False, []),
+        (True, [DAEMON_SET], False, ["win-1"], ["remove"]),
+        (True, [], False, ["win-1"], []),
+        (False, [DAEMON_SET], False, ["win-1"], []),
         # The play that removes csi-proxy comes after this one, and prints the command.
-        (True, ["DaemonSet csi-smb-node-win"], True, []),
+        (True, [DAEMON_SET], True, ["win-1"], []),
+        (True, [DAEMON_SET], True, [], ["remove"]),
     ],
 )
 def test_a_dry_removal_is_followed_by_the_removal(
-    check: bool, objects: list[str], with_csi_proxy: bool, expected: list[str]
+    check: bool, objects: list[str], with_csi_proxy: bool, hosts: list[str], expected: list[str]
 ) -> None:
     texts = {"next": REMOVE["kubewin.csi.summary"]["next"]}
-    given = {"ansible_check_mode": check, "kubewin_objects": objects, "_kubewin_remove_csi_proxy": with_csi_proxy}
+    given = {
+        "ansible_check_mode": check, "kubewin_objects": objects, "_kubewin_remove_csi_proxy": with_csi_proxy,
+        "_kubewin_inventory_hosts": hosts,
+    }  # fmt: skip
     assert made(texts, "next", **given) == expected
+
+
+@pytest.mark.parametrize(
+    ("check", "hosts", "given", "expected"),
+    [
+        (True, ["win-1"], {}, ["remove"]),
+        (True, [], {"kubewin_removed": {"results": [{"objects": [{"kind": "DaemonSet"}]}]}}, ["remove"]),
+        (True, [], {"kubewin_removed": {"results": [{"objects": []}]}}, []),
+        (True, [], {}, []),
+        (False, ["win-1"], {}, []),
+    ],
+)
+def test_a_dry_removal_of_csi_proxy_is_followed_by_the_removal(
+    check: bool, hosts: list[str], given: dict[str, Any], expected: list[str]
+) -> None:
+    texts = {"next": REMOVE_CSI_PROXY["kubewin.csi.summary"]["next"], **REMOVE_CSI_PROXY["vars"]}
+    texts.pop("kubewin_gone")
+    assert made(texts, "next", **{"ansible_check_mode": check, "kubewin_gone": hosts, **given}) == expected
