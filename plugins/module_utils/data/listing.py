@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 
 from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import NOT_DATA, FileEntry, Gap
 
@@ -96,4 +95,6 @@ def _entry(here: str, match: re.Match[str]) -> FileEntry | None:
 
 
 def _is_below(path: str, folders: set[str]) -> bool:
-    return path in folders or any(str(parent) in folders for parent in PurePosixPath(path).parents)
+    while path and path not in folders:
+        path = path.rpartition("/")[0]
+    return bool(path)
