@@ -155,17 +155,17 @@ INPUTS: dict[str, Input] = {
     **_of(
         _HOSTS,
         hosts=_ANY.of(
-            "Group or pattern of the Windows hosts. Only as an extra variable (C(-e)), because it selects the hosts of"
-            " the plays.",
+            "Group or pattern of the Windows hosts. Set it only as an extra variable (C(-e)), because it selects the "
+            "hosts of the plays.",
             "windows",
         ),
         node_name=_ANY.of(
-            "Host variable: name of the host's Node, if neither name nor address match. It is verified. The inventory "
-            "plugin C(windows_nodes) sets it."
+            "Host variable: name of the host's Node, if neither name nor address matches. The playbook verifies it. "
+            "The inventory plugin C(windows_nodes) sets it."
         ),
         cluster_only=_SWITCH.of(
-            "Work on the cluster alone, without Windows hosts. Without it an inventory without Windows hosts is "
-            "refused, because Ansible treats an unreadable inventory as empty.",
+            "Work on the cluster alone, without Windows hosts. Otherwise the playbook refuses an inventory without "
+            "Windows hosts, because Ansible treats an unreadable inventory as empty.",
             False,
         ),
     ),
@@ -180,19 +180,21 @@ INPUTS: dict[str, Input] = {
         "build_csi_proxy enable_csi gather preflight convert_volumes status upgrade",
         output_dir=_ANY.of(
             "Directory on the controller for the summary (C(enable-csi.json)). For C(preflight), the directory of "
-            "C(readiness.html), C(readiness.md), C(readiness.json) and C(snapshot.json). For C(gather), the directory of the archive,"
+            "C(readiness.html), C(readiness.md), C(readiness.json) and C(snapshot.json). For C(gather), the "
+            "directory of the archive,"
             " by default where you start the run. For C(upgrade), the directory"
-            " of the readiness report and of copies of the journal and the baselines. Always, every playbook sets its "
-            "closing summary as the statistic C(kubewin_summary), and C(preflight) its verdict as "
+            " of the readiness report and of copies of the journal and the baselines. Also without it, every "
+            "playbook sets its closing summary as the statistic C(kubewin_summary), and C(preflight) its verdict as "
             "C(kubewin_preflight)."
         ),
     ),
     **_of(
         "enable_csi remove upgrade",
         batches=Input("expected numbers of hosts or percentages, such as 1,25%", _all(_BATCH, 1), type="raw").of(
-            "Sizes of the batches, in hosts on which csi-proxy changes, or percentages of them; the last value repeats. "
-            "With C(upgrade) in Nodes, default C(1). Only as an extra variable. The first host is the canary: the second "
-            "one starts after csi-proxy serves on the first. A rolling update of a node plugin uses the same batches.",
+            "Sizes of the batches, as numbers or percentages of the hosts on which csi-proxy changes; the last value "
+            "repeats. C(upgrade) counts Nodes and defaults to C(1). Set it only as an extra variable. The first host "
+            "is the canary: the second one starts after csi-proxy serves on the first. A rolling update of a node "
+            "plugin uses the same batches.",
             "1,25%",
         ),
     ),
@@ -200,7 +202,7 @@ INPUTS: dict[str, Input] = {
         "enable_csi remove status verify",
         skip_unreachable=_SWITCH.of(
             "Skip unreachable hosts and list them in the summary, instead of refusing to start. C(verify) always "
-            "verifies the Nodes of the other hosts; without this variable it then fails.",
+            "verifies the Nodes of the reachable hosts; without this variable it fails afterwards.",
             False,
         ),
     ),
@@ -233,8 +235,9 @@ INPUTS: dict[str, Input] = {
     **_of(
         "diagnose enable_csi preflight upgrade",
         fail_on=_one_of("blocked", "unknown", "warning", "never").of(
-            "Fail if the cluster is C(blocked), also if something is C(unknown), also on a C(warning), or C(never). "
-            "With C(enable_csi) only the effects of the run itself count. Use C(warning) for a nightly check.",
+            "Result that fails the run: C(blocked) (a blocker), C(unknown) (a blocker, or something is unknown), "
+            "C(warning) (also a warning), or C(never). With C(enable_csi) only the effects of the run itself count. "
+            "Use C(warning) for a nightly check.",
             "blocked",
         ),
     ),
@@ -256,7 +259,7 @@ INPUTS: dict[str, Input] = {
             600,
         ),
         prepull=_SWITCH.of(
-            "Pull the images of a changed plugin on all nodes before the first pod is replaced. Requires the "
+            "Pull the images of a changed plugin on all nodes before the run replaces the first pod. Requires the "
             "ClusterRole C(kubewin-csi-prepull).",
             False,
         ),
@@ -265,8 +268,9 @@ INPUTS: dict[str, Input] = {
             1800,
         ),
         readiness_gate=_SWITCH.of(
-            "Check before the first change what the run does to volumes on Windows, and refuse what would leave them "
-            "without a driver. Set it to C(false) if reading every pod and volume takes too long, or right after "
+            "Before the first change, check what the run does to volumes on Windows. Refuse a run that would leave "
+            "them without a driver. Set it to C(false) if reading every pod and volume takes too long, or right "
+            "after "
             "C(preflight).",
             True,
         ),
@@ -322,24 +326,26 @@ INPUTS: dict[str, Input] = {
         "remove",
         remove_csi_proxy=_SWITCH.of(
             "Also remove csi-proxy from the Windows hosts of the inventory. Without C(kubewin_drivers), remove csi-"
-            "proxy alone. Only as an extra variable. Refused while a pod mounts its pipes, or while a volume that was "
-            "mounted through them is in use.",
+            "proxy alone. Set it only as an extra variable. The playbook refuses while a pod mounts its pipes, or a "
+            "volume that was mounted through them is in use.",
             False,
         ),
         remove_while_in_use=_SWITCH.of(
-            "Remove a driver's node plugin while Windows nodes use its volumes. Their pods can then not terminate.",
+            "Remove a driver's node plugin while Windows nodes use its volumes. The pods that use them can then not "
+            "terminate.",
             False,
         ),
-        remove_timeout=_SECONDS.of("Timeout in seconds for the end of a driver's plugin pods.", 300),
+        remove_timeout=_SECONDS.of("Timeout in seconds until a driver's plugin pods have ended.", 300),
     ),
     **_of(
         "handover",
         handover=_one_of("to_platform", "to_kubewin").of(
-            "C(to_platform) (from this collection's node plugin to another) or C(to_kubewin). One driver at a time."
+            "Direction: C(to_platform) (from this collection's node plugin to another) or C(to_kubewin) (the "
+            "reverse). One driver at a time."
         ),
         handover_restart_pods=_SWITCH.of(
-            "With C(to_platform): delete the platform's pod on a node if it ran beside this collection's pod, once "
-            "that pod is deleted.",
+            "With C(to_platform): after this collection's pod on a node is deleted, also delete the platform's pod "
+            "if it ran beside it.",
             False,
         ),
         handover_stable_for=_SOME_SECONDS.of(
@@ -368,7 +374,7 @@ INPUTS: dict[str, Input] = {
             "StorageClass by driver, as in C({smb: team-share}). Defaults to a class of the driver that fits Windows."
         ),
         verify_image=_IMAGE.of(
-            "Image of the pods, with C(cmd) and C(ping). Defaults to nanoserver of each Node's build."
+            "Image of the pods. It must contain C(cmd) and C(ping). Defaults to nanoserver of each Node's build."
         ),
         verify_size=Input("expected a size above 0, such as 10Gi", _text(_SIZE)).of("Size of each claim.", "10Gi"),
         verify_namespace=_SPACE.of(
@@ -377,7 +383,7 @@ INPUTS: dict[str, Input] = {
         verify_tolerations=_TOLERATIONS.of(
             "Additional tolerations of the pods, as in a pod. Taints that mark Windows nodes are always tolerated."
         ),
-        verify_parallel=_COUNT.of("Nodes at once.", 4),
+        verify_parallel=_COUNT.of("Number of Nodes that are verified at the same time.", 4),
         verify_step_timeout=_SECONDS.of(
             "Timeout in seconds for one step, such as attaching and mounting a volume.", 300
         ),
@@ -390,8 +396,8 @@ INPUTS: dict[str, Input] = {
             "upgrade; a finished one does not start again."
         ),
         upgrade_hook=_one_of("none", "tasks", "wmco").of(
-            "What upgrades a Node: C(tasks) your own tasks, C(wmco) the Windows Machine Config Operator, C(none) "
-            "another program or person while the run waits.",
+            "What upgrades a Node: C(tasks) your own tasks, C(wmco) the Windows Machine Config Operator, C(none) you "
+            "or another program, while the run waits.",
             "none",
         ),
         upgrade_target=Input(
@@ -401,7 +407,8 @@ INPUTS: dict[str, Input] = {
         ).of(
             "Target releases, as a dictionary or as text, such as C(kubelet=1.27) or C(openshift=4.14,wmco=9.0.0); "
             "C(kubernetes) is another name of C(kubelet). Without a release of C(kubelet) or C(wmco) each node is "
-            "processed once. A target older than the nodes, or OpenShift on another cluster, is refused."
+            "processed once. The playbook refuses a target older than the nodes, and an OpenShift target on another "
+            "platform."
         ),
         upgrade_tasks=Input("expected the path of a file", lambda value: isinstance(value, str)).of(
             "Task file that upgrades the node C(node_upgrade_node). Required with C(tasks)."
@@ -412,7 +419,7 @@ INPUTS: dict[str, Input] = {
         ),
         upgrade_pause=Input("expected canary, batches or names of Nodes", _all(_NAME, 0), type="raw").of(
             "Where the run pauses for an approval: C(canary) (after it), C(batches) (before each), or names of Nodes "
-            "(before each of them); several with commas."
+            "(before each of them). Separate several with commas."
         ),
         upgrade_confirmed=Input("expected pauses as named by the run that ended there", _all(_NAME, 0), type="raw").of(
             "Approved pauses, as the paused run named them, such as C(canary). Set it beside C(kubewin_upgrade_pause);"
@@ -427,8 +434,8 @@ INPUTS: dict[str, Input] = {
             "O(kubewin.csi.workload_data#module:growing)."
         ),
         upgrade_windows=_RAW.of(
-            "Hours in which nodes may start, such as C(Sat,Sun 22:00-04:00); several as a list or divided by "
-            "semicolons."
+            "Hours in which nodes may start, such as C(Sat,Sun 22:00-04:00). Give several as a list, or separate "
+            "them with semicolons."
         ),
         upgrade_time_zone=_ANY.of("Time zone of C(kubewin_upgrade_windows).", "UTC"),
         upgrade_stop_on=_RAW.of("Conditions outside the current node that stop the run.", "cluster,nodes,workloads"),
@@ -436,12 +443,12 @@ INPUTS: dict[str, Input] = {
         upgrade_operator_namespace=_SPACE.of("Namespace of WMCO.", "openshift-windows-machine-config-operator"),
         upgrade_node_timeout=_SECONDS.of(
             "Timeout in seconds for one node, from its cordon until its workloads run again. Your tasks, the gate and "
-            "the verification have C(kubewin_upgrade_tasks_timeout); after each of them this time starts again.",
+            "the verification have C(kubewin_upgrade_tasks_timeout); after each of them this timeout starts again.",
             3600,
         ),
         upgrade_tasks_timeout=_SECONDS.of(
-            "Timeout in seconds for the hook, gate and verification of one node, each. The running task is then "
-            "terminated.",
+            "Timeout in seconds for the hook, gate and verification of one node, each. After it, the run terminates "
+            "the current task.",
             7200,
         ),
         upgrade_patience=_SOME_SECONDS.of(
@@ -460,17 +467,18 @@ INPUTS: dict[str, Input] = {
     ),
     **_of(
         "convert_volumes",
-        convert_claims=_RAW.of("Claims whose in-tree volumes are converted, as C(namespace/name). Required."),
+        convert_claims=_RAW.of("Claims whose in-tree volumes the run converts, as C(namespace/name). Required."),
         convert_storage_class=_ANY.of("With C(re_claim): StorageClass of the new claim."),
         convert_volume_name=_ANY.of("With C(re_claim): name of the new volume. One claim only."),
         convert_volume_handle=_ANY.of("For Google Cloud: handle of one volume."),
         convert_project=_ANY.of("For Google Cloud: project of the disks."),
         convert_namespace=_SPACE.of("An existing namespace for the records.", "kubewin"),
         convert_second_namespace=_SPACE.of(
-            "Another existing namespace for the second copy of each record. C(kubewin_output_dir) gets one more.",
+            "Another existing namespace for the second copy of each record. With C(kubewin_output_dir), the run "
+            "writes another copy there.",
             "kubewin-records",
         ),
-        convert_image=_IMAGE.of("Image of the helper pod, with C(cmd), C(ping) and C(tar)."),
+        convert_image=_IMAGE.of("Image of the helper pod. It must contain C(cmd), C(ping) and C(tar)."),
         convert_tolerations=_TOLERATIONS.of(
             "Tolerations of the helper pod, in addition to those for taints that mark Windows nodes."
         ),
@@ -483,14 +491,14 @@ INPUTS: dict[str, Input] = {
             "in_place",
         ),
         convert_compare=_one_of("content", "none").of(
-            "How the data of a volume is compared before and after. C(none) compares nothing.", "content"
+            "How to compare the data of a volume before and after the conversion. C(none) compares nothing.", "content"
         ),
-        convert_compare_limit=_SOME.of("Most MiB that are read of a volume to compare it.", 1024),
+        convert_compare_limit=_SOME.of("Maximum size in MiB of the data that a comparison reads of a volume.", 1024),
         convert_final=_SWITCH.of(
             "Make the conversion final: restore the policy and unlock the claim. It can no longer be rolled back.",
             False,
         ),
-        convert_parallel=_COUNT.of("Workloads at once.", 4),
+        convert_parallel=_COUNT.of("Number of workloads that are converted at the same time.", 4),
         convert_step_timeout=_SECONDS.of("Timeout in seconds for one wait.", 600),
     ),
     **_of(

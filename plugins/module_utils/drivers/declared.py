@@ -75,12 +75,14 @@ def _names(text: str, **more: Any) -> Option:
 
 OPTIONS: dict[str, Option] = {
     "mode": Option(
-        "How the node plugin reaches the host. V(auto) uses upstream's default for the release, or the other mode if that one cannot run.",
+        "How the node plugin reaches the host. V(auto) uses upstream's default for the release, or the other mode if "
+        "that one cannot run.",
         default="auto",
         choices=("auto", "csi_proxy", "host_process"),
     ),
     "version": Option(
-        "Release of the driver. Defaults to the release of the installed Linux controller, else to the catalog's default."
+        "Release of the driver. Defaults to the release of the installed Linux controller, else to the catalog's "
+        "default."
     ),
     "namespace": Option(
         "Namespace of the DaemonSet. Defaults to the namespace of the Linux controller, else to upstream's.",
@@ -96,8 +98,8 @@ OPTIONS: dict[str, Option] = {
     ),
     "allow_version_skew": _switch("Accept a node plugin of another minor release than the controller's."),
     "csi_proxy_managed": _switch(
-        "Whether this collection installs csi-proxy. The DaemonSet then goes only to Nodes with the label "
-        "C(kubewin.io/csi-proxy=proven), which is set once csi-proxy serves its pipes. Set to V(false) if the "
+        "Whether this collection installs csi-proxy. If so, the DaemonSet selects only Nodes with the label "
+        "C(kubewin.io/csi-proxy=proven), which the run sets when csi-proxy serves its pipes. Set to V(false) if the "
         "platform installs csi-proxy.",
         default=True,
         playbooks="kubewin_csi_proxy_managed",
@@ -124,7 +126,7 @@ OPTIONS: dict[str, Option] = {
         "Requests and limits by container. Defaults to upstream's.", "dict", default={}, suboptions=_containers("dict")
     ),
     "max_unavailable": Option(
-        "Number or percentage of Nodes without a Ready plugin during a rolling update. Defaults to upstream's."
+        "Maximum number or percentage of Nodes without a Ready plugin during a rolling update. Defaults to upstream's."
     ),
     "log_level": Option("Log level of the driver, in the driver's own terms. Defaults to upstream's."),
     "storage_class": Option(
@@ -151,8 +153,8 @@ OPTIONS: dict[str, Option] = {
     ),
     "show_plan": _switch("Print the plan. Blockers are always printed.", default=True, modules=()),
     "batches": Option(
-        "Batch sizes for changing a running node plugin, after the first Node alone: numbers or percentages of all "
-        "Nodes. The last one repeats.",
+        "Sizes of the batches in which a running node plugin is changed, as numbers or percentages of all Nodes. The "
+        "first Node is changed alone; the last value repeats.",
         "list",
         "str",
         ["1", "25%"],
@@ -172,7 +174,7 @@ OPTIONS: dict[str, Option] = {
         named="nodes",
     ),
     "prepull": _switch(
-        "Pull a changed plugin's images on its Nodes before the first pod is replaced.",
+        "Pull the images of a changed plugin on its Nodes before the run replaces the first pod.",
         modules=(),
         playbooks="kubewin_prepull",
     ),
@@ -200,7 +202,8 @@ OPTIONS: dict[str, Option] = {
         playbooks="kubewin_gate_timeout",
     ),
     "accept_unproven": _switch(
-        "Pass the gate when Nodes are registered but their hosts were not read. The report still lists them as unproven.",
+        "Pass the gate when Nodes are registered but their hosts were not read. The report still lists them as "
+        "unproven.",
         modules=(ROLLOUT,),
         playbooks="kubewin_accept_unproven",
     ),
