@@ -108,13 +108,21 @@ class Lab:
     def set_service(self, host: str, running: bool, service: str = "csi-proxy") -> None:
         """Start a service on a host, or stop it and end its process: csi-proxy lingers with its pipes after a stop."""
         agent = self.agent(host)
+
+        def reaches(state: bytes) -> None:
+            eventually(
+                lambda: state in agent.run(f"sc.exe query {service}").stdout, f"{service} on {host} is {state!r}"
+            )
+
         if running:
             agent.run(f"sc.exe start {service}")
+            # One that is still starting cannot be stopped.
+            reaches(b": 4  RUNNING")
             return
         found = PID.search(agent.run(f"sc.exe queryex {service}").stdout)
         agent.run(f"sc.exe stop {service}")
         # A process that ends before it has reported STOPPED is a crash, and the service's recovery would start it again.
-        eventually(lambda: b": 1  STOPPED" in agent.run(f"sc.exe query {service}").stdout, f"{service} on {host} stops")
+        reaches(b": 1  STOPPED")
         if found is not None and int(found[1]):
             agent.run(f"taskkill.exe /f /pid {int(found[1])}")
 
