@@ -23,7 +23,7 @@ def test_the_longest_tests_come_first_with_their_own_purpose_or_that_of_their_fi
         "def test_quick():\n    assert True\n"
         "@pytest.mark.parametrize('name', ['a'])\n"
         'def test_long(name):\n    """Why it is long.\n\n    Details.\n    """\n    assert not threading.Event().wait(0.3)\n'
-        "    subprocess.run([sys.executable, '-c', 'sum(range(9_000_000))'], check=True)\n"
+        "    subprocess.run([sys.executable, '-c', 'import time\\nwhile time.process_time() < 0.3: pass'], check=True)\n"
         "@pytest.fixture\ndef dear():\n    threading.Event().wait(0.15)\n"
         "class TestMore:\n"
         "    def test_with_a_dear_fixture(self, dear):\n        assert True\n"
