@@ -308,12 +308,13 @@ class TestControl:
         hosts = [serve(stub.address, basic_over_http=True) for _time in range(20)]
         codes: dict[str, int | None] = {}
 
-        def work(number: int, host: Served) -> None:
-            with WinRS(pypsrp(host)) as shell:
+        def work(number: int, host: Served, connection: WSMan) -> None:
+            with WinRS(connection) as shell:
                 shell.command(f"exit {number}", [], command_id=f"{number:08d}-0000-0000-0000-000000000000")
                 codes[host.name] = shell.receive(command_id=f"{number:08d}-0000-0000-0000-000000000000")[1]
 
-        threads = [threading.Thread(target=work, args=(n, host)) for n, host in enumerate(hosts)]
+        # Made here: a connection changes a dictionary of ElementTree that all threads share.
+        threads = [threading.Thread(target=work, args=(n, host, pypsrp(host))) for n, host in enumerate(hosts)]
         for thread in threads:
             thread.start()
         for thread in threads:
