@@ -31,9 +31,7 @@ def modify(
         live = client.get(kind, name, namespace)
         if live is None and required:
             what = describe(kind, namespace, name)
-            raise ClusterError(
-                f"{what} does not exist, expected it because it is to be changed. Run again.", "not_found", 404
-            )
+            raise ClusterError(f"{what} does not exist, expected to change it. Run again.", "not_found", 404)
         if live is None or not (body := patch(live)):
             return False
         # Bound to what was read: what another client writes from here on makes this patch a conflict.
