@@ -21,7 +21,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import Obser
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.times import moment
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import DriverEntry, ObservedHost
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ObservedAttachment
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import (
     ObservedPod,
@@ -423,7 +422,7 @@ class _Room:
                 yield found("CSI-N33", about, message, evidence, "add Windows nodes before draining this one")
         for one in self._index.attachments.get(node.name, ()):
             if one.attacher == self._driver:
-                yield from attachment_findings(self._index.snapshot, one)
+                yield from attachment_findings(self._index, one)
 
 
 def _held(index: Index, driver: str, node: ObservedNode) -> int:
@@ -432,14 +431,18 @@ def _held(index: Index, driver: str, node: ObservedNode) -> int:
     return max(by_node, sum(one.attacher == driver for one in index.attachments.get(node.name, ())))
 
 
-def attachment_findings(snapshot: Snapshot, one: ObservedAttachment) -> Iterator[Finding]:
+def attachment_findings(index: Index, one: ObservedAttachment) -> Iterator[Finding]:
     """That an attachment failed, or hangs."""
+    snapshot, csi_node = index.snapshot, index.csi_nodes.get(one.node)
     about = f"Node {one.node}, driver {one.attacher}"
     what = f"volume {one.volume}" if one.volume else "an inline volume"
     error = one.attach_error or one.detach_error
-    # The attacher repeats this until the driver is registered; where it is not, the checks of the driver on the node find why.
-    unregistered = "does not contain driver" in one.attach_error
-    if error and not unregistered:
+    # Until the driver is registered, the attacher repeats this, and the checks of the driver on the node find why. Afterwards it
+    # attaches within minutes, or it hangs.
+    waits = (
+        csi_node is not None and csi_node.entry(one.attacher) is None and "does not contain driver" in one.attach_error
+    )
+    if error and not waits:
         did = "attached" if one.attach_error else "detached"
         evidence = (f"VolumeAttachment {one.name}: {error}",)
         remedy = f"kubectl describe volumeattachment {one.name}; check the controller's log"

@@ -146,7 +146,7 @@ class Mounts:
             return
         for one in self._index.attachments_of.get(key, ()):
             if one.attach_error or one.detach_error or one.deleting or one.waits_since:
-                findings = tuple(attachment_findings(self._index.snapshot, one))
+                findings = tuple(attachment_findings(self._index, one))
                 if findings:
                     word: Word = "blocked" if findings[0].severity == "blocker" else "unknown"
                     yield Answer("attach", word, nodes, volume, findings[0].message, findings[0].evidence, findings)
