@@ -28,8 +28,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import (
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.hold import Rolling
 
-# Other clients, above all its controller, may write the DaemonSet between two requests.
-_ATTEMPTS = 8
+# Other clients, above all its controller while pods come and go, and other slices, write the DaemonSet between two requests.
+_ATTEMPTS = 40
 # Seconds after which a pod that a run announced is deleted, unless that run was killed.
 _SETTLED = 5.0
 
