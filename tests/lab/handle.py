@@ -42,6 +42,7 @@ def eventually(probe: Callable[[], T | None], what: str, timeout: float = PATIEN
             return found
         if time.monotonic() > deadline:
             raise AssertionError(f"{what}: not within {timeout:g} s, last value {found!r}")
+        # Each probe costs the lab's API server as much as a request of the product's; the deadline is checked above.
         time.sleep(0.1)
 
 

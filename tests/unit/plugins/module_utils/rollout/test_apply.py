@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Answer
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import MODIFIED, ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout import hold
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.apply import Roller
@@ -66,3 +67,25 @@ def test_a_pod_that_another_run_has_announced_and_not_yet_deleted_counts(
     assert state is not None
     assert dict(state.taken) == kept
     assert 0 < cluster.slept < 10
+
+
+class Contested(Cluster):
+    """Its controller and other slices write the DaemonSet before each of the first 20 tries."""
+
+    def __init__(self) -> None:
+        super().__init__([])
+        self.tries = 0
+
+    def apply(self, definition: dict[str, Any], **how: object) -> Answer:
+        self.tries += 1
+        if self.tries <= 20:
+            raise ClusterError(f"conflict: {MODIFIED}", "conflict", 409)
+        return super().apply(definition, **how)
+
+
+def test_a_slice_joins_a_change_while_the_controller_and_other_slices_write() -> None:
+    cluster: Any = Contested()
+    definition = {"kind": "DaemonSet", "metadata": {"name": "plugin", "namespace": "d"}, "spec": {"template": TEMPLATE}}
+    Roller(cluster, definition, force=False, sleep=cluster.sleep).begin()
+    assert hold.rolling(cluster.applied) is not None
+    assert cluster.tries == 21
