@@ -202,7 +202,7 @@ class Bind:
             if some:
                 return f"volume {some[0].name} fits"
             if not self._made_for(request):
-                split.blocked(split.nodes, *self._nobody(request))
+                split.blocked(split.nodes, *self._no_provisioner(request))
             else:
                 self._waited(request, split)
             return "a volume is provisioned for it"
@@ -214,7 +214,7 @@ class Bind:
         if not self._made_for(request):
             static = self._claims.static(pod)
             rest = split.nodes & ~taken & ~static.maybe[request.volume_key]
-            split.blocked(rest, *self._nobody(request))
+            split.blocked(rest, *self._no_provisioner(request))
             return f"one of {len(some)} volumes of StorageClass {request.storage_class} fits"
         return (
             "a volume is provisioned for it" if not some else f"one of {len(some)} volumes fits, or one is provisioned"
@@ -247,7 +247,7 @@ class Bind:
         storage_class = self._claims.storage_class(request)
         return storage_class is not None and provisioner(storage_class) not in NO_PROVISIONER
 
-    def _nobody(self, request: Request) -> tuple[str, str, str]:
+    def _no_provisioner(self, request: Request) -> tuple[str, str, str]:
         if self._claims.storage_class(request) is None:
             what = f"its StorageClass {request.storage_class} does not exist"
             if request.claim.storage_class is None and not request.storage_class:
