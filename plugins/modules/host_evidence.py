@@ -10,7 +10,8 @@ short_description: "Internal: store logs, events and settings of a Windows host 
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:
-  - Reads the logs of csi-proxy, its service, registry keys, pipes, processes, mounts and events on a Windows host.
+  - Reads the logs of csi-proxy, its service, registry keys, pipes, processes, mounts and events on a Windows host, and the logs of the kubelet,
+    containerd and OpenShift's WICD.
   - Replaces secrets and writes a file for each on the controller. The result names the files and never holds their content.
   - It changes nothing on the host. Internal to the playbook C(gather).
 extends_documentation_fragment:

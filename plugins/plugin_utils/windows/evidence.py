@@ -4,20 +4,22 @@
 """Evidence for support from a Windows host, in addition to its facts: logs, service, registry, events. Reads only.
 
 A log is read from its end, at most so many bytes of it: csi-proxy's own limit for a log is 1.8 GB. curl.exe does that, the
-one in-box program that reads the end of a file (``-r -N`` on a file: URL, curl's lib/file.c), and takes the URL from
-standard input, since a blank in it is written with a percent sign, which means something to cmd.exe.
+one in-box program that reads a part of a file (``-r`` on a file: URL, curl's lib/file.c), and takes the URL from standard
+input, since a blank in it is written with a percent sign, which means something to cmd.exe. The sizes of all logs are read
+first: ``-r -N`` of a file of fewer than N bytes ends with 36. curl opens a file for its size, while ``dir`` shows the one of
+the directory's entry, which is old as long as a program holds the file open.
 """
 
 from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy as catalog
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, parse
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import (
     Command,
     builtin,
@@ -29,10 +31,24 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Node
 
 _LOG_FLAG = re.compile(
-    r"""(?:^|\s)(?:"--?(?P<a>log_file|log_dir)[= ](?P<whole>[^"]+)"|--?(?P<b>log_file|log_dir)[= ](?:"(?P<quoted>[^"]+)"|(?P<bare>[^\s"]+)))"""
+    r"""(?:^|\s)(?:"--?(?P<a>log[_-]file|log[_-]dir)[= ](?P<whole>[^"]+)"|--?(?P<b>log[_-]file|log[_-]dir)[= ](?:"(?P<quoted>[^"]+)"|(?P<bare>[^\s"]+)))"""
 )
-_FILE_MISSING = 37
 _DENIED = 5
+_WICD = "windows-instance-config-daemon"
+_NODE_SERVICES = ("kubelet", "containerd", _WICD)
+_NODE_LOGS = (
+    # openshift/must-gather, collection-scripts/gather_windows_node_logs (below the kubelet's /var/log)
+    *(
+        rf"C:\var\log\{path}"
+        for path in (r"kubelet\kubelet.log", r"containerd\containerd.log", r"csi-proxy\csi-proxy.log")
+    ),
+    *(rf"C:\var\log\wicd\{_WICD}.exe.{level}" for level in ("INFO", "WARNING", "ERROR")),
+    # Azure/AgentBaker, staging/cse/windows/debug/collect-windows-logs.ps1
+    *(rf"C:\k\{name}{kind}.log" for name in ("kubelet", "containerd", "csi-proxy") for kind in ("", ".err")),
+    # kubernetes/kubernetes, cluster/gce/windows/k8s-node-setup.psm1
+    r"C:\etc\kubernetes\logs\kubelet.log",
+)
+"""Logs of the node's own services where their installers put them; most are on no single node."""
 _EVENTS = 200
 _SCM = "/q:*[System[Provider[@Name='Service Control Manager']]]"
 _DISK = "/q:*[System[Provider[@Name='disk' or @Name='partmgr' or @Name='Ntfs' or @Name='volmgr']]]"
@@ -50,11 +66,22 @@ class Evidence:
 
 def log_paths(service: model.Service | None) -> tuple[str, ...]:
     """The files that the service logs to, and what they were called before its last start."""
+    if service is None:
+        return ()
+    paths = _logs_of((service.command_line, f'"{service.application}" {service.app_parameters}'), service.app_outputs)
+    return tuple(one for path in paths for one in (path, f"{path}.1"))
+
+
+def _logs_of(command_lines: Iterable[str], outputs: Iterable[str]) -> tuple[str, ...]:
+    """Log files that command lines name, and those to which NSSM sends a program's output (kirillkovalenko/nssm, registry.h)."""
     found = []
-    for flag in _LOG_FLAG.finditer(service.command_line if service else ""):
-        path = flag["whole"] or flag["quoted"] or flag["bare"]
-        found.append(path if "log_file" in (flag["a"], flag["b"]) else rf"{path}\csi-proxy.exe.INFO")
-    return tuple(one for path in dict.fromkeys(found) for one in (path, f"{path}.1"))
+    for line in command_lines:
+        program_name = parse.executable_of(line).replace("/", "\\").rpartition("\\")[2]
+        for flag in _LOG_FLAG.finditer(line):
+            path = (flag["whole"] or flag["quoted"] or flag["bare"]).replace("/", "\\")
+            # klog writes <directory>\<program>.INFO.
+            found.append(path if "file" in (flag["a"] or flag["b"]) else rf"{path}\{program_name}.INFO")
+    return tuple(dict.fromkeys([*found, *(path.replace("/", "\\") for path in outputs if path)]))
 
 
 def collect(node: Node, desired: model.Desired, snapshot: model.Snapshot, log_bytes: int) -> Iterator[Evidence]:
@@ -62,11 +89,42 @@ def collect(node: Node, desired: model.Desired, snapshot: model.Snapshot, log_by
     name = snapshot.service.name if snapshot.service else desired.service_name or catalog.SERVICE_NAMES[0]
     for title, commands in _questions(desired, name):
         yield _asked(node, title, commands)
-    for path in log_paths(snapshot.service):
-        log = _log(node, path, log_bytes)
+    own = log_paths(snapshot.service)
+    try:
+        paths = _distinct([*own, *_logs_of_node_services(node), *_NODE_LOGS])
+        sizes = _sizes(node, paths)
+    except ChannelError:
+        raise
+    except NodeError as error:
+        yield Evidence("logs.txt", b"", f"No log was read: {error}")
+        return
+    titles: set[str] = set()
+    for path, size in zip(paths, sizes, strict=True):
         # The log of the start before is there only after a change of this collection's.
-        if not (log.problem and path.endswith(".1")):
-            yield log
+        if size is not None or (path in own and not path.endswith(".1")):
+            title = _title(path, path in own, titles)
+            titles.add(title)
+            yield _log(node, path, title, size, log_bytes)
+
+
+def _distinct(paths: Iterable[str]) -> tuple[str, ...]:
+    return tuple({path.lower(): path for path in reversed(list(paths))}.values())[::-1]
+
+
+def _title(path: str, own: bool, taken: set[str]) -> str:
+    """log-<file> for csi-proxy's own logs, log-<directory>-<file> for others, the whole path where that is taken."""
+    words = path[3:].split("\\")
+    title = f"log-{'-'.join(words[-1:] if own else words[-2:])}"
+    return f"log-{'-'.join(words)}" if title in taken else title
+
+
+def _logs_of_node_services(node: Node) -> tuple[str, ...]:
+    keys = [rf"{model.SERVICES_KEY}\{name}{key}" for name in _NODE_SERVICES for key in ("", r"\Parameters")]
+    answers = node.ask([(key, program("reg", "query", key, quiet=True)) for key in keys])
+    tree = parse.registry("\n".join(answers.text(key) for key in keys))
+    values = [{name: value[1] for name, value in tree.get(parse.registry_key(key), {}).items()} for key in keys]
+    lines = [one.get("imagepath", f'"{one.get("application", "")}" {one.get("appparameters", "")}') for one in values]
+    return _logs_of(lines, [one.get(name, "") for one in values for name in ("appstdout", "appstderr")])
 
 
 def _questions(desired: model.Desired, name: str) -> Iterator[tuple[str, Sequence[Command]]]:
@@ -110,21 +168,51 @@ def _shown(command: Command) -> str:
     return command.text.rpartition("\\System32\\")[2].removesuffix(" 2>nul")[:120]
 
 
-def _log(node: Node, path: str, log_bytes: int) -> Evidence:
-    title = f"log-{path.rpartition(chr(92))[2]}"
-    config = f'url = "file:///{quote(path.replace(chr(92), "/"), safe="/:")}"\n'
-    command = program("curl", "-sS", "-r", f"-{log_bytes}", "-K", "-")
+def _url(path: str) -> str:
+    return f'url = "file:///{quote(path.replace(chr(92), "/"), safe="/:")}"\n'
+
+
+def _sizes(node: Node, paths: Sequence[str]) -> list[int | None]:
+    """Bytes of each file; None: curl cannot open it, because it is not there or another process keeps it for itself."""
+    config = "next\n".join(f'{_url(path)}head\nwrite-out = "\\n#{number}#\\n"\n' for number, path in enumerate(paths))
+    command = program("curl", "-sS", "-K", "-")
+    answers, failure = node.chain([("sizes", command)], stdin=io.BytesIO(config.encode()))
+    # The code is that of the last file, which need not be there.
+    text = failure.output if failure else answers.text("sizes")
+    sizes: list[int | None] = []
+    begin = 0
+    for number in range(len(paths)):
+        end = text.find(f"\n#{number}#", begin)
+        if end < 0:
+            raise NodeError(
+                "command_failed",
+                f"curl.exe did not report the sizes of the logs (code {failure.code if failure else 0}).",
+                remedy=r"Check that C:\Windows\System32\curl.exe is there (Windows Server 2019 or later).",
+            )
+        size = re.search(r"(?im)^content-length:\s*(\d+)", text[begin:end])
+        sizes.append(int(size[1]) if size else None)
+        begin = end
+    return sizes
+
+
+def _log(node: Node, path: str, title: str, size: int | None, log_bytes: int) -> Evidence:
+    if size is None:
+        return Evidence(title, b"", f"{path} was not read: it does not exist, or curl.exe could not open it.")
+    if not size:
+        return Evidence(title, b"")
+    first = max(0, size - log_bytes)
+    command = program("curl", "-sS", "-r", f"{first}-{size - 1}", "-K", "-")
     try:
-        answers, failure = node.chain([("log", command)], stdin=io.BytesIO(config.encode()))
+        answers, failure = node.chain([("log", command)], stdin=io.BytesIO(_url(path).encode()))
     except ChannelError:
         raise
     except NodeError as error:
         return Evidence(title, b"", f"{path}: {error}")
     if failure is not None:
-        why = "it does not exist" if failure.code == _FILE_MISSING else f"curl.exe ended with code {failure.code}"
+        why = f"curl.exe ended with code {failure.code}"
         return Evidence(title, b"", f"{path} was not read: {why}. {failure.words}".strip())
     raw = answers.steps["log"].output
-    if len(raw) < log_bytes:
+    if not first:
         return Evidence(title, raw)
     # The first line may have lost its beginning, and with it what shows that its rest is a secret.
     return Evidence(title, raw.partition(b"\n")[2], f"{path}: only the last {log_bytes // 1024} KiB")

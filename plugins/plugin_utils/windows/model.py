@@ -151,6 +151,10 @@ class Service:
     record: Record
     application: str = ""
     """what NSSM runs for this service"""
+    app_parameters: str = ""
+    """its arguments"""
+    app_outputs: tuple[str, ...] = ()
+    """files to which NSSM sends its output"""
 
     @property
     def executable(self) -> str:

@@ -353,6 +353,8 @@ def _service(name: str, answers: Answers) -> model.Service | None:
             adopted_from=own.get("adoptedfrom", ""),
         ),
         application=own.get("application", ""),
+        app_parameters=own.get("appparameters", ""),
+        app_outputs=tuple(dict.fromkeys(own[key] for key in ("appstdout", "appstderr") if own.get(key))),
     )
 
 

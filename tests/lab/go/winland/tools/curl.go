@@ -31,6 +31,7 @@ const (
 	curlWrite      = 23
 	curlTimeout    = 28
 	curlTLS        = 35
+	curlBadResume  = 36
 	curlFile       = 37
 	curlReceive    = 56
 	curlUntrusted  = 60
@@ -42,7 +43,8 @@ type curlCall struct {
 	url, output, cacert, proxy, span        string
 	fail, follow, silent, showError         bool
 	insecure, noRevoke, retryRefused, write bool
-	literal                                 bool
+	literal, head                           bool
+	more                                    []*curlCall // the transfers behind "next"
 	format                                  string
 	retries                                 int
 	retryDelay, connectTimeout, maxTime     time.Duration
@@ -60,6 +62,16 @@ func curl(s *console.Session, args []string) int {
 	if rc := c.options(args); rc != 0 {
 		return rc
 	}
+	rc := c.transfer()
+	for _, next := range c.more {
+		rc = next.transfer()
+	}
+	return rc
+}
+
+// transfer fetches one URL, as often as it may; the last one's code is curl's.
+func (c *curlCall) transfer() int {
+	s := c.s
 	if c.url == "" {
 		return c.failed(curlBadOption, "no URL specified!")
 	}
@@ -113,6 +125,7 @@ func (c *curlCall) options(args []string) int {
 		"-f": &c.fail, "--fail": &c.fail, "-L": &c.follow, "--location": &c.follow, "-s": &c.silent, "--silent": &c.silent,
 		"-S": &c.showError, "--show-error": &c.showError, "-k": &c.insecure, "--insecure": &c.insecure,
 		"--ssl-no-revoke": &c.noRevoke, "--retry-connrefused": &c.retryRefused, "-g": &c.literal, "--globoff": &c.literal,
+		"-I": &c.head, "--head": &c.head,
 	}
 	values := map[string]func(string) error{
 		"-o": word(&c.output), "--output": word(&c.output), "--cacert": word(&c.cacert), "-x": word(&c.proxy),
@@ -170,13 +183,25 @@ func (c *curlCall) config(file string) error {
 		name, value, _ := strings.Cut(line, "=")
 		value = strings.TrimSpace(value)
 		if len(value) > 1 && value[0] == '"' && strings.HasSuffix(value, `"`) {
-			value = strings.NewReplacer(`\\`, `\`, `\"`, `"`).Replace(value[1 : len(value)-1])
+			value = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, "\n").Replace(value[1 : len(value)-1])
+		}
+		at := c
+		if len(c.more) > 0 {
+			at = c.more[len(c.more)-1]
 		}
 		switch strings.TrimSpace(name) {
 		case "url":
-			c.url = value
+			at.url = value
 		case "proxy":
-			c.proxy = value
+			at.proxy = value
+		case "range":
+			at.span = value
+		case "head":
+			at.head = true
+		case "write-out":
+			at.write, at.format = true, value
+		case "next": // begins anew, but for what is said of all: -s and -S
+			c.more = append(c.more, &curlCall{s: c.s, silent: c.silent, showError: c.showError, connectTimeout: 300 * time.Second})
 		default:
 			return fmt.Errorf("the lab does not know %q in curl's configuration", name)
 		}
@@ -209,16 +234,11 @@ func (c *curlCall) fetch() int {
 	switch u.Scheme {
 	case "http", "https":
 	case "file":
-		f, err := c.s.OpenFile(c.s.Abs(strings.TrimPrefix(u.Path, "/")))
-		if err != nil {
-			return c.failed(curlFile, "Couldn't open file "+u.Path)
-		}
-		defer f.Close()
-		return c.save(c.tail(f))
+		return c.local(u.Path)
 	default:
 		return c.s.Reject("curl %s", c.url)
 	}
-	if c.span != "" {
+	if c.span != "" || c.head {
 		return c.s.Reject("curl -r %s %s", c.span, c.url)
 	}
 	client, rc := c.client()
@@ -248,17 +268,50 @@ func (c *curlCall) fetch() int {
 	return c.save(resp.Body)
 }
 
-// tail is the end of a file that -r -N asks for, all of it where it is shorter (curl's lib/file.c).
-func (c *curlCall) tail(f io.Reader) io.Reader {
-	n, err := strconv.Atoi(strings.TrimPrefix(c.span, "-"))
-	if err != nil || !strings.HasPrefix(c.span, "-") {
-		return f
+// local reads a file: URL as curl's lib/file.c does. Of -r there are -N (the last N bytes), N- and N-M; what begins before the
+// file or beyond its end is 36, so that -r -N of a file of fewer than N bytes is no way to read all of it.
+func (c *curlCall) local(path string) int {
+	name := c.s.Abs(strings.TrimPrefix(path, "/"))
+	st, err := c.s.Stat(name)
+	var f io.ReadCloser
+	if err == nil {
+		f, err = c.s.OpenFile(name)
+	}
+	if err != nil {
+		return c.failed(curlFile, "Couldn't open file "+path)
+	}
+	defer f.Close()
+	if c.head {
+		c.s.Printf("Content-Length: %d\r\nAccept-ranges: bytes\r\nLast-Modified: %s\r\n", st.Size, st.ModTime.UTC().Format(http.TimeFormat))
+		return 0
+	}
+	if c.span == "" {
+		return c.save(f)
 	}
 	raw, err := io.ReadAll(f)
 	if err != nil {
-		return f
+		return c.failed(curlFile, "Couldn't open file "+path)
 	}
-	return bytes.NewReader(raw[max(0, len(raw)-n):])
+	first, last, _ := strings.Cut(c.span, "-")
+	from, to := 0, len(raw)
+	switch {
+	case first == "":
+		n, bad := strconv.Atoi(last)
+		from, err = len(raw)-n, bad
+	default:
+		from, err = strconv.Atoi(first)
+		if err == nil && last != "" {
+			to, err = strconv.Atoi(last)
+			to++
+		}
+	}
+	if err != nil {
+		return c.s.Reject("curl -r %s %s", c.span, c.url)
+	}
+	if from < 0 || from > len(raw) {
+		return c.failed(curlBadResume, "Couldn't resume download")
+	}
+	return c.save(bytes.NewReader(raw[from:max(from, min(to, len(raw)))]))
 }
 
 // errRevocation stands for Schannel's refusal of a certificate whose revocation it cannot check.

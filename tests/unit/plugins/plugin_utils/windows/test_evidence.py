@@ -58,6 +58,61 @@ def test_a_long_log_is_read_from_its_end_and_begins_with_a_whole_line(installed:
     assert "only the last" in log.problem
 
 
+@pytest.mark.parametrize("size", [0, 1, 299, 300, 301])
+def test_a_log_is_read_whatever_its_size(installed: Host, size: int) -> None:
+    installed.agent.run("sc.exe stop csi-proxy")
+    installed.agent.run("taskkill /F /IM csi-proxy.exe")
+    installed.plant(files={LOG: {"text": "x" * (size - 1) + "\n" if size else ""}})
+    log = collected(installed, 300)["log-csi-proxy.log"]
+    assert log.problem == ("" if size <= 300 else rf"{LOG}: only the last 0 KiB")
+    assert len(log.raw) == (size if size <= 300 else 0)
+
+
+def test_a_log_that_nssm_writes_is_found(host: Host) -> None:
+    """As AKS installs csi-proxy: without flags, its output sent to two files (Azure/AgentBaker, kubeletfunc.ps1)."""
+    key = r"HKLM\SYSTEM\CurrentControlSet\Services\csi-proxy\Parameters"
+    host.plant(services=[{"name": "csi-proxy", "command": r"C:\k\nssm.exe"}])
+    host.plant(
+        registry=[
+            {"key": key, "name": name, "type": "REG_EXPAND_SZ", "data": value}
+            for name, value in (
+                ("Application", r"C:\k\csi-proxy.exe"),
+                ("AppParameters", "-v=5 -log_file=C:/logs/c.log"),
+                ("AppStdout", r"C:\k\csi-proxy.log"),
+                ("AppStderr", r"C:\k\csi-proxy.err.log"),
+            )
+        ],
+        files={
+            r"C:\k\csi-proxy.log": {"text": "out"},
+            r"C:\k\csi-proxy.err.log": {"text": "err"},
+            r"C:\logs\c.log": {"text": "klog"},
+        },
+    )
+    found = collected(host)
+    logs = {name: one.raw.decode() for name, one in found.items() if name.startswith("log-")}
+    assert logs == {"log-csi-proxy.log": "out", "log-csi-proxy.err.log": "err", "log-c.log": "klog"}
+    assert [one.problem for one in found.values() if one.problem] == []
+
+
+def test_logs_of_kubelet_containerd_and_wicd_are_read_where_they_are(host: Host) -> None:
+    """Where OpenShift's must-gather and AKS read them, and where a service's command line says."""
+    files = {
+        r"C:\var\log\kubelet\kubelet.log": "openshift",
+        r"C:\var\log\wicd\windows-instance-config-daemon.exe.ERROR": "wicd",
+        r"C:\k\kubelet.err.log": "aks",
+        r"C:\logs\containerd.log": "own place",
+    }
+    host.plant(files={path: {"text": text} for path, text in files.items()})
+    host.agent.run(r'sc.exe config containerd binPath= "C:\c.exe --run-service --log-file C:\logs\containerd.log"')
+    found = collected(host)
+    assert {name: one.raw.decode() for name, one in found.items() if name.startswith("log-")} == {
+        "log-kubelet-kubelet.log": "openshift",
+        "log-wicd-windows-instance-config-daemon.exe.ERROR": "wicd",
+        "log-k-kubelet.err.log": "aks",
+        "log-logs-containerd.log": "own place",
+    }
+
+
 def test_a_missing_log_and_a_missing_service_are_reported(host: Host) -> None:
     found = collected(host)
     assert "(code 1060)" in found["service.txt"].raw.decode()
@@ -76,9 +131,11 @@ def test_a_connection_that_is_lost_ends_it(installed: Host) -> None:
     [
         (r"C:\a.exe -windows-service -log_file=C:\l\a.log -v=5", (r"C:\l\a.log", r"C:\l\a.log.1")),
         (r'"C:\a b\c.exe" "-log_file=C:\l m\a.log" -v 5', (r"C:\l m\a.log", r"C:\l m\a.log.1")),
-        (r"C:\a.exe --log_dir C:\logs", (r"C:\logs\csi-proxy.exe.INFO", r"C:\logs\csi-proxy.exe.INFO.1")),
+        (r"C:\a.exe --log_dir C:\logs", (r"C:\logs\a.exe.INFO", r"C:\logs\a.exe.INFO.1")),
+        (r"C:\a.exe -log_file=C:/var/log/a.log", (r"C:\var\log\a.log", r"C:\var\log\a.log.1")),
         (r"C:\a.exe -windows-service", ()),
     ],
 )
 def test_the_log_is_found_in_the_command_line(command_line: str, paths: tuple[str, ...]) -> None:
-    assert evidence.log_paths(SimpleNamespace(command_line=command_line)) == paths  # type: ignore[arg-type]  # all it reads
+    service = SimpleNamespace(command_line=command_line, application="", app_parameters="", app_outputs=())
+    assert evidence.log_paths(service) == paths  # type: ignore[arg-type]  # all it reads
