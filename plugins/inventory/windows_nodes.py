@@ -135,7 +135,6 @@ readiness_report: readiness.json
 """
 
 import importlib.util
-import json
 import socket
 from collections.abc import Mapping
 from datetime import datetime, timezone
@@ -146,6 +145,7 @@ from typing import Any
 from ansible.errors import AnsibleParserError
 from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructable
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
+from ansible_collections.kubewin.csi.plugins.module_utils.decode import read_json
 from ansible_collections.kubewin.csi.plugins.module_utils.inventory import address, listing
 from ansible_collections.kubewin.csi.plugins.module_utils.inventory.facts import Observation
 from ansible_collections.kubewin.csi.plugins.module_utils.inventory.listing import Listed, Request
@@ -241,7 +241,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         if path is None:
             return {}
         try:
-            report = json.loads(Path(path).read_text(encoding="utf-8"))
+            report = read_json(Path(path).read_text(encoding="utf-8"))
             return verdicts(report, [node.name for node in observed.nodes], datetime.now(timezone.utc))
         except (OSError, ValueError) as error:
             raise AnsibleParserError(

@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
-import json
 import types
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from ansible_collections.kubewin.csi.plugins.module_utils.decode import read_json
 
 # Working out the hints of a class takes longer than restoring one of it.
 _hints = cache(get_type_hints)
@@ -36,7 +37,7 @@ def _plain(value: Any) -> Any:
 def read(kind: Any, text: str, schema: int) -> Any:
     """A stored text as `kind`. Raises FormatError when it is of another schema version, or does not fit."""
     try:
-        found = json.loads(text)
+        found = read_json(text)
     except ValueError as error:
         raise FormatError(f"it is not JSON ({error})") from error
     if not isinstance(found, dict) or "schema" not in found:

@@ -78,6 +78,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.access import Need
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.text import line
 
 ARGUMENT_SPEC = documented(DOCUMENTATION)
 
@@ -106,7 +107,9 @@ def main() -> None:
         for event in found:
             about = event.get("involvedObject") or {}
             namespace = f"{about['namespace']}/" if about.get("namespace") else ""
-            events.append([f"{about.get('kind')} {namespace}{about.get('name')}", str(event.get("message") or "")])
+            events.append(
+                [f"{about.get('kind')} {namespace}{about.get('name')}", line(str(event.get("message") or ""))]
+            )
     except ClusterError as error:
         ansible.exit_json(changed=False, reason=error.reason, problem=str(error), lacking={}, events=[])
     ansible.exit_json(changed=False, reason="", problem="", lacking=lacking, events=events)

@@ -284,6 +284,7 @@ from typing import Any
 
 from ansible.module_utils.basic import missing_required_lib
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS, unknown
+from ansible_collections.kubewin.csi.plugins.module_utils.decode import decode
 from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
 from ansible_collections.kubewin.csi.plugins.module_utils.files import write_whole
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
@@ -323,7 +324,7 @@ ARGUMENT_SPEC = documented(DOCUMENTATION)
 def loaded(path: str) -> Snapshot:
     """A snapshot that an earlier run wrote. ValueError says what is wrong with it."""
     try:
-        data = msgspec.json.decode(harmless_json(Path(path).read_bytes()))
+        data = decode(msgspec.json.decode, harmless_json(Path(path).read_bytes()))
     except (OSError, ValueError) as error:
         raise ValueError(f"snapshot_from {path} cannot be read: {error}") from error
     if not isinstance(data, dict):

@@ -79,7 +79,7 @@ RELEASES: tuple[Release, ...] = (
     Release("1.3.0", _FLAGS_1_3, _GROUPS_1_1),
 )
 
-_VERSION = re.compile(r"v?(\d+)\.(\d+)\.(\d+)(?:[-+.][0-9A-Za-z.+-]*)?", re.ASCII)
+_VERSION = re.compile(r"v?(\d{1,9})\.(\d{1,9})\.(\d{1,9})(?:[-+.][0-9A-Za-z.+-]*)?", re.ASCII)
 
 
 def parse_version(text: str) -> tuple[int, int, int] | None:

@@ -9,7 +9,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-_FORM = re.compile(r"v?(?P<major>\d+)\.(?P<minor>\d+)(?:\.(?P<patch>\d+))?(?P<rest>[-+.][!-~]*)?\Z", re.ASCII)
+_FORM = re.compile(
+    r"v?(?P<major>\d{1,9})\.(?P<minor>\d{1,9})(?:\.(?P<patch>\d{1,9}))?(?P<rest>[-+.][!-~]*)?\Z", re.ASCII
+)
 
 # What distributors append to an upstream tag without changing the driver's release.
 _SUFFIXES = re.compile(

@@ -23,6 +23,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.convert.facts import (
     Whose,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import Record, Workload
+from ansible_collections.kubewin.csi.plugins.module_utils.decode import read_number
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.controllers_observe import controllers
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
@@ -175,7 +176,7 @@ class View:
             volume=str(live["spec"].get("volumeName") or ""),
             terminating="deletionTimestamp" in metadata,
             lock=run,
-            generation=int(generation) if generation.isdigit() else 0,
+            generation=read_number(generation) or 0,
             held=objects.HOLD in (metadata.get("finalizers") or ()),
         )
 

@@ -18,7 +18,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import N
 
 # cmd interprets these in a path, and not all can be quoted.
 UNSPEAKABLE = frozenset('%^&|<>"!')
-_LINE = re.compile(r"(?P<written>\d[^<>]*?) +(?:(?P<size>\d+) |<(?P<word>[^<>]+)> )(?P<name>.+)")
+_LINE = re.compile(r"(?P<written>\d[^<>]*?) +(?:(?P<size>\d{1,19}) |<(?P<word>[^<>]+)> )(?P<name>.+)")
 # A word in brackets takes so many characters, whatever it is.
 _WIDTH = 15
 _LINK = re.compile(r"(?P<name>.+) \[(?P<target>.*)\]")

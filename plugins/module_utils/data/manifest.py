@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from ansible_collections.kubewin.csi.plugins.module_utils.decode import read_json
 from ansible_collections.kubewin.csi.plugins.module_utils.stored import FormatError, plain, restore
 
 SCHEMA = 1
@@ -113,7 +114,7 @@ class Manifest:
 def from_json(text: str) -> Manifest | NotNoted:
     """Read what to_json wrote. Raises FormatError."""
     try:
-        head, *entries = (json.loads(line) for line in text.splitlines())
+        head, *entries = (read_json(line) for line in text.splitlines())
         if (schema := head.pop("schema")) != SCHEMA:
             raise FormatError(f"it has schema {schema!r}, expected {SCHEMA}")
         if "not_noted" in head:

@@ -20,6 +20,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts
+from ansible_collections.kubewin.csi.plugins.module_utils.text import line
 from ansible_collections.kubewin.csi.plugins.module_utils.verify import explain
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.nodes import ProofNode, place
 from ansible_collections.kubewin.csi.plugins.module_utils.waiting import Awaited, Waits, reporting
@@ -177,7 +178,7 @@ class VolumeReader:
             raise ClusterError(f"pod {self._namespace}/{name} was deleted by another client. Run again.", "interrupted")
         pod = PodFacts.from_object(live)
         if pod.ended:
-            why = (live.get("status") or {}).get("message") or "its command ended"
+            why = line(str((live.get("status") or {}).get("message") or "")) or "its command ended"
             raise ClusterError(f"pod {self._namespace}/{name} is {pod.phase}: {why}", "not_comparable")
         return pod.phase == "Running"
 

@@ -96,11 +96,11 @@ def digest(client: Client, namespace: str, pod: str, container: str, folder: str
             described = f"{member.path}\0{member.type!r}\0{member.size}\0{member.linkname}\0{member.sha256}\n"
             lines.append(described.encode("utf-8", "surrogateescape"))
     except tarfile.TarError as error:
-        _failed(output.code, f"{error}; {output.stderr.strip()[:500]}", folder)
+        _failed(output.code, f"{error}; {output.stderr[:500]}", folder)
     finally:
         output.close()
     if output.code:
-        _failed(output.code, output.stderr.strip()[:500], folder)
+        _failed(output.code, output.stderr[:500], folder)
     total = hashlib.sha256()
     for line in sorted(lines):
         total.update(line)
@@ -202,11 +202,11 @@ class Reader:
             for member in _members(_Counted(self, output), heads):
                 if not any(member.path == link or member.path.startswith(f"{link}/") for link in links):
                     read[member.path] = _resolved(member, read)
-            return _End(output.code == 0, output.stderr.strip()[:300])
+            return _End(output.code == 0, output.stderr[:300])
         except _Over as over:
             return _End(whole=False, why=str(over), final=True)
         except tarfile.TarError as error:
-            return _End(whole=False, why=(output.stderr.strip()[:300] if output is not None else "") or str(error))
+            return _End(whole=False, why=(output.stderr[:300] if output is not None else "") or str(error))
         except StreamError as error:
             if error.reason != "timeout":
                 raise

@@ -27,6 +27,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import Obser
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import DaemonSetFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.hold import rolling
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import why_not
+from ansible_collections.kubewin.csi.plugins.module_utils.text import line
 from ansible_collections.kubewin.csi.plugins.module_utils.waiting import so_far
 
 COMPONENT = "app.kubernetes.io/component"
@@ -223,7 +224,7 @@ def _evaluate(one: Mapping[str, Any]) -> Pull:
     if containers and len(containers) == len(one["spec"]["containers"]) and all(state is None for state in states):
         return Pull(node, "done")
     if status.get("phase") == "Failed":
-        detail = " ".join(str(part) for part in (status.get("reason"), status.get("message")) if part)
+        detail = line(" ".join(str(part) for part in (status.get("reason"), status.get("message")) if part))
         return Pull(node, "failed", detail or "the kubelet refused the pod")
     trouble = [state for state in states if state]
     if any(word in _FOR_GOOD for state in trouble for word in state.split()):

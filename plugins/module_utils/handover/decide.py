@@ -25,10 +25,12 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
+from ansible_collections.kubewin.csi.plugins.module_utils.decode import read_object
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import record_name
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.ownership import Provider, described
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.pipes import pipes_of
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal import Use
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import HANDOVER, MANAGED_BY, MANAGER, PART_OF
 
 Direction = Literal["to_platform", "to_kubewin"]
@@ -229,12 +231,20 @@ class Waiting:
 
     @classmethod
     def from_object(cls, daemon_set: Mapping[str, Any]) -> Waiting | None:
-        """What our DaemonSet's annotation says, None when nothing is."""
+        """What our DaemonSet's annotation says, None without one. Raises ClusterError when it is unreadable."""
         text = (daemon_set["metadata"].get("annotations") or {}).get(_WAITING)
         if not text:
             return None
-        found = json.loads(text)
-        return cls(str(found["node"]), frozenset((str(uid), int(count)) for uid, count in found["stale"]))
+        try:
+            found = read_object(text)
+            return cls(str(found["node"]), frozenset((str(uid), int(count)) for uid, count in found["stale"]))
+        except (ValueError, KeyError, TypeError) as error:
+            metadata = daemon_set["metadata"]
+            raise ClusterError(
+                f"DaemonSet {metadata.get('namespace')}/{metadata['name']}: annotation {_WAITING} is unreadable ({type(error).__name__}), "
+                "expected the node that the handover works on. Verify that node's volumes, remove the annotation, and run again.",
+                "invalid",
+            ) from error
 
 
 def mode_of(daemon_set: Mapping[str, Any]) -> str:

@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any, Protocol
 
+from ansible_collections.kubewin.csi.plugins.module_utils.decode import DecodeError, read_number
+from ansible_collections.kubewin.csi.plugins.module_utils.decode import decode as decoded
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds, streams
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.access import Need
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import (
@@ -27,6 +29,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import (
     ClusterError,
     GoneError,
     UnreachableError,
+    causes_of,
     describe,
     failure,
     status_message,
@@ -427,10 +430,13 @@ class Client:
                 for line in lines:
                     if not line.strip():
                         continue
-                    event = json.loads(harmless_json(line))
-                    body = event.get("object") or {}
+                    event = decoded(json.loads, harmless_json(line))
+                    body = event.get("object") if isinstance(event, dict) else None
+                    if not isinstance(event, dict) or not isinstance(body, dict):
+                        raise DecodeError("an event is no object")
                     if event.get("type") == "ERROR":
-                        raise failure("watch", kind, namespace, None, int(body.get("code") or 500), json.dumps(body))
+                        code = read_number(body.get("code")) or 500
+                        raise failure("watch", kind, namespace, None, code, json.dumps(body))
                     yield str(event.get("type")), body
 
     def _json(
@@ -443,15 +449,19 @@ class Client:
         data, headers = self._patiently(verb, kind, namespace, name, _METHODS[verb], path, **params)
         self._note_clock(headers)
         try:
-            body = decode(harmless_json(data))
-        except ValueError as error:
+            body = decoded(decode, harmless_json(data))
+        except DecodeError as error:
             raise ClusterError(
                 f"{verb} {describe(kind, namespace, name)}: the response is not of an API server ({error}). Check "
                 "host and proxy.",
                 "api_error",
             ) from error
-        if not isinstance(body, dict):
-            raise ClusterError(f"{verb} {describe(kind, namespace, name)}: the response is not an object", "api_error")
+        if not isinstance(body, dict) or not (
+            isinstance(body.get("metadata") or {}, dict) and isinstance(body.get("items") or [], list)
+        ):
+            raise ClusterError(
+                f"{verb} {describe(kind, namespace, name)}: the response is not an object of Kubernetes", "api_error"
+            )
         return Answer(body=body, warnings=_warnings(headers))
 
     def _patiently(
@@ -521,7 +531,7 @@ class Client:
         date = headers.get("Date") if hasattr(headers, "get") else None
         try:
             server_time = email.utils.parsedate_to_datetime(date) if date else None
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             server_time = None
         if server_time is not None and server_time.tzinfo is not None:
             difference = server_time - datetime.now(timezone.utc)
@@ -561,7 +571,7 @@ def _told(verb: str, kind: Kind, namespace: str | None, name: str | None, lost: 
         status = status_of(error)
         if status is not None:
             raise failure(verb, kind, namespace, name, status, body_of(error)) from error
-        if not is_connection(error):
+        if not is_connection(error) and not isinstance(error, DecodeError):
             raise
         raise UnreachableError(f"{lost}: {brief(error)}", "unreachable") from error
 
@@ -569,9 +579,9 @@ def _told(verb: str, kind: Kind, namespace: str | None, name: str | None, lost: 
 def _by_budget(body: str) -> str:
     """Why an eviction was refused, empty when it was not a PodDisruptionBudget that did (pkg/registry/core/pod/storage/eviction.go)."""
     message, status = status_message(body)
-    for cause in (status.get("details") or {}).get("causes") or []:
+    for cause in causes_of(status):
         if cause.get("reason") == "DisruptionBudget":
-            return str(cause.get("message") or message)
+            return line(str(cause.get("message") or message))
     return message if "more than one PodDisruptionBudget" in message else ""
 
 

@@ -102,8 +102,16 @@ def patiently(make: Callable[[], Any], patience: float, named: str = "") -> Clie
                 ) from error
             if isinstance(error, (FileNotFoundError, PermissionError, IsADirectoryError)):
                 raise ClusterError(f"cannot create a Kubernetes client{named}: {error}", "configuration") from error
-            if status is not None and status < 500 and status != 429:
-                message = status_message(body_of(error))[0]
+            message = status_message(body_of(error))[0]
+            if status is not None and status not in (401, 403, 429) and status < 500:
+                raise ClusterError(
+                    f"the server answers API discovery with {status} {message}".rstrip()
+                    + ", expected the API of Kubernetes. "
+                    "Check the server's URL in the kubeconfig, and its path behind a proxy such as Rancher or kubectl proxy.",
+                    "not_kubernetes",
+                    status,
+                ) from error
+            if status in (401, 403):
                 raise ClusterError(
                     f"the API server rejects these credentials ({status} {message}). Check token or certificate, its "
                     "expiry and the context of the kubeconfig.",

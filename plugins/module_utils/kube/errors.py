@@ -9,11 +9,11 @@ what to do.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.decode import DecodeError, read_object
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.access import Need
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.kinds import Kind
 from ansible_collections.kubewin.csi.plugins.module_utils.text import harmless_json, line
@@ -50,13 +50,21 @@ def describe(kind: Kind, namespace: str | None, name: str | None) -> str:
 def status_message(body: str) -> tuple[str, Mapping[str, Any]]:
     """Message, as one line, and whole Status object of an error's body; the text itself when it is no Status."""
     try:
-        status = json.loads(harmless_json(body.encode("utf-8", "replace")))
-    except ValueError:
-        return line(body)[:500], {}
-    if not isinstance(status, dict):
-        return line(body)[:500], {}
-    return line(str(status.get("message", ""))), status
+        status = read_object(harmless_json(body.encode("utf-8", "replace")))
+    except DecodeError:
+        return line(body[:_SHOWN])[:500], {}
+    return line(str(status.get("message", ""))[:_SHOWN]), status
 
+
+def causes_of(status: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+    """The causes in a Status object's details; what a proxy answers in its place may have any form."""
+    details = status.get("details")
+    causes = details.get("causes") if isinstance(details, dict) else None
+    return tuple(cause for cause in causes if isinstance(cause, dict)) if isinstance(causes, list) else ()
+
+
+# Characters of a message; a proxy may answer with a page.
+_SHOWN = 4000
 
 # Messages of admission; a missing permission has another message.
 _ADMISSION = ("is forbidden:", "violates PodSecurity", "admission webhook")
@@ -107,7 +115,7 @@ def conflict(
 ) -> ClusterError:
     """409: a server-side apply conflict names the other managers and their fields."""
     owners: dict[str, list[str]] = {}
-    for cause in (status.get("details") or {}).get("causes") or []:
+    for cause in causes_of(status):
         if cause.get("reason") == "FieldManagerConflict":
             found = _OTHER_MANAGER.search(str(cause.get("message", "")))
             owners.setdefault(found["manager"] if found else "another manager", []).append(str(cause.get("field", "?")))

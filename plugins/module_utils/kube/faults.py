@@ -8,6 +8,7 @@ Both may be absent where this is only checked.
 
 from __future__ import annotations
 
+from ansible_collections.kubewin.csi.plugins.module_utils.decode import read_number
 from ansible_collections.kubewin.csi.plugins.module_utils.text import line
 
 
@@ -40,7 +41,5 @@ def retry_after(error: BaseException) -> float | None:
     """Seconds of the Retry-After header, None without one or when it is a date."""
     headers = getattr(error, "headers", None) or {}
     value = headers.get("Retry-After") if hasattr(headers, "get") else None
-    try:
-        return float(value) if value is not None else None
-    except ValueError:
-        return None
+    seconds = read_number(value)
+    return max(0.0, float(seconds)) if seconds is not None else None

@@ -16,6 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.decode import read_number
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.times import moment
 
 # A lease that is to last longer than this many times its duration has a time that is yet to come: a clock was set back.
@@ -65,10 +66,12 @@ def is_dead(holder: str) -> bool:
     """Whether a holder of this machine is known to have ended; of others nothing is known."""
     dummy, table, process = ([*holder.split("/"), "", ""])[:3]
     number, dummy, began = process.partition("-")
-    if table != _table() or not number.isdigit():
+    identifier = read_number(number)
+    # No system has larger ones: os.kill raises OverflowError beyond a C int.
+    if table != _table() or identifier is None or not 0 < identifier < 1 << 31:
         return False
-    found = _began(int(number))
-    return _is_gone(int(number)) if found is None else found != began
+    found = _began(identifier)
+    return _is_gone(identifier) if found is None else found != began
 
 
 def _table() -> str:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Mapping
@@ -13,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import wmco
+from ansible_collections.kubewin.csi.plugins.module_utils.decode import DecodeError, read_object
+from ansible_collections.kubewin.csi.plugins.module_utils.text import line
 
 _NODE_IDS = "csi.volume.kubernetes.io/nodeid"
 BUILD_LABEL = "node.kubernetes.io/windows-build"
@@ -76,7 +77,7 @@ class ObservedNode:
                 for one in spec.get("taints") or ()
             ),
             ready=ready.get("status") == "True",
-            not_ready_because=" ".join(filter(None, [ready.get("reason"), ready.get("message")])),
+            not_ready_because=line(" ".join(filter(None, [ready.get("reason"), ready.get("message")]))),
             cordoned=bool(spec.get("unschedulable")),
             kubelet=sys.intern(str(info.get("kubeletVersion", ""))),
             build=next((found[1] for found in builds if found), ""),
@@ -101,7 +102,7 @@ class ObservedNode:
 def node_ids(annotations: Mapping[str, Any]) -> dict[str, str]:
     """By driver, the node ids that a kubelet wrote into its Node's annotations."""
     try:
-        found = json.loads(annotations.get(_NODE_IDS) or "{}")
-    except ValueError:
+        found = read_object(annotations.get(_NODE_IDS) or "{}")
+    except DecodeError:
         return {}
-    return {str(key): str(value) for key, value in found.items()} if isinstance(found, dict) else {}
+    return {key: str(value) for key, value in found.items()}

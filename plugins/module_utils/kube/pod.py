@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.times import moment
+from ansible_collections.kubewin.csi.plugins.module_utils.text import line
 
 MIRROR = "kubernetes.io/config.mirror"
 REVISION = "controller-revision-hash"
@@ -43,10 +44,10 @@ class ContainerFacts:
             restarts=int(status.get("restartCount") or 0),
             started_at=moment((state.get("running") or {}).get("startedAt")),
             waiting=str(waiting.get("reason", "")),
-            waiting_message=str(waiting.get("message", "")),
+            waiting_message=line(str(waiting.get("message", ""))),
             exit_code=int(ended["exitCode"]) if "exitCode" in ended else None,
             ended_at=moment(ended.get("finishedAt")),
-            ended_because=" ".join(str(part) for part in (ended.get("reason"), ended.get("message")) if part),
+            ended_because=line(" ".join(str(part) for part in (ended.get("reason"), ended.get("message")) if part)),
         )
 
 
@@ -93,7 +94,7 @@ class PodFacts:
             deleting_since=moment(metadata.get("deletionTimestamp")),
             template_generation=str(labels.get(_TEMPLATE_GENERATION, "")),
             containers=tuple(ContainerFacts.from_object(entry) for entry in status.get("containerStatuses") or []),
-            not_scheduled=str(scheduled.get("message", "")) if scheduled.get("status") == "False" else "",
+            not_scheduled=line(str(scheduled.get("message", ""))) if scheduled.get("status") == "False" else "",
             phase=str(status.get("phase", "")),
             uid=str(metadata.get("uid", "")),
             revision=str(labels.get(REVISION, "")),

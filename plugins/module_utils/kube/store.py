@@ -11,18 +11,17 @@ Each try of a write has pieces under names of its own, so writers at the same ti
 from __future__ import annotations
 
 import base64
-import binascii
 import gzip
 import hashlib
 import json
 import secrets
-import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.decode import inflate, read_json
 from ansible_collections.kubewin.csi.plugins.module_utils.files import write_whole
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import FIELD_MANAGER, Client
@@ -223,8 +222,8 @@ class ConfigMaps:
             found.append(str(((live or {}).get("binaryData") or {}).get("piece", "")))
         try:
             packed = b"".join(base64.b64decode(one, validate=True) for one in found)
-            return gzip.decompress(packed).decode() if _sum(packed) == checksum else None
-        except (OSError, EOFError, zlib.error, binascii.Error, UnicodeDecodeError):
+            return inflate(packed).decode() if _sum(packed) == checksum else None
+        except ValueError:
             return None
 
     def _clear(self, name: str, former: Collection[str]) -> None:
@@ -268,7 +267,7 @@ class Files:
 
 def _names(text: object) -> tuple[str, ...]:
     try:
-        found = json.loads(str(text))
+        found = read_json(str(text))
     except ValueError:
         return ()
     return tuple(str(one) for one in found) if isinstance(found, list) else ()

@@ -13,7 +13,6 @@ of a message is its channel, 1 output, 2 errors, 3 the command's end as a Status
 
 from __future__ import annotations
 
-import json
 import ssl
 import time
 import urllib.parse
@@ -21,8 +20,14 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.decode import DecodeError, read_number, read_object
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, StreamError, failure
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import (
+    ClusterError,
+    StreamError,
+    causes_of,
+    failure,
+)
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.faults import brief
 from ansible_collections.kubewin.csi.plugins.module_utils.text import harmless, line, restored
 
@@ -65,7 +70,7 @@ class Output:
     @property
     def stderr(self) -> str:
         """Its stderr."""
-        return harmless(self._errors.decode("utf-8", "replace"))
+        return line(self._errors.decode("utf-8", "replace"))
 
     def read(self, size: int) -> bytes:
         """That many bytes, fewer only at the end."""
@@ -136,15 +141,15 @@ def exit_code(status: str) -> int:
     Raises ClusterError when the command could not be started.
     """
     try:
-        found = json.loads(status)
-    except ValueError:
+        found = read_object(status)
+    except DecodeError:
         found = {}
     if found.get("status") == "Success":
         return 0
-    causes = (found.get("details") or {}).get("causes") or []
-    for cause in causes:
-        if found.get("reason") == "NonZeroExitCode" and cause.get("reason") == "ExitCode":
-            return int(cause["message"])
+    for cause in causes_of(found):
+        code = read_number(cause.get("message"))
+        if found.get("reason") == "NonZeroExitCode" and cause.get("reason") == "ExitCode" and code is not None:
+            return code
     message = line(str(found.get("message") or status))[:500]
     raise ClusterError(f"the command could not be started: {message}", "exec_failed")
 

@@ -10,11 +10,11 @@ from typing import Any
 
 
 def moment(text: Any) -> datetime | None:
-    """An RFC 3339 time of the API, None when absent or not one."""
+    """An RFC 3339 time of the API, None when absent or not one, or so far away that it cannot be counted with."""
     if not isinstance(text, str) or not text:
         return None
     try:
         found = datetime.fromisoformat(text.replace("Z", "+00:00"))
     except ValueError:
         return None
-    return found if found.tzinfo else found.replace(tzinfo=timezone.utc)
+    return (found if found.tzinfo else found.replace(tzinfo=timezone.utc)) if 1970 <= found.year < 9999 else None

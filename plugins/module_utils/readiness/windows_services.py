@@ -9,11 +9,11 @@ https://github.com/openshift/windows-machine-config-operator). Nothing here is e
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.csi_proxy import SERVICE_NAMES
+from ansible_collections.kubewin.csi.plugins.module_utils.decode import read_json
 
 PREFIX = "windows-services-"
 
@@ -38,7 +38,7 @@ def _parse(data: Mapping[str, str]) -> tuple[dict[str, Any], tuple[str, ...]]:
         if key in unknown:
             continue
         try:
-            parsed[key] = json.loads(text)
+            parsed[key] = read_json(text)
         except ValueError as error:
             wrong.append(f"key {key} is not JSON: {error}")
             continue

@@ -13,6 +13,7 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import REVISION, PodFacts, host_paths, owned_by
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.times import moment
+from ansible_collections.kubewin.csi.plugins.module_utils.text import line
 
 _PIPE = "\\\\.\\pipe\\"
 _TEMPLATE_GENERATION_ANNOTATION = "deprecated.daemonset.template.generation"
@@ -184,7 +185,7 @@ class EventFacts:
             kind=str(about.get("kind", "")),
             name=str(about.get("name", "")),
             reason=str(event.get("reason", "")),
-            message=str(event.get("message", "")),
+            message=line(str(event.get("message", ""))),
             last_seen=next((moment(time) for time in times if moment(time)), None),
         )
 

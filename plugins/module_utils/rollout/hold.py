@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.decode import read_number, read_object
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MODE, absent_or_ours
 
 ANNOTATION = "kubewin.io/rolling"
@@ -59,7 +60,7 @@ def rolling(daemon_set: Mapping[str, Any] | None) -> Rolling | None:
     if text is None:
         return None
     try:
-        given = json.loads(text)
+        given = read_object(text)
         words = {key: str(given.get(key) or "") for key in ("run", "former", "failed", "because")}
         notes, taken = (
             {str(key): str(value) for key, value in (given.get(part) or {}).items()}
@@ -93,7 +94,7 @@ def to_be(live: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
     """The live DaemonSet as the API server will count it once it was applied, with the status that it has now."""
     metadata = {**live["metadata"], "annotations": dict(live["metadata"].get("annotations") or {})}
     if not same_template(live, after):
-        metadata["annotations"][_GENERATION] = str(int(metadata["annotations"].get(_GENERATION) or 0) + 1)
+        metadata["annotations"][_GENERATION] = str((read_number(metadata["annotations"].get(_GENERATION)) or 0) + 1)
     return {**live, "metadata": metadata, "spec": after["spec"]}
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from ansible_collections.kubewin.csi.plugins.module_utils.decode import read_number
+
 _SIZE = re.compile(r"[1-9][0-9]*%?")
 
 
@@ -40,4 +42,5 @@ def share(size: str, of: int) -> int:
 def allowed_away(max_unavailable: int | str, of: int) -> int:
     """How many nodes may be without a Ready plugin: a percentage rounded up, as the DaemonSet controller does."""
     text = str(max_unavailable).strip()
-    return max(1, -(-int(text[:-1]) * of // 100) if text.endswith("%") else int(text))
+    number = read_number(text.removesuffix("%")) or 0
+    return max(1, -(-number * of // 100) if text.endswith("%") else number)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.decode import read_number
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode, Taint
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import DaemonSetFacts
 
@@ -69,9 +70,8 @@ def holds(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     if operator == "DoesNotExist":
         return value is None
     if operator in ("Gt", "Lt") and value is not None and len(values) == 1:
-        try:
-            left, right = int(value), int(values[0])
-        except ValueError:
+        left, right = read_number(value), read_number(values[0])
+        if left is None or right is None:
             return False
         return left > right if operator == "Gt" else left < right
     return False

@@ -21,6 +21,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFac
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.quiesce import Object, cordoned, uncordoned
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import DaemonSetFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import why_not
+from ansible_collections.kubewin.csi.plugins.module_utils.text import line
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import Do, whose_pods, whose_return
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import (
     OPERATOR,
@@ -105,7 +106,7 @@ class Watcher:
         spec, status = live.get("spec") or {}, live.get("status") or {}
         replicas = spec.get("replicas")
         conditions = status.get("conditions") or []
-        why = next((str(one.get("message", "")) for one in conditions if one["type"] == "ReplicaFailure"), "")
+        why = next((line(str(one.get("message", ""))) for one in conditions if one["type"] == "ReplicaFailure"), "")
         return WorkloadNow(1 if replicas is None else int(replicas), int(status.get("readyReplicas") or 0), why)
 
     def _cluster(self, journal: Journal) -> ClusterNow:
@@ -124,7 +125,9 @@ class Watcher:
         status = (live or {}).get("status") or {}
         history, conditions = status.get("history") or [], status.get("conditions") or []
         complete = str(history[0].get("version", "")) if history and history[0].get("state") == "Completed" else ""
-        failing = [str(one.get("message")) for one in conditions if (one["type"], one["status"]) == ("Failing", "True")]
+        failing = [
+            line(str(one.get("message"))) for one in conditions if (one["type"], one["status"]) == ("Failing", "True")
+        ]
         return ClusterNow(openshift=complete, failing=next(iter(failing), ""), is_openshift=live is not None)
 
     def wmco(self) -> str:

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.in_tree import PLUGINS
+from ansible_collections.kubewin.csi.plugins.module_utils.decode import inflate, read_json
 from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding
 from ansible_collections.kubewin.csi.plugins.module_utils.stored import restore
 
@@ -84,10 +85,10 @@ class Picture:
 def unpack(text: str) -> Picture:
     """Read what pack made. ValueError when it is none."""
     try:
-        found = json.loads(zlib.decompress(base64.b64decode(text)))
+        found = read_json(inflate(base64.b64decode(text)))
         volumes = restore(tuple[Claimed, ...], found["volumes"], "volumes")
         nodes = restore(Mapping[str, NodeWas], found["nodes"], "nodes")
-    except (zlib.error, ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError) as error:
         raise ValueError(f"the earlier list of volumes cannot be read: {error}") from error
     return Picture({one.claim: one for one in volumes}, nodes)
 

@@ -24,6 +24,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.kinds import Kind
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.lease import About, Lease
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.streams import Executed
+from ansible_collections.kubewin.csi.plugins.module_utils.text import line
 from ansible_collections.kubewin.csi.plugins.module_utils.verify import explain, objects
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.cleanup import Cleaner
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.nodes import ProofNode, closed, reachable
@@ -248,7 +249,7 @@ class Prover:
             )
         pod, status = PodFacts.from_object(live), live.get("status") or {}
         if pod.ended:
-            why = status.get("message") or status.get("reason") or "its command ended"
+            why = line(str(status.get("message") or "")) or status.get("reason") or "its command ended"
             raise StepError(f"pod {made['metadata']['name']} on {node} is {pod.phase}: {why}")
         return pod.works
 
@@ -307,7 +308,7 @@ class Prover:
         with self._step(journal, "write", journal.target.node) as details:
             done = self._execute(pod, objects.write(text), details)
             if done.code != 0:
-                answer = (done.stderr or done.stdout).strip()
+                answer = line(done.stderr or done.stdout)
                 raise StepError(
                     f"writing {objects.FILE} ended with exit code {done.code}: {answer or 'no output'}",
                     "the volume is mounted but cannot be written: check its free space, and permissions on a share",
@@ -324,7 +325,7 @@ class Prover:
     def _same(self, pod: str, text: str, details: list[str]) -> None:
         done = self._execute(pod, objects.read(), details)
         if done.code != 0:
-            answer = (done.stderr or done.stdout).strip()
+            answer = line(done.stderr or done.stdout)
             raise StepError(
                 f'reading {objects.FILE} ended with exit code {done.code}: {answer or "no output"}; "{text}" had been '
                 "written",

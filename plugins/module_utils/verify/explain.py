@@ -10,6 +10,7 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.times import moment
+from ansible_collections.kubewin.csi.plugins.module_utils.text import line
 
 # What stops a pod, from what says most to what says least. An older event of a reason gives way to its newest.
 _REASONS = (
@@ -60,7 +61,7 @@ def warnings(events: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, str], ...]
             known = newest.get(reason)
             if known is None or _when(known) <= _when(event):
                 newest[reason] = event
-    return tuple((reason, str(newest[reason].get("message", ""))) for reason in _REASONS if reason in newest)
+    return tuple((reason, line(str(newest[reason].get("message", "")))) for reason in _REASONS if reason in newest)
 
 
 def _when(event: Mapping[str, Any]) -> str:
@@ -78,10 +79,10 @@ def waiting_for(pod: Mapping[str, Any] | None, warnings: Sequence[tuple[str, str
     status = pod.get("status") or {}
     for container in PodFacts.from_object(pod).containers:
         if container.waiting_message:
-            return f"{container.waiting}: {container.waiting_message}"
+            return line(f"{container.waiting}: {container.waiting_message}")
     for condition in status.get("conditions") or []:
         if condition.get("status") == "False" and condition.get("message"):
-            return f"{condition.get('reason')}: {condition['message']}"
+            return line(f"{condition.get('reason')}: {condition['message']}")
     return f"it is {status.get('phase', 'Pending')}, without a reason"
 
 

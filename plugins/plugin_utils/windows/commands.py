@@ -266,7 +266,7 @@ def split_steps(stdout: bytes, nonce: str, count: int, *, chained: bool = False)
     counts. Steps that never printed their mark have code None; in a chain the one that failed has its code, those after it
     None, and quiet ones that printed no mark of their own succeeded when a later step was reached.
     """
-    marks = re.compile(rb"#" + nonce.encode("ascii") + rb"\.(\d+|f)=(-?\d+)\s*?(?:\r?\n|$)")
+    marks = re.compile(rb"#" + nonce.encode("ascii") + rb"\.(\d{1,4}|f)=(-?\d{1,10})\s*?(?:\r?\n|$)")
     found: dict[int, StepResult] = {}
     start: int | None = None
     last = 0

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ansible_collections.kubewin.csi.plugins.module_utils.text import harmless
+from ansible_collections.kubewin.csi.plugins.module_utils.text import line
+
+OUTPUT_LIMIT = 32 << 20
+"""Bytes of what a line may print. Ours print kilobytes; the most is the end of a log, which an option of gather limits."""
 
 
 class NodeError(Exception):
@@ -22,9 +25,10 @@ class NodeError(Exception):
     ) -> None:
         super().__init__(message)
         self.reason = reason
-        self.message = harmless(message)
-        self.remedy = remedy
-        self.detail = harmless(detail).strip()
+        # One line each: a line break in a node's own words could pass for a message of Ansible's.
+        self.message = line(message)
+        self.remedy = line(remedy)
+        self.detail = line(detail)
         self.result = result or {}
 
     def __str__(self) -> str:
@@ -55,13 +59,26 @@ class ConnectionLostError(ChannelError):
             "Commands on the node may have finished. Run the play again; it continues from the state of the node."
         )
         if detail:
-            what_to_do += f" The connection reported: {harmless(detail)}"
+            what_to_do += f" The connection reported: {detail}"
         super().__init__("connection_lost", message, remedy=what_to_do)
 
 
 class CommandTimeoutError(ChannelError):
     def __init__(self, message: str) -> None:
         super().__init__("command_timeout", message, remedy="Check the node's load, then run the play again.")
+
+
+class OutputLimitError(ChannelError):
+    """A line printed more than fits. output: what was read of it."""
+
+    def __init__(self, where: str, output: bytes = b"", step: str = "") -> None:
+        self.where, self.output = where, output
+        command = f"the command of step '{step}'" if step else "a command"
+        super().__init__(
+            "output_too_large",
+            f"{where}: {command} printed more than {OUTPUT_LIMIT >> 20} MiB, expected less",
+            remedy="The command was ended. Check on the node what answers in place of Windows' own tools, then run the play again.",
+        )
 
 
 class AccessDeniedError(ChannelError):

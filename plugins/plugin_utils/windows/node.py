@@ -14,7 +14,7 @@ from typing import BinaryIO, Protocol
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.channel import Channel
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import Command
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import Completed, NodeError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import Completed, NodeError, OutputLimitError
 
 Steps = Sequence[tuple[str, Command]]
 """Labelled commands; labels are unique within a line."""
@@ -89,7 +89,7 @@ class Node:
         results: list[commands.StepResult] = []
         nonce = next(self._nonces)
         for count, line in commands.lines([step[1] for step in steps], commands.render_all, nonce):
-            completed = self.channel.run(line, timeout=timeout)
+            completed = self._run(line, steps[len(results) :], nonce, None, timeout)
             found = commands.split_steps(completed.stdout, nonce, count)
             if any(result.code is None for result in found):
                 raise self._interrupted(completed, nonce)
@@ -109,7 +109,7 @@ class Node:
         for count, line in commands.lines([step[1] for step in steps], commands.render_chain, nonce):
             if stdin is not None:
                 stdin.seek(0)  # the line that reads it need not be the first
-            completed = self.channel.run(line, stdin=stdin, timeout=timeout)
+            completed = self._run(line, steps[len(results) :], nonce, stdin, timeout)
             found = commands.split_steps(completed.stdout, nonce, count, chained=True)
             for (label, dummy), result in zip(steps[len(results) :], found, strict=False):
                 if result.code is None:
@@ -123,6 +123,15 @@ class Node:
                 break
         results += [commands.StepResult(None, b"")] * (len(steps) - len(results))
         return Answers(dict(zip([step[0] for step in steps], results, strict=True))), failure
+
+    def _run(self, line: str, steps: Steps, nonce: str, stdin: BinaryIO | None, timeout: float) -> Completed:
+        """steps: those of this line, and more."""
+        try:
+            return self.channel.run(line, stdin=stdin, timeout=timeout)
+        except OutputLimitError as error:
+            found = commands.split_steps(error.output, nonce, len(steps), chained=True)
+            longest = max(range(len(steps)), key=lambda at: len(found[at].output))
+            raise OutputLimitError(error.where, step=steps[longest][0] if error.output else "") from error
 
     @staticmethod
     def _interrupted(completed: Completed, nonce: str) -> NodeError:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy as catalog
+from ansible_collections.kubewin.csi.plugins.module_utils.decode import read_number
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, parse
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import (
     SYSTEM32,
@@ -431,11 +432,10 @@ def lock_owner(text: str) -> model.LockOwner | None:
     words = dict(word.partition("=")[::2] for word in text.split() if "=" in word)
     if not re.fullmatch(r"[0-9a-z]{1,40}", words.get("id", "")):
         return None
-    try:
-        since, until, pid = float(words.get("at", "0")), float(words.get("until", "0")), int(words.get("pid", "0"))
-    except ValueError:
-        since, until, pid = 0.0, 0.0, 0
-    return model.LockOwner(words["id"], since, until, words.get("host", ""), words.get("machine", ""), pid)
+    since, until, pid = (read_number(words.get(key)) or 0 for key in ("at", "until", "pid"))
+    return model.LockOwner(
+        words["id"], float(since), float(until), words.get("host", ""), words.get("machine", ""), pid
+    )
 
 
 def _trouble(tree: parse.RegistryTree, answers: Answers, desired: model.Desired) -> model.Trouble:

@@ -13,14 +13,16 @@ import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from ansible_collections.kubewin.csi.plugins.module_utils.decode import read_number
+
 _ROW = re.compile(r"\s+[^\s:][^:]*:\s*(.*?)\s*")
 _STATE = re.compile(r"([1-7])\s+\S+")
-_EXIT = re.compile(r"(-?\d+)\s+\(0x[0-9a-fA-F]+\)")
+_EXIT = re.compile(r"(-?\d{1,10})\s+\(0x[0-9a-fA-F]+\)")
 _VALUE = re.compile(r"^ {4}(.+?) {4}(REG_[A-Z_]+)(?: {4}(.*))?$")
 _SERVICE = re.compile(r"[A-Za-z0-9_.$-]+")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _ACE = re.compile(r":((?:\([A-Z,]+\))+)\s*$")
-_CSV = re.compile(r'^"((?:[^"]|"")*)","(\d+)",')
+_CSV = re.compile(r'^"((?:[^"]|"")*)","(\d{1,10})",')
 _LINK = re.compile(r"\s(\S+)\s\[(.*)\]\s*$")
 _VOLUME = re.compile(r"Volume\{[0-9a-f-]+\}", re.IGNORECASE)
 _WMI_TIME = re.compile(r"=(\d{14})\.\d+([+-]\d{3})")
@@ -52,7 +54,7 @@ def service_status(text: str) -> ServiceStatus | None:
     state, win32_exit, service_exit = _STATE.match(rows[1]), _EXIT.match(rows[2]), _EXIT.match(rows[3])
     if state is None or win32_exit is None or service_exit is None:
         return None
-    pid = next((int(row) for row in rows[4:] if row.isascii() and row.isdigit()), 0)
+    pid = next((value for row in rows[4:] if (value := read_number(row)) is not None), 0)
     return ServiceStatus(int(state[1]), pid, int(win32_exit[1]) & 0xFFFFFFFF, int(service_exit[1]) & 0xFFFFFFFF)
 
 
@@ -89,10 +91,8 @@ def number(value: tuple[str, str] | None) -> int | None:
     """A REG_DWORD or REG_QWORD as a number; None when it is neither."""
     if value is None:
         return None
-    try:
-        return int(value[1], 0)
-    except ValueError:
-        return None
+    # reg.exe prints a number as 0x and at most 16 digits.
+    return int(value[1], 16) if re.fullmatch(r"0x[0-9a-fA-F]{1,16}", value[1]) else read_number(value[1])
 
 
 def strings(value: tuple[str, str] | None) -> tuple[str, ...]:
@@ -195,7 +195,8 @@ def smb_mappings(text: str) -> tuple[tuple[str, str, int], ...]:
             rows[name] = value
         # The names are in the order of their letters, so that the status is the last.
         if name == "Status" and rows.get("RemotePath"):
-            found.append((rows.get("LocalPath", ""), rows["RemotePath"], int(value) if value.isdigit() else -1))
+            status = read_number(value)
+            found.append((rows.get("LocalPath", ""), rows["RemotePath"], -1 if status is None else status))
             rows = {}
     return tuple(found)
 
@@ -206,10 +207,10 @@ def wmi_time(text: str) -> str | None:
     if found is None:
         return None
     try:
-        local = datetime.strptime(found[1], "%Y%m%d%H%M%S")
-    except ValueError:
+        local = datetime.strptime(found[1], "%Y%m%d%H%M%S") - timedelta(minutes=int(found[2]))
+    except (ValueError, OverflowError):
         return None
-    return (local - timedelta(minutes=int(found[2]))).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return local.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def system_time(text: str) -> str | None:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
@@ -14,14 +16,54 @@ from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible.plugins.loader import shell_loader
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands, reach
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import (
+    OUTPUT_LIMIT,
     AccessDeniedError,
     Completed,
     ConnectionLostError,
+    OutputLimitError,
     UnsupportedError,
     misconfigured,
 )
 
 _ALIVE = "-o ServerAliveInterval=15 -o ServerAliveCountMax=4"
+
+
+class _Subprocess:
+    """The module subprocess for the ssh plugin, whose processes are read up to a limit."""
+
+    def __init__(self, endpoint: str) -> None:
+        self._endpoint = endpoint
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(subprocess, name)
+
+    def Popen(self, *arguments: Any, **options: Any) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(*arguments, **options)
+        for stream in ("stdout", "stderr"):
+            if (pipe := getattr(process, stream)) is not None:
+                setattr(process, stream, _Pipe(pipe, process, self._endpoint))
+        return process
+
+
+class _Pipe:
+    """A pipe of ssh that ends it and raises OutputLimitError beyond the limit."""
+
+    def __init__(self, pipe: Any, process: subprocess.Popen[bytes], endpoint: str) -> None:
+        self._pipe, self._process, self._endpoint = pipe, process, endpoint
+        self._read: list[bytes] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._pipe, name)
+
+    def read(self) -> bytes:
+        """What is there now; empty at the end."""
+        data: bytes = self._pipe.raw.read(1 << 20) or b""
+        self._read.append(data)
+        if sum(map(len, self._read)) > OUTPUT_LIMIT:
+            self._process.kill()
+            self._process.wait()
+            raise OutputLimitError(self._endpoint, b"".join(self._read))
+        return data
 
 
 class SshChannel:
@@ -42,6 +84,10 @@ class SshChannel:
 
     def close(self) -> None:
         """Nothing is held between commands."""
+
+    def _endpoint(self) -> str:
+        option = self._connection.get_option
+        return f"{option('host')}:{option('port') or 22}"
 
     def _notice_dead_peers(self) -> None:
         """Bound the wait for a node that is gone: without this, ssh would wait for TCP's keep-alive, two hours.
@@ -75,10 +121,15 @@ class SshChannel:
         connection = self._connection
         shell = connection._shell
         connection._shell = shell_loader.get("sh")
+        # The plugin keeps whatever ssh prints, however much it is.
+        plugin: Any = sys.modules[type(connection).__module__]
+        former = getattr(plugin, "subprocess", None)
+        plugin.subprocess = _Subprocess(self._endpoint())
         try:
             yield
         finally:
             connection._shell = shell
+            plugin.subprocess = former
 
     def _exec(self, command: str, stdin: bytes | None) -> Completed:
         try:
@@ -89,8 +140,7 @@ class SshChannel:
             text = str(error)
             if "Permission denied" in text or "Authentication" in text or "Invalid/incorrect password" in text:
                 raise AccessDeniedError(f"The node refused the logon over ssh: {text}", logon=True) from error
-            option = self._connection.get_option
-            why = reach.explain(text, reach.Way(f"{option('host')}:{option('port') or 22}", "", {}))
+            why = reach.explain(text, reach.Way(self._endpoint(), "", {}))
             if why is not None:
                 raise ConnectionLostError(why.found, why.remedy, detail=text) from error
             raise ConnectionLostError(f"The ssh connection to the node failed: {text}") from error
@@ -98,4 +148,6 @@ class SshChannel:
             raise misconfigured("ssh", str(error)) from error
         except OSError as error:
             raise ConnectionLostError(f"The ssh connection to the node failed: {error}") from error
+        if len(stdout) + len(stderr) > OUTPUT_LIMIT:
+            raise OutputLimitError(self._endpoint(), stdout)
         return Completed(int(code) & 0xFFFFFFFF, stdout, stderr)

@@ -17,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
+from ansible_collections.kubewin.csi.plugins.module_utils.decode import read_number
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, parse
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import (
     SYSTEM32,
@@ -212,7 +213,7 @@ def _missing_tool(node: Node, failure: Failure) -> NodeError | None:
 
 
 def _ignores_ca_file(node: Node) -> bool:
-    found = re.match(r"curl (\d+)\.(\d+)", node.ask([("curl", program("curl", "-V"))]).text("curl").strip())
+    found = re.match(r"curl (\d{1,4})\.(\d{1,4})", node.ask([("curl", program("curl", "-V"))]).text("curl").strip())
     return found is not None and (int(found[1]), int(found[2])) < _READS_CA_FILE
 
 
@@ -237,5 +238,5 @@ def free_bytes(text: str) -> int | None:
         groups = [re.sub(r"\D", "", group) for group in _DIGITS.findall(line.split(":", 1)[1])]
         groups = [group for group in groups if group]
         if groups:
-            return int(max(groups, key=len))
+            return read_number(max(groups, key=len))
     return None

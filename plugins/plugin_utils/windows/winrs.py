@@ -15,17 +15,20 @@ import logging
 import re
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
+from ansible_collections.kubewin.csi.plugins.module_utils.decode import read_number
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands, reach
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import (
+    OUTPUT_LIMIT,
     AccessDeniedError,
     ChannelError,
     CommandTimeoutError,
     Completed,
     ConnectionLostError,
+    OutputLimitError,
     QuotaExceededError,
     TicketError,
     UnsupportedError,
@@ -34,6 +37,9 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import 
 
 _SEND_BYTES = 250_000
 """Raw bytes of standard input a request: base64 and envelope stay under WinRM's default limit of 512,000 bytes."""
+
+_ANSWER_LIMIT = 2 * OUTPUT_LIMIT
+"""Bytes of one answer: output in base64, and the envelope."""
 
 _SEND_ATTEMPTS = 3
 _BUSY_SECONDS = 5.0
@@ -113,6 +119,7 @@ class _WinrsChannel(ABC):
         command = self._start(line, console=stdin is None)
         stdout: list[bytes] = []
         stderr: list[bytes] = []
+        size = 0
         try:
             if stdin is not None:
                 self._send_all(command, stdin)
@@ -125,11 +132,16 @@ class _WinrsChannel(ABC):
                     out, err, code = b"", b"", None
                 stdout.append(out)
                 stderr.append(err)
+                size += len(out) + len(err)
+                if size > OUTPUT_LIMIT:
+                    raise OutputLimitError(self._way().endpoint)
                 if code is not None:
                     return Completed(code & 0xFFFFFFFF, b"".join(stdout), b"".join(stderr))
                 if time.monotonic() > deadline:
                     raise CommandTimeoutError(f"A command on the node did not end within {timeout:g} s and was ended.")
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, OutputLimitError):
+                error.output = b"".join(stdout)
             # A task timeout or Ctrl-C may have cut a request in the middle; with message encryption the session that
             # it belonged to is useless then. The next message, first of all the signal below, logs on again.
             self._new_session()
@@ -178,7 +190,7 @@ class _WinrsChannel(ABC):
 
     def _error(self, error: Exception, line: str) -> ChannelError:
         """Any error of the libraries or the connection plugin as one of ours; ``line`` is empty while connecting."""
-        if isinstance(error, (ChannelError, AttributeError, KeyError, NameError, TypeError)):
+        if isinstance(error, ChannelError) or _is_mistake(error):
             raise error  # ours already, or a mistake in a program, which must not pass for a lost connection
         text = str(error)
         codes = _fault_codes(error)
@@ -217,6 +229,7 @@ class WinrmChannel(_WinrsChannel):
 
     def _connect(self) -> None:
         self._connection._connect()
+        _limit_answers(self._connection.protocol.transport, "build_session")
 
     def _way(self) -> reach.Way:
         plugin = self._connection
@@ -275,7 +288,7 @@ class PsrpChannel(_WinrsChannel):
             )
         self._connection._build_kwargs()
         options = self._connection._psrp_conn_kwargs
-        self._make: Callable[[], Any] = lambda: _asking_once(WSMan(**options))
+        self._make: Callable[[], Any] = lambda: _limited(_asking_once(WSMan(**options)))
         self._wsman = self._make()
         self._send_bytes = min(_SEND_BYTES, self._wsman.max_payload_size)
         self._make_shell: Callable[[], Any] = lambda: WinRS(self._wsman, codepage=_CODE_PAGE)
@@ -331,14 +344,60 @@ def _asking_once(wsman: Any) -> Any:
     return wsman
 
 
+def _limited(wsman: Any) -> Any:
+    _limit_answers(wsman.transport, "_build_session")
+    return wsman
+
+
+def _limit_answers(transport: Any, name: str) -> None:
+    """Limit what is read of an answer, in each session of requests that the transport's method `name` makes."""
+    build = getattr(transport, name)
+
+    def limited() -> Any:
+        session = build()
+        hooks = session.hooks["response"]
+        if _limit_answer not in hooks:
+            hooks.insert(0, _limit_answer)
+        return session
+
+    setattr(transport, name, limited)
+    if transport.session is not None:
+        limited()
+
+
+def _limit_answer(response: Any, *_arguments: Any, **_options: Any) -> None:
+    """Count an answer while requests reads it; the service on a host may answer without end, or with what unpacks so."""
+    stream = response.raw.stream
+
+    def counted(*arguments: Any, **options: Any) -> Iterator[bytes]:
+        size = 0
+        for chunk in stream(*arguments, **options):
+            size += len(chunk)
+            if size > _ANSWER_LIMIT:
+                raise OutputLimitError(response.url)
+            yield chunk
+
+    response.raw.stream = counted
+
+
 def _fault_codes(error: Exception) -> set[int]:
     """The codes of a fault. Which of pywinrm's two fields holds a quota's code depends on the provider that raised it."""
     if type(error).__name__ != "WSManFaultError":
         return set()
     # pywinrm's ``code`` is the status of HTTP; pypsrp's is the fault's, or its name when it has no number.
     names = ("wsman_fault_code", "wmierror_code") if hasattr(error, "wsman_fault_code") else ("code",)
-    codes = (str(getattr(error, name, None)) for name in names)
-    return {int(code) & 0xFFFFFFFF for code in codes if code.isdigit()}
+    codes = (read_number(getattr(error, name, None)) for name in names)
+    return {code & 0xFFFFFFFF for code in codes if code is not None}
+
+
+def _is_mistake(error: Exception) -> bool:
+    """Whether our own code is wrong; a library raises such errors for an answer that is not of WinRM."""
+    if not isinstance(error, (AttributeError, KeyError, NameError, TypeError)):
+        return False
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    return frame is None or frame.tb_frame.f_globals.get("__name__") == __name__
 
 
 def _is_silence(error: Exception) -> bool:

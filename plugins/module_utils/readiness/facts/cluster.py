@@ -12,6 +12,7 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers import model
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.controllers import images_of, installed_as
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.placement import ANYWHERE, Placement
+from ansible_collections.kubewin.csi.plugins.module_utils.text import line
 
 PROFILE = "security.openshift.io/csi-ephemeral-volume-profile"
 
@@ -71,7 +72,7 @@ def conditions_of(entries: Sequence[Mapping[str, Any]] | None) -> tuple[Conditio
             str(one.get("type", "")),
             str(one.get("status", "")),
             str(one.get("reason", "")),
-            str(one.get("message", "")),
+            line(str(one.get("message", ""))),
         )
         for one in entries or ()
     )

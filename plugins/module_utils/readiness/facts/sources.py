@@ -144,7 +144,7 @@ class ClaimTemplate:
         )
 
 
-_QUANTITY = re.compile(r"([+-]?[0-9.]+)([A-Za-z]*)(?:[eE]([+-]?[0-9]+))?")
+_QUANTITY = re.compile(r"([+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40}))([A-Za-z]*)(?:[eE]([+-]?[0-9]{1,2}))?")
 _UNITS: dict[str, Fraction] = {
     "": Fraction(1),
     **{unit: Fraction(1, 1000**power) for power, unit in enumerate("mun", 1)},

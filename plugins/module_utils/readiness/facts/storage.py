@@ -13,6 +13,7 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.translation import REGIONS, ZONES
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.placement import Requirement, Term, terms_of
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.sources import ClaimTemplate, Source, quantity
+from ansible_collections.kubewin.csi.plugins.module_utils.text import line
 
 MIGRATED_TO = "pv.kubernetes.io/migrated-to"
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
@@ -185,7 +186,7 @@ class ObservedAttachment:
 
 
 def _error(entry: Mapping[str, Any] | None) -> str:
-    return "" if entry is None else str(entry.get("message") or "no message")
+    return "" if entry is None else line(str(entry.get("message") or "no message"))
 
 
 @dataclass(frozen=True, slots=True)

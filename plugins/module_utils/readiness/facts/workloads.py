@@ -12,6 +12,7 @@ from math import floor
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
+from ansible_collections.kubewin.csi.plugins.module_utils.decode import read_number
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.controllers import images_of
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import ObservedDaemonSet
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import ENDED, MIRROR, PodFacts, controller_of
@@ -226,10 +227,8 @@ def _surges(kind: str, spec: Mapping[str, Any]) -> bool:
 def _part_of(text: int | str | None, whole: int) -> float:
     """A number of pods, or a percentage of all of them."""
     given = str(text or 0)
-    try:
-        return int(given[:-1]) * whole / 100 if given.endswith("%") else int(given)
-    except ValueError:
-        return 0
+    number = read_number(given.removesuffix("%")) or 0
+    return number * whole / 100 if given.endswith("%") else number
 
 
 def _plugin(item: Mapping[str, Any], pod: Mapping[str, Any]) -> PluginTemplate:

@@ -13,12 +13,15 @@ from ansible_collections.kubewin.csi.plugins.module_utils.data import listing
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness import verdict as readiness
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Lack, NodeVerdict
 from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain
 from ansible_collections.kubewin.csi.plugins.module_utils.text import carried, harmless, harmless_json, line, restored
+from ansible_collections.kubewin.csi.plugins.module_utils.verify import explain
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import ConnectionLostError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import ConnectionLostError, NodeError
 
 from ..module_utils.kube.fakes import ApiError, Response, Script
 
@@ -150,3 +153,24 @@ def test_findings_hold_lines() -> None:
         text = json.dumps(plain(one), ensure_ascii=False)
         assert acts(text) == []
         assert "\\n" not in text
+
+
+def test_words_of_a_pod_a_node_or_an_event_forge_no_line() -> None:
+    words = "denied\r\nfatal: [win-2]: FAILED!\nok: [win-1]"
+    waiting = {"containerStatuses": [{"name": "a", "state": {"waiting": {"reason": "Err", "message": words}}}]}
+    pod = {"metadata": {"name": "a", "namespace": "b", "uid": "u"}, "spec": {"containers": []}, "status": waiting}
+    event = {"type": "Warning", "reason": "FailedMount", "message": words, "metadata": {}}
+    node = {
+        "metadata": {"name": "win-1"},
+        "status": {"conditions": [{"type": "Ready", "reason": "a", "message": words}]},
+    }
+    made = [
+        explain.waiting_for(pod, ()),
+        explain.waiting_for(pod, explain.warnings([event])),
+        ObservedNode.from_object(node).not_ready_because,
+        PodFacts.from_object(pod).containers[0].waiting_message,
+        str(NodeError("a", words, remedy=words, detail=words)),
+    ]
+    for text in made:
+        assert "fatal" in text
+        assert len(text.splitlines()) == 1

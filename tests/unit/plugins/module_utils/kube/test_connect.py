@@ -12,9 +12,11 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module, patiently
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import _be_a_module, _encode, in_child
+
+from .fakes import ApiError
 
 TOKEN, KEY = "eyJhbGciOi.secret", "LS0tLS1CRUdJTiBSU0E="
 # Those of an exec plugin and of an auth-provider.
@@ -110,3 +112,26 @@ def test_an_error_names_the_kubeconfig_and_its_contexts(config: Any, expected: s
     assert expected in found["msg"]
     assert isinstance(config, dict) or str(path) in found["msg"]
     assert TOKEN not in found["msg"]
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "reason", "sentence"),
+    [
+        (404, "404 page not found\n", "not_kubernetes", "API discovery with 404 404 page not found, expected the API"),
+        (404, {"message": "cluster c-m-1 not found"}, "not_kubernetes", "with 404 cluster c-m-1 not found, expected"),
+        (400, "Client sent an HTTP request to an HTTPS server.", "not_kubernetes", "Check the server's URL in the"),
+        (401, {"message": "Unauthorized"}, "unauthorized", "rejects these credentials (401 Unauthorized)"),
+        (403, {"message": "forbidden"}, "unauthorized", "rejects these credentials (403 forbidden)"),
+    ],
+)
+def test_an_answer_to_discovery_is_called_what_it_is(status: int, body: Any, reason: str, sentence: str) -> None:
+    refused = ApiError(status)
+    refused.body = body if isinstance(body, str) else json.dumps(body)
+
+    def discover() -> Any:
+        raise refused
+
+    with pytest.raises(ClusterError) as caught:
+        patiently(discover, 0)
+    assert (caught.value.reason, caught.value.status) == (reason, status)
+    assert sentence in str(caught.value)

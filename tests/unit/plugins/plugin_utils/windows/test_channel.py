@@ -18,13 +18,14 @@ import pytest
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible.playbook.play_context import PlayContext
 from ansible.plugins.loader import connection_loader
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands, prove
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands, prove, winrs
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.channel import CHANNELS, open_channel
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import (
     AccessDeniedError,
     ChannelError,
     CommandTimeoutError,
     ConnectionLostError,
+    OutputLimitError,
     QuotaExceededError,
     UnsupportedError,
 )
@@ -348,3 +349,39 @@ def test_other_connections_are_refused(transport: str) -> None:
         open_channel(connection)
     assert caught.value.reason == "unsupported_connection"
     assert "winrm, psrp or ssh" in str(caught.value)
+
+
+@pytest.mark.parametrize("limit", ["OUTPUT_LIMIT", "_ANSWER_LIMIT"])
+def test_a_host_that_prints_without_end_is_stopped_by_name_and_step(
+    endpoint: Endpoint, limit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connection = endpoint.connection()
+    node = Node(open_channel(connection))
+    monkeypatch.setattr(winrs, limit, 3000)
+    with pytest.raises(OutputLimitError) as caught:
+        node.ask([("release", commands.builtin("ver")), ("pipes", commands.builtin("echo", "x" * 5000))])
+    assert caught.value.reason == "output_too_large"
+    port = endpoint.ports["http"]
+    assert str(caught.value).startswith(f"http://127.0.0.1:{port}")
+    if limit == "OUTPUT_LIMIT":
+        assert "the command of step 'pipes' printed more than" in str(caught.value)
+    monkeypatch.undo()
+    assert node.ask([("release", commands.builtin("ver"))]).code("release") == 0
+    connection.close()
+
+
+@pytest.mark.parametrize("error", [AttributeError("'NoneType' object has no attribute 'text'"), RecursionError()])
+def test_an_answer_that_the_library_cannot_read_is_a_lost_connection(
+    endpoint: Endpoint, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_arguments: Any, **_options: Any) -> None:
+        raise error
+
+    connection = endpoint.connection()
+    channel = open_channel(connection)
+    target = connection.protocol if endpoint.plugin == "winrm" else channel._shell  # type: ignore[attr-defined]  # psrp's
+    monkeypatch.setattr(target, "get_command_output_raw" if endpoint.plugin == "winrm" else "receive", fail)
+    with pytest.raises(ConnectionLostError) as caught:
+        channel.run("ver")
+    assert caught.value.reason == "connection_lost"
+    connection.close()

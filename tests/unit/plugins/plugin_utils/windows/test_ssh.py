@@ -5,16 +5,25 @@
 
 from __future__ import annotations
 
+import os
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
 import pytest
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands
+from ansible.playbook.play_context import PlayContext
+from ansible.plugins.loader import connection_loader
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands, ssh
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.channel import open_channel
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import (
     AccessDeniedError,
     ChannelError,
     ConnectionLostError,
+    OutputLimitError,
     UnsupportedError,
 )
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Node
 from hypothesis import given
 from hypothesis import strategies as st
 from lab.windows import powershell
@@ -102,3 +111,34 @@ def test_a_deleted_node_is_detected_and_the_users_options_stay_first() -> None:
     options = connection.options["ssh_extra_args"]
     assert options.startswith("-o Compression=yes ")
     assert "ServerAliveInterval" in options
+
+
+ENDLESS = """#!/bin/sh
+case "$*" in
+*PSVersionTable*) echo '$PSVersionTable Windows_NT' ;;
+*) yes 'a hostile answer' ;;
+esac
+"""
+
+
+def test_a_host_that_prints_without_end_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "ssh"
+    program.write_text(ENDLESS)
+    program.chmod(0o700)
+    connection: Any = connection_loader.get("ssh", PlayContext(), os.devnull)
+    connection.set_options(var_options={"ansible_host": "win-1", "ansible_ssh_executable": str(program)})
+    channel = open_channel(connection)
+    monkeypatch.setattr(ssh, "OUTPUT_LIMIT", 1 << 20)
+    tracemalloc.start()
+    with pytest.raises(OutputLimitError) as caught:
+        Node(channel).ask([("pipes", commands.builtin("ver"))])
+    assert tracemalloc.get_traced_memory()[1] < 20 << 20
+    tracemalloc.stop()
+    assert str(caught.value).startswith("win-1:22: the command of step 'pipes' printed more than 32 MiB")
+
+
+@pytest.mark.parametrize("words", ["refused\r\nfatal: [win-2]: FAILED! => {}", "denied\nok: [win-1]"])
+def test_a_banner_forges_no_line(words: str) -> None:
+    with pytest.raises(ConnectionLostError) as caught:
+        open_channel(OneAnswer(AnsibleConnectionFailure(words)))
+    assert len(str(caught.value).splitlines()) == 1
