@@ -1,15 +1,32 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs the module of the same name on the controller."""
+"""Applies objects that differ."""
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.modules import cluster_apply
-from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import ControllerAction
+from collections.abc import Mapping
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.apply import Applier
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.definitions import applied, documents
+from ansible_collections.kubewin.csi.plugins.modules.cluster_apply import DOCUMENTATION
+from ansible_collections.kubewin.csi.plugins.plugin_utils.cluster_action import ClusterAction
 
 
-class ActionModule(ControllerAction):
-    """The work is the module's."""
+class ActionModule(ClusterAction):
+    """Applies the definitions server-side."""
 
-    module = cluster_apply
+    argument_spec = documented(DOCUMENTATION)
+
+    def work(self, options: Mapping[str, Any]) -> None:
+        """Plan in check mode, else apply; return every object."""
+        definitions = documents(options["definition"])
+        applier = Applier(
+            self.connect(options), only_existing=options["only_existing"], force=options["force_conflicts"]
+        )
+        outcome = applier.plan(definitions) if self.check_mode else applier.apply(definitions)
+        for warning in outcome.warnings:
+            self.warn(warning)
+        self.result.update(applied(outcome))

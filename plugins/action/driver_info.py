@@ -1,32 +1,70 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs the module of the same name on the controller, renders its plan and prints it."""
+"""Plans a driver and renders its objects."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any, ClassVar
 
-from ansible.module_utils.parsing.convert_bool import boolean
-from ansible_collections.kubewin.csi.plugins.modules import driver_info
-from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import ControllerAction
+from ansible_collections.kubewin.csi.plugins.module_utils.documented import ArgumentSpec, documented
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers import declared
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import UNREAD, Request
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.observe import snapshot
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.plan import plan
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal_observe import in_use
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import driver_named
+from ansible_collections.kubewin.csi.plugins.modules.driver_info import DOCUMENTATION
+from ansible_collections.kubewin.csi.plugins.plugin_utils.cluster_action import ClusterAction, TaskError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.manifests import render
 from ansible_collections.kubewin.csi.plugins.plugin_utils.planned import entry, lines
 
 
-class ActionModule(ControllerAction):
-    """The plan is the module's."""
+class ActionModule(ClusterAction):
+    """Observes the cluster and plans the driver."""
 
-    module = driver_info
+    argument_spec: ClassVar[ArgumentSpec] = {**declared.spec(declared.INFO), **documented(DOCUMENTATION)}
 
-    def _work(self, task_vars: dict[str, Any] | None) -> dict[str, Any]:
+    def work(self, options: Mapping[str, Any]) -> None:
         """Return the plan and its objects."""
-        result = super()._work(task_vars)
-        plan = result.get("driver_plan")
-        if plan is not None:
-            result["definition"] = render(plan["template"], plan["settings"]) if plan["deployable"] else ""
-            others = [one for one in self._task.args.get("planned") or () if one["driver"] != plan["driver"]]
-            result["planned"] = [*others, entry(plan, result["definition"])]
-            if boolean(self._task.args.get("show", False), strict=False):
-                self._say(*lines(plan, every=bool(self._task.check_mode) or self._display.verbosity > 0))
-        return result
+        driver = driver_named(options["driver"])
+        request = read_request(options)
+        client = self.connect(options)
+        observed = snapshot(client, driver, request, check_access=options["check_access"])
+        planned = plan(driver, request, observed)
+        if planned.change is not None and planned.change.drain:
+            # Volumes are read only if they matter: that takes every pod of the cluster.
+            used = tuple((use.node, use.what) for use in in_use(client, driver))
+            planned = plan(driver, request, replace(observed, in_use=used))
+        if options["require"] and not planned.deployable:
+            raise TaskError(planned.refusal, "refused")
+        driver_plan = planned.as_dict()
+        definition = render(driver_plan["template"], driver_plan["settings"]) if planned.deployable else ""
+        others = [one for one in options["planned"] if one["driver"] != driver_plan["driver"]]
+        self.result.update(
+            driver_plan=driver_plan, definition=definition, planned=[*others, entry(driver_plan, definition)]
+        )
+        if options["show"]:
+            for line in lines(driver_plan, every=self.check_mode or self._display.verbosity > 0):
+                self._display.display(line)
+
+
+def read_request(options: Mapping[str, Any]) -> Request:
+    """The request. Empty text counts as not given."""
+    given = {name: options[name] for name in (*declared.of_module(declared.INFO), "csi_proxy_version", "replace")}
+    given |= {
+        name: {key: value for key, value in (given[name] or {}).items() if value}
+        for name in ("images", "image_digests", "resources")
+    }
+    names = {field.name for field in fields(Request)}
+    named: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in given.items()
+        if name in names and value not in (None, "")
+    }
+    return Request(
+        **named,
+        options={name: value for name, value in given.items() if name in UNREAD},
+    )

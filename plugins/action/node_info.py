@@ -1,23 +1,68 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs the module of the same name and names the hosts that are no Node."""
+"""Matches Windows hosts to the Nodes of a cluster."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.modules import node_info
-from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import ControllerAction
+from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
+from ansible_collections.kubewin.csi.plugins.module_utils.grouped import grouped
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import CORDONED
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.matching import Host, Node, match_hosts
+from ansible_collections.kubewin.csi.plugins.modules.node_info import DOCUMENTATION
+from ansible_collections.kubewin.csi.plugins.plugin_utils.cluster_action import ClusterAction, TaskError
 
 
-class ActionModule(ControllerAction):
-    """The work is the module's; hosts that are no Node are named here, unless they failed the task."""
+class ActionModule(ClusterAction):
+    """Reads the Windows Nodes and matches the given hosts to them."""
 
-    module = node_info
+    argument_spec = documented(DOCUMENTATION)
 
-    def _work(self, task_vars: dict[str, Any] | None) -> dict[str, Any]:
-        """Return what the module returns."""
-        result = super()._work(task_vars)
-        self._say(*(f"  {error}" for error in (result.get("errors") or {}).values()))
-        return result
+    def work(self, options: Mapping[str, Any]) -> None:
+        """Return the Nodes, which host is which, and why a host is none."""
+        unreadable = describe_unreadable(options["hosts"])
+        if options["require"] and unreadable:
+            raise TaskError(unreadable, "host_unusable")
+        nodes = self.connect(options).windows_nodes()
+        hosts = [
+            Host(
+                inventory_name=host["name"],
+                names=tuple(name for name in host["names"] or () if name),
+                addresses=tuple(host["addresses"] or ()),
+                claimed_node=host["node_name"] or None,
+            )
+            for host in options["hosts"]
+            if host["names"]
+        ]
+        matching = match_hosts(hosts, [Node.from_object(node) for node in nodes])
+        if options["require"] and matching.errors:
+            raise TaskError("\n".join(matching.errors.values()), "host_unmatched")
+        self.result.update(
+            nodes={node["metadata"]["name"]: describe_node(node) for node in nodes},
+            matched=matching.matched,
+            errors=matching.errors,
+            nodes_without_host=list(matching.nodes_without_host),
+        )
+
+
+def describe_node(node: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts of a core/v1 Node that the plays decide on."""
+    metadata, observed = node["metadata"], ObservedNode.from_object(node)
+    return {
+        "ready": observed.ready,
+        "unschedulable": observed.cordoned,
+        "cordoned_for": (metadata.get("annotations") or {}).get(CORDONED, ""),
+        "labels": metadata.get("labels") or {},
+        "boot_id": ((node.get("status") or {}).get("nodeInfo") or {}).get("bootID", ""),
+        "kubelet_version": observed.kubelet,
+    }
+
+
+def describe_unreadable(hosts: Sequence[Mapping[str, Any]]) -> str:
+    """Each reason why hosts could not be read, on a line with the names of the hosts; empty if all were read."""
+    by_reason = grouped((str(host["problem"]), str(host["name"])) for host in hosts if host["problem"])
+    return "\n".join(f"{', '.join(names)}: {reason}" for reason, names in by_reason.items())

@@ -90,28 +90,3 @@ reason:
   type: str
   sample: forbidden
 """
-
-
-from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.apply import Applier
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, failing, module
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.definitions import applied, documents
-
-ARGUMENT_SPEC = documented(DOCUMENTATION)
-
-
-def main() -> None:
-    """Plan or apply."""
-    ansible = module(ARGUMENT_SPEC)
-    params = ansible.params
-    with failing(ansible):
-        definitions = documents(params["definition"])
-        applier = Applier(connect(ansible), only_existing=params["only_existing"], force=params["force_conflicts"])
-        outcome = applier.plan(definitions) if ansible.check_mode else applier.apply(definitions)
-    for warning in outcome.warnings:
-        ansible.warn(warning)
-    ansible.exit_json(**applied(outcome))
-
-
-if __name__ == "__main__":
-    main()

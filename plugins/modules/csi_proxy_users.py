@@ -41,26 +41,3 @@ reason:
   type: str
   sample: in_use
 """
-
-
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.pipes import refusal
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal_observe import csi_proxy_users
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, driver_named, failing, module
-
-ARGUMENT_SPEC = documented(DOCUMENTATION)
-
-
-def main() -> None:
-    """Read the users of csi-proxy; fail if there are any."""
-    ansible = module(ARGUMENT_SPEC)
-    with failing(ansible):
-        going = {driver_named(name).name for name in ansible.params["drivers_going"]}
-        if found := refusal(*csi_proxy_users(connect(ansible), DRIVERS.values(), going)):
-            ansible.fail_json(msg=found, reason="in_use")
-    ansible.exit_json(changed=False)
-
-
-if __name__ == "__main__":
-    main()

@@ -90,7 +90,7 @@ def main() -> None:
     lacking: dict[str, list[str]] = {}
     events: list[list[str]] = []
     try:
-        client = connect(ansible, retry_for=min(20.0, float(ansible.params["api_timeout"])))
+        client = connect(ansible.params, retry_for=min(20.0, float(ansible.params["api_timeout"])))
         client.version()
         for one in ansible.params["needs"]:
             need = Need(one["verb"], one["group"], one["resource"], one["namespace"], one["name"])

@@ -268,7 +268,7 @@ def main() -> None:
     going = bool(ansible.params["progress"])
     try:
         driver = driver_named(ansible.params["driver"])
-        client = connect(ansible, retry_for=float(ansible.params["window"]) if going else None)
+        client = connect(ansible.params, retry_for=float(ansible.params["window"]) if going else None)
         job = Job(ansible.params, driver, client)
         result = job.go_on() if going else job.begin(check=ansible.check_mode)
     except UnreachableError as error:

@@ -359,7 +359,7 @@ def main() -> None:
     watch_over(params["progress_file"], left)
     with failing(ansible):
         driver = driver_named(params["driver"])
-        steps = Steps(connect(ansible), driver, params, reporter(params["progress_file"]))
+        steps = Steps(connect(ansible.params), driver, params, reporter(params["progress_file"]))
         made = steps.decided()
         if params["step"] != "plan" and ansible.check_mode:
             changed = bool(made.nodes)

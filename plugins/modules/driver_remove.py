@@ -38,9 +38,6 @@ options:
     description: Timeout in seconds for the end of the plugin's pods.
     type: int
     default: 300
-  progress_file:
-    description: Internal. Progress messages are appended to this file.
-    type: path
 seealso:
   - module: kubewin.csi.driver_info
   - module: kubewin.csi.driver_apply
@@ -77,66 +74,3 @@ reason:
   type: str
   sample: in_use
 """
-
-import time
-
-from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.declared import DRIVER
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal import refusal
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal_observe import (
-    applied_for,
-    in_use,
-    wait_until_gone,
-)
-from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, driver_named, failing, module
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import reporter
-
-ARGUMENT_SPEC = {**DRIVER, **documented(DOCUMENTATION)}
-
-
-def main() -> None:
-    """Observe, refuse or delete, wait."""
-    ansible = module(ARGUMENT_SPEC)
-    deadline = time.monotonic() + ansible.params["timeout"]
-    notify = reporter(ansible.params["progress_file"])
-    with failing(ansible):
-        driver = driver_named(ansible.params["driver"])
-        client = connect(ansible)
-        found = applied_for(client, driver)
-        # A run that continues after the plugin was deleted does not check volumes again: it finishes the rest.
-        plugin = [item for kind, item in found if kind == kinds.DAEMON_SET]
-        used = in_use(client, driver) if plugin else ()
-        signs = [{"node": use.node, "what": use.what} for use in used]
-        if used and not ansible.params["force_in_use"]:
-            ansible.fail_json(msg=refusal(driver, used), reason="in_use", in_use=signs)
-        objects = []
-        for kind, item in found:
-            metadata = item["metadata"]
-            namespace = metadata.get("namespace")
-            client.delete(kind, metadata["name"], namespace, metadata["uid"], dry_run=ansible.check_mode)
-            objects.append({"kind": kind.kind, "namespace": namespace, "name": metadata["name"]})
-            if (
-                kind == kinds.DAEMON_SET
-                and not ansible.check_mode
-                and not wait_until_gone(client, item, deadline, notify)
-            ):
-                ansible.fail_json(
-                    msg=(
-                        f"pods of DaemonSet {namespace}/{metadata['name']} still exist after "
-                        f"{ansible.params['timeout']} s, and it is being deleted. Check these pods and their nodes, "
-                        "then run again, with a higher timeout if they are only slow."
-                    ),
-                    reason="timeout",
-                    in_use=signs,
-                )
-    ansible.exit_json(
-        changed=bool(objects),
-        objects=objects,
-        in_use=signs,
-        namespaces=sorted({item["namespace"] for item in objects if item["namespace"]}),
-    )
-
-
-if __name__ == "__main__":
-    main()

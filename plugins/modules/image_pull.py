@@ -33,9 +33,6 @@ options:
     description: The objects that will be applied, one of them the DaemonSet, as YAML text or as a list of dictionaries.
     type: raw
     required: true
-  progress_file:
-    description: Internal. Progress messages are appended to this file; the module ends when the file is removed.
-    type: path
 seealso:
   - module: kubewin.csi.driver_apply
 """
@@ -65,44 +62,3 @@ reason:
   type: str
   sample: pull_failed
 """
-
-from typing import Any
-
-from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers import declared
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.pull import lacking
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.pull_apply import Pulls
-from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, driver_named, failing, module
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.definitions import daemon_set, documents
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import reporter, watch_over
-
-ARGUMENT_SPEC = {**declared.spec(declared.PULL), **documented(DOCUMENTATION)}
-
-
-def main() -> None:
-    """Find out what each Node lacks, and pull it."""
-    ansible = module(ARGUMENT_SPEC)
-    params = ansible.params
-    result: dict[str, Any] = {"changed": False}
-    watch_over(params["progress_file"], "Its pods were deleted; pulled images are kept")
-    with failing(ansible, result):
-        driver = driver_named(params["driver"]).name
-        plugin = daemon_set(documents(params["definition"]))
-        client = connect(ansible)
-        metadata = plugin["metadata"]
-        live = client.get(kinds.DAEMON_SET, metadata["name"], metadata["namespace"])
-        missing = lacking(plugin, live, client.windows_nodes(), params["nodes"])
-        images = list(dict.fromkeys(image for of_node in missing.values() for image in of_node))
-        result.update(changed=bool(missing), images=images, pulled=list(missing) if ansible.check_mode else [])
-        if not ansible.check_mode:
-            pulls = Pulls(client, driver, plugin, reporter(params["progress_file"]))
-            try:
-                pulls.run(missing, float(params["timeout"]))
-            finally:
-                result["pulled"] = list(pulls.done)
-    ansible.exit_json(**result)
-
-
-if __name__ == "__main__":
-    main()

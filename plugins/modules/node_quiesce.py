@@ -44,9 +44,6 @@ options:
       - The cordon stays. The task then returns RV(ignore:changed=true) if it is its own.
     type: int
     default: 300
-  progress_file:
-    description: Internal. Progress messages are appended to this file.
-    type: path
 seealso:
   - module: kubewin.csi.node_info
 """
@@ -71,45 +68,3 @@ reason:
   type: str
   sample: busy
 """
-
-from typing import Any
-
-from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
-from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, failing, module
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.modify import modify
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import reporter
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.quiesce import at_rest, cordoned, uncordoned
-
-ARGUMENT_SPEC = documented(DOCUMENTATION)
-
-
-def main() -> None:
-    """Cordon and wait, or uncordon."""
-    ansible = module(ARGUMENT_SPEC)
-    node, reason, timeout = (ansible.params[name] for name in ("node", "reason", "timeout"))
-    quiesce = ansible.params["state"] == "quiesced"
-    change = cordoned if quiesce else uncordoned
-    returned: dict[str, Any] = {"changed": False}
-    with failing(ansible, returned):
-        client = connect(ansible)
-        returned["changed"] = modify(
-            client, kinds.NODE, node, None, lambda live: change(live, reason),
-            dry_run=ansible.check_mode, required=quiesce,
-        )  # fmt: skip
-        if quiesce and not ansible.check_mode:
-            busy = at_rest(client, node, timeout, reporter(ansible.params["progress_file"]))
-            if busy:
-                returned["busy"] = busy
-                raise ClusterError(
-                    f"Node {node}: volume operations did not finish within {timeout} s, and nothing was changed on the "
-                    f"node: {'; '.join(busy)}. Let them finish and run again, raise kubewin_quiesce_timeout, or accept "
-                    "the risk with kubewin_quiesce=none.",
-                    "busy",
-                )
-    ansible.exit_json(**returned)
-
-
-if __name__ == "__main__":
-    main()

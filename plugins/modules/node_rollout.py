@@ -154,7 +154,7 @@ def main() -> None:
     patience = min(float(params["api_timeout"]), float(window)) if window else None
     try:
         driver = driver_named(params["driver"])
-        client = connect(ansible, retry_for=patience)
+        client = connect(ansible.params, retry_for=patience)
         name = params["daemonset"] or driver.daemonset
         namespace = params["namespace"] or find_namespace(client, driver, name)
         view = View(client, Target(driver, namespace, name), [HostFacts.from_option(host) for host in params["hosts"]])

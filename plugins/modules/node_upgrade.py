@@ -324,7 +324,7 @@ def keep() -> None:
     while not is_dead(holder):
         try:
             # Short, so that the end of the run is detected soon while the API server does not answer.
-            client = connect(ansible, retry_for=5.0)
+            client = connect(ansible.params, retry_for=5.0)
         except ClusterError:
             time.sleep(1.0)
             continue
@@ -339,7 +339,7 @@ def main() -> None:
     warnings: list[str] = []
     pages: Pages | None = None
     try:
-        upgrade = Upgrade(connect(ansible), params, stop)
+        upgrade = Upgrade(connect(ansible.params), params, stop)
         pages, warnings = upgrade.pages, upgrade.pages.warnings
         if params["only_lease"]:
             if params["ended"]:

@@ -400,7 +400,7 @@ def main() -> None:
         else:
             hosts = tuple(ObservedHost.from_option(host) for host in params["hosts"] or ())
             now = datetime.now(timezone.utc)
-            client, reading = connect(ansible), Reading()
+            client, reading = connect(ansible.params), Reading()
             with reporting(reporter(params["progress_file"]), reading.__str__):
                 snapshot = take(client, name=params["cluster_name"], hosts=hosts, hosts_at=now, reading=reading)
     except ClusterError as error:

@@ -298,7 +298,7 @@ def main() -> None:
     returned: dict[str, Any] = {}
     with failing(ansible, returned):
         request = desired(params)
-        client = connect(ansible)
+        client = connect(ansible.params)
         decided = plan_for(client, request)
         returned["plan"] = decided.steps()
         returned["left_out"] = [{"driver": key, "node": node, "why": why} for key, node, why in decided.left_out]

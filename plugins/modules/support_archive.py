@@ -155,7 +155,7 @@ def main() -> None:
     gathered.missing += [Missing(str(one["what"]), redactor.text(str(one["why"]))) for one in params["missing"] or ()]
     try:
         gather(
-            connect(ansible, retry_for=min(20.0, float(params["api_timeout"]))),
+            connect(ansible.params, retry_for=min(20.0, float(params["api_timeout"]))),
             gathered,
             reporter(params["progress_file"]),
         )

@@ -324,7 +324,7 @@ def main() -> None:
     returned: dict[str, Any] = {}
     with failing(ansible, returned):
         asked = run_options(params)
-        client = connect(ansible)
+        client = connect(ansible.params)
         refuse(client, asked, params)
         runs = Runs(
             client, cluster_uid(client), asked, lambda bound: stores(bound, params), params["record_namespace"],

@@ -452,7 +452,7 @@ def main() -> None:
     returned: dict[str, Any] = {"volumes": [], "report": ""}
     with failing(ansible, returned):
         claims = checked(params)
-        data_run = DataRun(connect(ansible), params, claims, returned)
+        data_run = DataRun(connect(ansible.params), params, claims, returned)
         if params["forget"]:
             gone = data_run.baselines.noted(claims) if ansible.check_mode else data_run.baselines.forget(claims)
             ansible.exit_json(changed=bool(gone), **returned)

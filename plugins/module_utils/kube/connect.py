@@ -68,14 +68,15 @@ def driver_named(name: str) -> Driver:
     return DRIVERS[name]
 
 
-def connect(for_module: AnsibleK8SModule, retry_for: float | None = None) -> Client:
-    """A Client for the module's options. An API server that restarts just now is waited for.
+def connect(options: Mapping[str, Any], retry_for: float | None = None) -> Client:
+    """A Client for the options of CLUSTER_ARG_SPEC. An API server that restarts just now is waited for.
 
     Raises ClusterError: reason unreachable, unauthorized, or configuration (kubeconfig, context or certificates are
     wrong).
     """
-    patience = float(for_module.params["api_timeout"]) if retry_for is None else retry_for
-    return patiently(lambda: get_api_client(for_module), patience, _named(for_module))
+    patience = float(options["api_timeout"]) if retry_for is None else retry_for
+    access = {name: options[name] for name in AUTH_ARG_SPEC if options.get(name) is not None}
+    return patiently(lambda: get_api_client(**access), patience, _named(options))
 
 
 def patiently(make: Callable[[], Any], patience: float, named: str = "") -> Client:
@@ -127,9 +128,9 @@ def patiently(make: Callable[[], Any], patience: float, named: str = "") -> Clie
             time.sleep(min(0.5, left))
 
 
-def _named(for_module: AnsibleK8SModule) -> str:
+def _named(options: Mapping[str, Any]) -> str:
     """The kubeconfig that was given, with what is the usual cause: a mistyped path, or a context that is not in it."""
-    given = for_module.params.get("kubeconfig")
+    given = options.get("kubeconfig")
     if not given:
         return ""
     if not isinstance(given, str):

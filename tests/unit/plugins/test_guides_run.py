@@ -38,6 +38,7 @@ from ansible_collections.kubewin.csi.plugins.inventory import windows_nodes
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import CLUSTER_ARG_SPEC
 from ansible_collections.kubewin.csi.plugins.plugin_utils import driver_options, names
+from ansible_collections.kubewin.csi.plugins.plugin_utils.cluster_action import ClusterAction
 from ansible_collections.kubewin.csi.plugins.plugin_utils.inputs import wrong
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.options import CSI_PROXY, INFO
 from ci.cli import lane_name
@@ -299,6 +300,9 @@ def own_options(name: str) -> Mapping[str, Any]:
     """Options of one of our modules, without those of the cluster."""
     if name in ON_HOSTS:
         return ON_HOSTS[name]
+    action = importlib.import_module(f"ansible_collections.{PREFIX}plugins.action.{name}")
+    if issubclass(action.ActionModule, ClusterAction):
+        return action.ActionModule.argument_spec
     module = importlib.import_module(f"ansible_collections.{PREFIX}plugins.modules.{name}")
     spec: Mapping[str, Any] = module.ARGUMENT_SPEC
     return spec

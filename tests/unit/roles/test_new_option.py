@@ -28,16 +28,17 @@ BY_HAND = {
         "      terminationGracePeriodSeconds: {{ plan.options.grace_period | to_json }}\n",
     ),
 }
-# From the variable to the manifest, as the action, the module and the planner pass it on.
+# From the variable to the manifest, as the action and the planner pass it on.
 RENDER = """
 import json, sys
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
-from ansible_collections.kubewin.csi.plugins.modules import driver_info
+from ansible_collections.kubewin.csi.plugins.action import driver_info
 from ansible_collections.kubewin.csi.plugins.plugin_utils import driver_options
 from unit.roles.manifests import cases
 given = driver_options.of_module("driver_info", "smb", {"smb_csi_grace_period": "45"}.get)
-params = ArgumentSpecValidator(driver_info.ARGUMENT_SPEC).validate({"driver": "smb", **given}).validated_parameters
-pods = [case.pod(wanted) for case in cases() for wanted in (driver_info.request_of(params), None)]
+spec = driver_info.ActionModule.argument_spec
+params = ArgumentSpecValidator(spec).validate({"driver": "smb", **given}).validated_parameters
+pods = [case.pod(wanted) for case in cases() for wanted in (driver_info.read_request(params), None)]
 print(json.dumps([
     sorted({pod["terminationGracePeriodSeconds"] for pod in pods}),
     driver_options.wrong("smb", {"smb_csi_grace_period": "soon"}),

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 import yaml
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import CLUSTER_ARG_SPEC
+from ansible_collections.kubewin.csi.plugins.plugin_utils.cluster_action import ClusterAction
 
 ROOT = Path(__file__).parents[4]
 MODULES = sorted(path.stem for path in (ROOT / "plugins" / "modules").glob("*.py"))
@@ -46,6 +47,8 @@ def accepted(name: str) -> dict[str, Any]:
     if spec is not None:
         return {**CLUSTER_ARG_SPEC, **spec}
     action = importlib.import_module(f"{PLUGINS}.action.{name}")
+    if issubclass(action.ActionModule, ClusterAction):
+        return {**CLUSTER_ARG_SPEC, **action.ActionModule.argument_spec}
     return dict(getattr(action, "ARGUMENT_SPEC", None) or action.ActionModule.argument_spec)
 
 

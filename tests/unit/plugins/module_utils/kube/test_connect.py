@@ -103,7 +103,7 @@ def test_an_error_names_the_kubeconfig_and_its_contexts(config: Any, expected: s
 
     def tries(made: Any) -> None:
         try:
-            connect(made)
+            connect(made.params)
         except ClusterError as error:
             made.fail_json(msg=str(error), reason=error.reason)
 

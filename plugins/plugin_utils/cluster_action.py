@@ -1,0 +1,170 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Base of the actions that work with the cluster: options in, feature called, result out, in the process of the task.
+
+Ansible forks a process for each task on each host and loads the action before it forks, so the Kubernetes client is imported
+once a run. The host's connection is not used.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+from ansible.errors import AnsibleActionFail
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from ansible.module_utils.common.parameters import remove_values
+from ansible.plugins.action import ActionBase
+from ansible_collections.kubewin.csi.plugins.module_utils.documented import ArgumentSpec
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import CLUSTER_ARG_SPEC, connect
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import Interrupted
+from ansible_collections.kubewin.csi.plugins.module_utils.redact import kubeconfig_secrets, texts
+from ansible_collections.kubewin.csi.plugins.plugin_utils import driver_options
+from ansible_collections.kubewin.csi.plugins.plugin_utils.inputs import blank
+from ansible_collections.kubewin.csi.plugins.plugin_utils.interruption import interruptible
+
+# Of the role kubewin, which every play of the playbooks has.
+_KUBECONFIG = "_kubewin_kubeconfig"
+
+
+class TaskError(Exception):
+    """A task that fails. reason: stable key. returned: what the task returns besides."""
+
+    def __init__(self, message: str, reason: str = "", **returned: Any) -> None:
+        super().__init__(message)
+        self.reason, self.returned = reason, returned
+
+
+class ClusterAction(ActionBase):
+    """An action that works with the cluster. argument_spec: its own options, without those of the cluster.
+
+    result: what the task returns, also when it fails; `work` fills it. secrets: texts that are shown nowhere. remainder: the state
+    that an interruption leaves, as a sentence.
+    """
+
+    TRANSFERS_FILES = False
+    _supports_check_mode = True
+    _supports_async = False
+    _requires_connection = False
+    argument_spec: ClassVar[ArgumentSpec]
+    remainder: ClassVar[str] = "Run again"
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Return what `work` returns for the task's options."""
+        self.secrets: frozenset[str] = frozenset()
+        self.result: dict[str, Any] = super().run(tmp, task_vars)
+        self.result["changed"] = False
+        try:
+            self._refuse_keywords()
+            self._set_environment()
+            options = self._read_options(task_vars or {})
+            with interruptible(self.remainder):
+                self.work(options)
+        except (ClusterError, TaskError, Interrupted) as error:
+            reason = {"reason": error.reason} if error.reason else {}
+            self.result.update(failed=True, msg=str(error), **reason, **getattr(error, "returned", {}))
+        masked: dict[str, Any] = remove_values(to_plain(self.result), self.secrets)
+        return masked
+
+    @abstractmethod
+    def work(self, options: Mapping[str, Any]) -> None:
+        """Do it and fill `result`. ClusterError, TaskError or Interrupted fail the task with what `result` has by then."""
+
+    @property
+    def check_mode(self) -> bool:
+        """Whether nothing may be changed."""
+        return bool(self._task.check_mode)
+
+    def show(self, *lines: str) -> None:
+        """Display progress at once."""
+        for line in lines:
+            self._display.display(f"  {remove_values(line, self.secrets)}")
+
+    def warn(self, text: str) -> None:
+        """Add a warning to the result."""
+        self.result.setdefault("warnings", []).append(text)
+
+    def connect(self, options: Mapping[str, Any], retry_for: float | None = None) -> Client:
+        """A Client for the task's options; errors as of kube.connect."""
+        return connect(options, retry_for)
+
+    def _refuse_keywords(self) -> None:
+        """Name what Ansible accepts and this action cannot apply: it is not run on a host, nor as another user."""
+        name = str(self._task.action).rpartition(".")[2]
+        for keyword, given in (("become", self._task.become), ("async", self._task.async_val)):
+            if given:
+                raise TaskError(
+                    f"{name}: keyword {keyword}, expected none: the task works on the controller. Remove {keyword}.",
+                    "keyword_unsupported",
+                )
+
+    def _set_environment(self) -> None:
+        """Apply the keyword environment to this process, which ends with the task."""
+        for scope in self._task.environment or ():
+            for name, value in (self._templar.template(scope) or {}).items():
+                os.environ[str(name)] = str(value)
+        # The client reads it when it is imported, which was before.
+        kube_config = sys.modules.get("kubernetes.config.kube_config")
+        if kube_config is not None and "KUBECONFIG" in os.environ:
+            vars(kube_config)["KUBE_CONFIG_DEFAULT_LOCATION"] = os.environ["KUBECONFIG"]
+
+    def _read_options(self, task_vars: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The options of the task, of module_defaults and of variables, validated and converted."""
+        spec = {**CLUSTER_ARG_SPEC, **self.argument_spec}
+        validated = ArgumentSpecValidator(spec).validate(
+            {**self._read_variables(task_vars), **to_plain(self._task.args)}
+        )
+        options: dict[str, Any] = validated.validated_parameters
+        # All texts of a kubeconfig are secret to Ansible, also the "v1" of its apiVersion; hiding those would damage manifests.
+        kubeconfig = options.get("kubeconfig")
+        self.secrets = frozenset({*_secret_texts(spec, options), *kubeconfig_secrets(kubeconfig)} - {""})
+        if validated.error_messages:
+            raise TaskError("; ".join(validated.error_messages), "configuration")
+        return options
+
+    def _read_variables(self, task_vars: Mapping[str, Any]) -> dict[str, Any]:
+        """What variables set: access to the cluster in the playbooks, options of a driver. AnsibleActionFail for a wrong value."""
+        name = str(self._task.action).rpartition(".")[2]
+
+        def variable(of: str) -> Any:
+            # What is omitted is left out of a dictionary from ansible-core 2.19 on, and a text before.
+            value = self._templar.template({of: task_vars[of]}).get(of) if of in task_vars else None
+            return None if value == task_vars.get("omit", "") else value
+
+        try:
+            options = driver_options.of_module(name, str(self._task.args.get("driver")), variable)
+        except ValueError as error:
+            raise AnsibleActionFail(str(error), result={"reason": "configuration"}) from None
+        access = {"kubeconfig": _KUBECONFIG, "context": "kubewin_context"} if _KUBECONFIG in task_vars else {}
+        return options | {option: value for option, of in access.items() if not blank(value := variable(of))}
+
+
+def to_plain(value: Any) -> Any:
+    """The same in JSON's types alone: a vaulted text is decrypted, Ansible's tags go, and tuples are lists."""
+    if isinstance(value, Mapping):
+        return {str(name): to_plain(entry) for name, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [to_plain(entry) for entry in value]
+    return value if value is None or isinstance(value, (bool, int, float)) else str(value)
+
+
+def _secret_texts(spec: ArgumentSpec, options: Mapping[str, Any]) -> Iterator[str]:
+    """The texts of options that are declared with no_log, but those of the kubeconfig."""
+    for name, declared in spec.items():
+        value = options.get(name)
+        if declared.get("no_log") and name != "kubeconfig":
+            yield from texts(value)
+        elif "options" in declared:
+            for entry in value if isinstance(value, list) else [value]:
+                yield from _secret_texts(declared["options"], entry if isinstance(entry, Mapping) else {})
+
+
+# What is loaded by now stays for good: a garbage collection in the processes of the tasks would only copy its pages.
+gc.freeze()
