@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, options, plan, prove
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, observe, options, plan, prove
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.action import WindowsAction
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import Limits
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.desired import from_options
@@ -38,6 +38,10 @@ class ActionModule(WindowsAction):
         return replace(desired, source=replace(source, location=str(Path(found))))
 
     def work(self, node: Node, desired: model.Desired, options: dict[str, Any]) -> dict[str, Any]:
+        needed = bool(options["needed"])
+        if not needed and desired.state == "present":
+            state = prove.state(desired, observe.observe(node, desired, with_mounts=True))
+            return {"changed": False, "csi_proxy": state, "plan": [], "needed": False, "diff": {}}
         outcome = prove.converge(
             node,
             desired,
@@ -49,5 +53,6 @@ class ActionModule(WindowsAction):
             "changed": outcome.changed,
             "csi_proxy": prove.state(desired, outcome.snapshot),
             "plan": prove.plan_view(outcome.steps),
+            "needed": needed,
             "diff": outcome.diff,
         }

@@ -13,6 +13,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.grouped import grouped
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import CORDONED
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.matching import Host, Node, match_hosts
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.observe import installed_drivers
 from ansible_collections.kubewin.csi.plugins.modules.node_info import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.cluster_action import ClusterAction, TaskError
 
@@ -27,7 +28,8 @@ class ActionModule(ClusterAction):
         unreadable = describe_unreadable(options["hosts"])
         if options["require"] and unreadable:
             raise TaskError(unreadable, "host_unusable")
-        nodes = self.connect(options).windows_nodes()
+        client = self.connect(options)
+        nodes = client.windows_nodes()
         hosts = [
             Host(
                 inventory_name=host["name"],
@@ -47,6 +49,9 @@ class ActionModule(ClusterAction):
             errors=matching.errors,
             nodes_without_host=list(matching.nodes_without_host),
         )
+        if options["installed"]:
+            installed = installed_drivers(client)
+            self.result.update(drivers=list(installed.every), own_drivers=list(installed.own))
 
 
 def describe_node(node: Mapping[str, Any]) -> dict[str, Any]:

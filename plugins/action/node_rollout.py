@@ -11,7 +11,7 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.module_utils.waiting import so_far
 from ansible_collections.kubewin.csi.plugins.modules import node_rollout
 from ansible_collections.kubewin.csi.plugins.plugin_utils.inputs import switched
-from ansible_collections.kubewin.csi.plugins.plugin_utils.rollout import ended, progress
+from ansible_collections.kubewin.csi.plugins.plugin_utils.rollout import ended, progress, unread
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windowed import WINDOW, WindowedAction
 
 
@@ -33,7 +33,7 @@ class ActionModule(WindowedAction):
             observed = self._window(task_vars, min(WINDOW, max(1, int(left))), known=known)
             waited = time.monotonic() - started
             if observed.get("failed"):
-                return observed
+                return {**observed, "rollout": unread(str(observed.get("msg")))}
             if "rollout" in observed:
                 last = observed["rollout"]
                 self._say(*progress(last, known, int(waited), int(timeout), accepts=accepts))

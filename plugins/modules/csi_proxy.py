@@ -35,6 +35,13 @@ options:
     type: str
     choices: [absent, present, staged]
     default: present
+  needed:
+    description:
+      - Whether a CSI driver uses csi-proxy on this node. With V(false) the task only reads the node, like M(kubewin.csi.csi_proxy_info), and needs
+        neither O(source) nor O(checksum). An installed csi-proxy stays as it is.
+      - Has no effect with O(state=absent).
+    type: bool
+    default: true
   from_variables:
     description:
       - Internal. The role C(csi_proxy) reads each option that the task does not set from the variable C(csi_proxy_<option>).
@@ -43,7 +50,7 @@ options:
     default: false
   version:
     description:
-      - Release of csi-proxy. Required unless O(state=absent).
+      - Release of csi-proxy. Required unless O(state=absent) or O(needed=false).
       - Releases below 1.1.3 are refused (CVE-2023-3893). 1.3.0 is recommended.
     type: str
   source:
@@ -57,7 +64,7 @@ options:
   checksum:
     description:
       - SHA-256 of C(csi-proxy.exe), with or without C(sha256:) before it, or the line of a C(.sha256) file. Required
-        unless O(state=absent).
+        unless O(state=absent) or O(needed=false).
       - The csi-proxy project publishes no binary, so only the digest identifies the file. The playbook C(kubewin.csi.build_csi_proxy)
         prints it.
     type: str
@@ -206,6 +213,10 @@ plan:
   returned: unless refused
   type: list
   elements: dict
+needed:
+  description: O(needed).
+  returned: success
+  type: bool
 reason:
   description: Stable key of the failure, such as C(connection_lost), C(checksum_mismatch) or C(start_failed).
   returned: on failure

@@ -153,6 +153,10 @@ driver_plan:
       description: Names of the Windows Nodes.
       type: list
       elements: str
+    unselected_nodes:
+      description: Names of the Windows Nodes that the driver's node selector and affinity leave out.
+      type: list
+      elements: str
     settings:
       description: Values for the templates.
       type: dict
@@ -163,7 +167,8 @@ definition:
 planned:
   description:
     - O(planned) and this driver, each with C(driver), C(definition), and C(counter) where a change of mode is safe only without volumes
-      that a directory on the hosts counts, with C(driver), C(path), C(from) and C(to); and C(warnings), the findings that warn.
+      that a directory on the hosts counts, with C(driver), C(path), C(from) and C(to); C(warnings), the findings that warn;
+      C(uses_csi_proxy), and C(unselected_nodes).
   returned: success
   type: list
   elements: dict

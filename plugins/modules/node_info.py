@@ -47,6 +47,10 @@ options:
         description: Why the host could not be read. It is then matched to no Node.
         type: str
         default: ''
+  installed:
+    description: Also return RV(drivers) and RV(own_drivers), for which the module lists all DaemonSets.
+    type: bool
+    default: false
   require:
     description:
       - Fail unless each of the hosts is exactly one Node. The message names every other host.
@@ -91,6 +95,18 @@ errors:
   returned: success
   type: dict
   sample: {}
+drivers:
+  description: Keys of the drivers of this collection that have a node plugin for Windows nodes, whoever installed it.
+  returned: with O(installed)
+  type: list
+  elements: str
+  sample: [vsphere, smb]
+own_drivers:
+  description: Those of RV(drivers) whose DaemonSet this collection installed.
+  returned: with O(installed)
+  type: list
+  elements: str
+  sample: [vsphere]
 nodes_without_host:
   description: Windows Nodes that none of the given hosts is.
   returned: success

@@ -96,6 +96,9 @@ rollout:
       description: Windows nodes that were not checked, each with C(node) and C(reason).
       type: list
       elements: dict
+    unread:
+      description: Why the rollout could not be read, if that failed the task.
+      type: str
     trouble:
       description: Problems of the whole rollout, each with C(id), C(verdict), C(message) and C(remedy).
       type: list
@@ -122,7 +125,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import Clu
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout import options
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.evaluate import Rules
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import DaemonSetFacts, HostFacts
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.observe import Target, View, find_namespace
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.observe import View, find_target
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Evaluation
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.window import run
 from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain
@@ -155,9 +158,8 @@ def main() -> None:
     try:
         driver = driver_named(params["driver"])
         client = connect(ansible.params, retry_for=patience)
-        name = params["daemonset"] or driver.daemonset
-        namespace = params["namespace"] or find_namespace(client, driver, name)
-        view = View(client, Target(driver, namespace, name), [HostFacts.from_option(host) for host in params["hosts"]])
+        target = find_target(client, driver, params["daemonset"] or "", params["namespace"] or "")
+        view = View(client, target, [HostFacts.from_option(host) for host in params["hosts"]])
         rules = Rules(
             only=frozenset(params["nodes"]),
             allow_zero_nodes=params["allow_zero_nodes"],

@@ -195,8 +195,9 @@ def verified(one: HostResult) -> dict[str, Any]:
 
 
 def unsettled(one: HostResult) -> dict[str, Any] | None:
-    """The host's name, or None if csi-proxy is as desired and its Node is labelled and not cordoned."""
-    settled = one.state and not one.returned.get("plan") and one.marked and not one.facts.get("cordoned_for")
+    """The host's name, or None if csi-proxy is as desired, its Node is not cordoned, and labelled where a driver needs csi-proxy."""
+    labelled = one.marked or one.returned.get("needed") is False
+    settled = one.state and not one.returned.get("plan") and labelled and not one.facts.get("cordoned_for")
     return None if one.left_out or settled else {"name": one.name}
 
 

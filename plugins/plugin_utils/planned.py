@@ -39,4 +39,6 @@ def entry(plan: Mapping[str, Any], definition: str) -> dict[str, Any]:
         "definition": definition,
         "counter": counter if needed else None,
         "warnings": warnings(plan),
+        "uses_csi_proxy": bool(plan["pipes"]),
+        "unselected_nodes": plan["unselected_nodes"],
     }

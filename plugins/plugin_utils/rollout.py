@@ -85,6 +85,11 @@ def ended(
     return result
 
 
+def unread(why: str) -> dict[str, Any]:
+    """The rollout of a driver that could not be read: neither green nor broken."""
+    return {"verdict": "unproven", "settled": True, "nodes": [], "others": [], "trouble": [], "unread": why}
+
+
 def _brief(rollout: Mapping[str, Any]) -> dict[str, Any]:
     """What a failed task returns, since the callback prints all of it: the verdict and the first nodes that lack something."""
     bad = [node for node in rollout["nodes"] if node["verdict"] != "green"]

@@ -15,7 +15,9 @@ from ansible_collections.kubewin.csi.plugins.module_utils.table import render_ta
 _ORDER = ("red", "waiting", "unproven", "not checked", "green")
 # Keys that are kept of the evaluation of volumes.
 _READINESS = ("verdict", "counts", "taken_at", "unread", "table")
-_MEANS = {"unproven": " (the driver is registered; csi-proxy and its pipes were not read)"}
+_MEANS = {"unproven": " (registered; csi-proxy and its pipes, or a driver, were not read)"}
+# What was not read is neither able nor unable to take volumes.
+_SHOWN = {"unproven": "not read"}
 _WIDTH = 120
 
 
@@ -33,16 +35,17 @@ def summarize(
     hosts: {name, node, left_out, csi_proxy, changed} with csi_proxy as csi_proxy_info returns it, or None if it was not read.
     rollouts: by driver, RV(rollout) of node_rollout. readiness: what readiness_info returned for this run, if it was asked.
     applied: results of driver_apply, each with its item. failure: why the run failed. warnings: findings of the drivers' plans.
-    Returns {verdict, nodes: [{node, host, csi_proxy, verdict, why}], changes: [{object, changes}], findings, readiness, failure};
-    the verdict is green only when every node is.
+    Returns {verdict, nodes: [{node, host, csi_proxy, verdict, why}], drivers: {driver: {verdict: [node]}, or {unread: why}},
+    changes: [{object, changes}], findings, readiness, failure}; the verdict is green only when every node is.
     """
-    rows = [_row(host, rollouts) for host in hosts]
+    gate = _gate(rollouts, [str(host["node"]) for host in hosts if host.get("node")])
+    rows = [_row(host, rollouts, gate) for host in hosts]
     why = "none of the hosts read is this Node; it gets a plugin pod only after its pipes are checked"
     with_host = {row["node"] for row in rows}
     unread = {name: ("not checked", why) for name in nodes_without_host if name not in with_host}
     if not rows and not unread:
         # The platform installs csi-proxy, or the mode needs none: no host was read, and the gate reports that.
-        unread = _gate(rollouts)
+        unread = gate
     rows += [
         {"node": name, "host": None, "csi_proxy": "not read", "verdict": verdict, "why": why}
         for name, (verdict, why) in unread.items()
@@ -60,6 +63,7 @@ def summarize(
     return {
         "verdict": _worst(row["verdict"] for row in rows),
         "nodes": rows,
+        "drivers": {driver: _by_verdict(rollout) for driver, rollout in rollouts.items()},
         "changes": [*host_changes, *_driver_changes(applied)],
         "findings": findings,
         "readiness": evaluated,
@@ -96,7 +100,7 @@ def render_summary(summary: Mapping[str, Any], *, check: bool = False, following
         (elsewhere if has_hosts and row["host"] is None and row["verdict"] == "not checked" else own).append(row)
     table = render_table(
         ("NODE", "HOST", "CSI-PROXY", "VERDICT", "WHY"),
-        [[row["node"] or "-", row["host"] or "-", row["csi_proxy"], row["verdict"], row["why"]] for row in own],
+        [[row["node"] or "-", row["host"] or "-", row["csi_proxy"], _shown(row["verdict"]), row["why"]] for row in own],
     )
     lines = [table] if own else []
     if elsewhere:
@@ -120,23 +124,52 @@ def render_summary(summary: Mapping[str, Any], *, check: bool = False, following
         lines += ["", f"Volumes, checked before the first change: {first}", *(f"  {line}" for line in others)]
     # A node that this run did not evaluate is neither: --limit, a slice or an unreachable host leave it to another run.
     known = [row for row in nodes if row["node"]]
-    evaluated = [row for row in known if row["verdict"] != "not checked"]
-    green = sum(row["verdict"] == "green" for row in evaluated)
-    hosts_line = (
-        f"{green} of {len(evaluated)} Windows nodes can take CSI volumes now"
-        if evaluated
-        else "no Windows node was checked"
-    )
-    lines += [
-        "",
-        hosts_line
-        + (f"; {_others(len(known) - len(evaluated))} not checked" if evaluated and known != evaluated else ""),
-    ]
+    checked = [row for row in known if row["verdict"] != "not checked"]
+    evaluated = [row for row in checked if row["verdict"] != "unproven"]
+    green, unread = sum(row["verdict"] == "green" for row in evaluated), len(checked) - len(evaluated)
+    count = f"{green} of {len(evaluated)} Windows nodes can take CSI volumes now" if evaluated else ""
+    parts = [count or ("" if unread else "no Windows node was checked")]
+    parts += [f"{unread} Windows {'node was' if unread == 1 else 'nodes were'} not read"] if unread else []
+    parts += [f"{_others(len(known) - len(checked))} not checked"] if checked and known != checked else []
+    lines += ["", "; ".join(filter(None, parts))]
+    lines += _driver_lines(summary["drivers"])
     for verdict in _ORDER:
         named = [row["node"] or row["host"] for row in own if row["verdict"] == verdict]
         if named and verdict != "green":
-            lines.append(f"{verdict}: {', '.join(named)}{_MEANS.get(verdict, '')}")
+            lines.append(f"{_shown(verdict)}: {', '.join(named)}{_MEANS.get(verdict, '')}")
     return "\n".join([*lines, *ending(summary["failure"], following)])
+
+
+def _shown(verdict: str) -> str:
+    return _SHOWN.get(verdict, verdict)
+
+
+def _driver_lines(drivers: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """A line for each of several drivers."""
+    lines = []
+    for driver, nodes in drivers.items() if len(drivers) > 1 else ():
+        if "unread" in nodes:
+            lines.append(f"  {driver}: not read ({nodes['unread']})")
+            continue
+        worse = [
+            f"{_shown(verdict)}: {listed(nodes[verdict])}"
+            for verdict in _ORDER
+            if verdict != "green" and nodes.get(verdict)
+        ]
+        total = sum(map(len, nodes.values()))
+        counted = f"{len(nodes.get('green', ()))} of {total} nodes" if total else "on no node"
+        lines.append("; ".join([f"  {driver}: {counted}", *worse]))
+    return lines
+
+
+def _by_verdict(rollout: Mapping[str, Any]) -> dict[str, Any]:
+    """Names of the evaluated nodes by verdict; or why the rollout was not read."""
+    if rollout.get("unread"):
+        return {"unread": rollout["unread"]}
+    found: dict[str, Any] = {}
+    for node in rollout.get("nodes") or ():
+        found.setdefault(node["verdict"], []).append(node["node"])
+    return found
 
 
 def _others(count: int) -> str:
@@ -173,13 +206,15 @@ def _same_findings(findings: Iterable[Mapping[str, Any]]) -> list[tuple[Mapping[
     return list(found.values())
 
 
-def _row(host: Mapping[str, Any], rollouts: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def _row(
+    host: Mapping[str, Any], rollouts: Mapping[str, Mapping[str, Any]], gate: Mapping[str, tuple[str, str]]
+) -> dict[str, Any]:
     observed = host.get("csi_proxy")
     node = host.get("node")
     if host.get("left_out"):
         verdict, why = "not checked", str(host["left_out"])
     else:
-        found = _gate(rollouts).get(str(node))
+        found = gate.get(str(node))
         # As in check mode, before the first run with a driver.
         absent = [driver for driver, rollout in rollouts.items() if rollout.get("daemonset", rollout) is None]
         missing = f"{', '.join(absent)} not deployed"
@@ -216,15 +251,24 @@ def brief(observed: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _gate(rollouts: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[str, str]]:
+def _gate(rollouts: Mapping[str, Mapping[str, Any]], hosts: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """Verdict and reason of each node with all drivers. hosts: names of the hosts' Nodes."""
     verdicts: dict[str, list[tuple[str, str]]] = {}
+    others: dict[str, list[tuple[str, str]]] = {}
+    several = len(rollouts) > 1
     for driver, rollout in rollouts.items():
         for node in rollout.get("nodes") or []:
             lacks = "; ".join(lack["message"] for lack in node.get("lacks") or [])
-            why = lacks or "; ".join([f"{driver} registered, pod Ready", *(node.get("notes") or [])])
+            named = f"{driver}: {lacks}" if several else lacks
+            why = named if lacks else "; ".join([f"{driver} registered, pod Ready", *(node.get("notes") or [])])
             verdicts.setdefault(node["node"], []).append((node["verdict"], why))
         for other in rollout.get("others") or []:
-            verdicts.setdefault(other["node"], []).append(("not checked", other["reason"]))
+            others.setdefault(other["node"], []).append(("not checked", other["reason"]))
+    # A driver that places no pod on a node says nothing about it where another one does.
+    verdicts = {**others, **verdicts}
+    for driver, rollout in rollouts.items():
+        for name in {*verdicts, *hosts} if rollout.get("unread") else ():
+            verdicts.setdefault(name, []).append(("unproven", f"{driver} was not read: {rollout['unread']}"))
     return {
         name: (_worst(verdict for verdict, _why in found), "; ".join(dict.fromkeys(why for _verdict, why in found)))
         for name, found in verdicts.items()

@@ -104,6 +104,39 @@ def pipes_mounted(lab: Lab) -> dict[str, bool]:
     }
 
 
+def services(lab: Lab) -> dict[str, bool]:
+    """By host, whether it has a service csi-proxy."""
+    return {
+        host.node: "csi-proxy" in lab.agent(host.name).control("state")["state"]["services"] for host in lab.state.hosts
+    }
+
+
+def test_csi_proxy_goes_only_where_a_driver_uses_it_and_status_reads_every_driver(two: Lab) -> None:
+    """A HostProcess driver on both nodes, then SMB through csi-proxy on one of them."""
+    blank = {"csi_proxy_checksum": "", "csi_proxy_source": ""}
+    disk = {**COMMON, "kubewin_drivers": "azure_disk", "azure_disk_csi_mode": "host_process"}
+    alone = run(two, "enable-csi", {**disk, **blank})
+    assert {row["node"]: row["verdict"] for row in alone.summary["nodes"]} == dict.fromkeys(NODES, "green")
+    assert services(two) == dict.fromkeys(NODES, False)
+
+    two.api.patch("/api/v1/nodes/win-2", {"metadata": {"labels": {"example.com/shares": "yes"}}})
+    smb = {"smb_csi_mode": "csi_proxy", "smb_csi_node_selector": {"example.com/shares": "yes"}}
+    both = run(two, "enable-csi", {**disk, **smb, "kubewin_drivers": "azure_disk,smb"})
+    assert {row["node"]: row["verdict"] for row in both.summary["nodes"]} == dict.fromkeys(NODES, "green"), both.screen
+    assert services(two) == {"win-1": False, "win-2": True}
+
+    two.set_service("win-2", running=False)
+    status = run(two, "status", {})
+    assert status.summary["drivers"] == {"azure_disk": {"green": list(NODES)}, "smb": {"red": ["win-2"]}}
+    assert "1 of 2 Windows nodes can take CSI volumes now" in status.screen
+    alone = {"kubewin_cluster_only": True, "kubewin_kubeconfig": two.state.kubeconfigs["kubewin"]}
+    unread = play("playbooks/status.yml", "localhost,", variables=alone)
+    assert unread.summary["drivers"] == {"azure_disk": {"green": list(NODES)}, "smb": {"unproven": ["win-2"]}}
+    assert "1 of 1 Windows nodes can take CSI volumes now; 1 Windows node was not read" in unread.screen
+
+    run(two, "remove", {"kubewin_drivers": "azure_disk,smb"})
+
+
 def test_every_driver_has_the_modes_that_are_tried_here() -> None:
     assert MODES["csi_proxy"] == sorted(DRIVERS)
     assert MODES["host_process"] == sorted(set(DRIVERS) - {"gce_pd"})

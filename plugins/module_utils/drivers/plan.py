@@ -26,7 +26,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain
 class Plan:
     """What would be deployed, and what is in the way.
 
-    settings: what the templates read, empty when refused. change: of the mode that runs now.
+    settings: what the templates read, empty when refused. nodes: all Windows Nodes; unselected_nodes: those that the
+    driver's selector leaves out. change: of the mode that runs now.
     """
 
     driver: Driver
@@ -37,6 +38,7 @@ class Plan:
     findings: tuple[Finding, ...]
     settings: dict[str, Any]
     nodes: tuple[str, ...]
+    unselected_nodes: tuple[str, ...] = ()
     platform: str = ""
     providers: tuple[ownership.Provider, ...] = ()
     change: Switch | None = None
@@ -113,6 +115,7 @@ class Plan:
             "summary": self.summary(),
             "findings": [plain(finding) for finding in self.findings],
             "nodes": list(self.nodes),
+            "unselected_nodes": list(self.unselected_nodes),
             "settings": self.settings,
         }
 
@@ -125,7 +128,7 @@ def plan(driver: Driver, desired: Request, snapshot: Snapshot) -> Plan:
     everywhere, snapshot = snapshot.nodes, _aimed(driver, desired, snapshot)
     if impossible := tuple(options.findings(desired)):
         nodes = tuple(node.name for node in everywhere)
-        return Plan(driver, namespace, None, None, "", impossible, {}, nodes, ownership.platform(snapshot))
+        return Plan(driver, namespace, None, None, "", impossible, {}, nodes, platform=ownership.platform(snapshot))
     choice = choose(driver, desired, controller, snapshot)
     findings = [
         *_access(snapshot),
@@ -156,6 +159,7 @@ def plan(driver: Driver, desired: Request, snapshot: Snapshot) -> Plan:
         findings=tuple(findings),
         settings=rendered,
         nodes=tuple(node.name for node in everywhere),
+        unselected_nodes=tuple(node.name for node in everywhere if node not in snapshot.nodes),
         platform=ownership.platform(snapshot),
         providers=ownership.providers(driver, snapshot, namespace),
         change=change,

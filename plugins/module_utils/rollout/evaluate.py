@@ -25,6 +25,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import D
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import why_not
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Evaluation, Lack, NodeVerdict
 
+# Label of a Node whose csi-proxy serves. A node that lacks only it is to have a plugin pod.
+_SERVING = "kubewin.io/csi-proxy"
 _REPAIR = "run enable_csi.yml for this host, which starts csi-proxy and checks its pipes"
 
 
@@ -32,7 +34,8 @@ _REPAIR = "run enable_csi.yml for this host, which starts csi-proxy and checks i
 class Rules:
     """What the user allows, and what is known from elsewhere.
 
-    only: evaluate these nodes, report the others; empty evaluates all. host_facts_max_age, stable_for: seconds. stable_for
+    only: evaluate these nodes, report the others; empty evaluates all. allow_zero_nodes: nodes that the DaemonSet's
+    selector and tolerations leave out, up to all of them, are reported only. host_facts_max_age, stable_for: seconds. stable_for
     is how long a pod must have been Ready when its registration is not known to be its own. proven: nodes on which a
     volume was just written and read back, which replaces reading the host.
     """
@@ -59,7 +62,7 @@ def evaluate(picture: Picture, rules: Rules) -> Evaluation:
         chosen = not rules.only or node.name in rules.only
         if chosen and away is None:
             evaluated.append(_evaluate_node(daemon_set, picture, rules, node))
-        elif chosen and rules.only:
+        elif chosen and rules.only and not (rules.allow_zero_nodes and _SERVING not in str(away)):
             message = f"the DaemonSet places no pod here: {away}"
             evaluated.append(NodeVerdict(node.name, "", (Lack("CSI-G03", "red", message, _for_label(away)),)))
         elif away is not None:
@@ -73,7 +76,7 @@ def evaluate(picture: Picture, rules: Rules) -> Evaluation:
 
 
 def _for_label(away: str | None) -> str:
-    if away is not None and "kubewin.io/csi-proxy" in away:
+    if away is not None and _SERVING in away:
         return "run enable_csi with this host in the inventory; it sets the label once csi-proxy serves its pipes"
     return "compare the Node's labels and taints with the DaemonSet's selector and tolerations"
 

@@ -14,6 +14,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import ObservedDaemonSet
@@ -59,12 +60,47 @@ class _Source:
     selector: Mapping[str, str] = field(default_factory=dict)
 
 
-def find_namespace(client: Client, driver: Driver, daemon_set: str) -> str:
-    """The namespace of our DaemonSet, where the user named none."""
+def find_target(client: Client, driver: Driver, daemon_set: str = "", namespace: str = "") -> Target:
+    """The DaemonSet to observe: ours, else another owner's that serves the driver on Windows.
+
+    daemon_set, namespace: what the user named, each may be empty.
+    """
+    if namespace:
+        return Target(driver, namespace, daemon_set or driver.daemonset)
+    name = daemon_set or driver.daemonset
+    observed = [(item, ObservedDaemonSet.from_object(item)) for item in client.list(kinds.DAEMON_SET).items]
+    own = next((one for _item, one in observed if one.name == name and one.managed_by == MANAGER), None)
+    if own is not None:
+        return Target(driver, own.namespace, name)
+    others = [(item, one) for item, one in observed if one.serves_on_windows(driver.name)]
+    if daemon_set:
+        others = [(item, one) for item, one in others if one.name == daemon_set]
+    if not others:
+        return Target(driver, driver.namespace, name)
+    item, other = min(others, key=lambda pair: (pair[1].name != name, -pair[1].ready))
+    labels = ((item["spec"].get("selector") or {}).get("matchLabels") or {}).items()
+    return Target(driver, other.namespace, other.name, ",".join(f"{key}={value}" for key, value in labels))
+
+
+@dataclass(frozen=True, slots=True)
+class InstalledDrivers:
+    """Keys of the catalog's drivers that have a node plugin for Windows nodes. own: those whose DaemonSet is ours."""
+
+    every: tuple[str, ...]
+    own: tuple[str, ...]
+
+
+def installed_drivers(client: Client) -> InstalledDrivers:
+    """Read which of the catalog's drivers a cluster has node plugins for Windows of, whoever installed them."""
     observed = [ObservedDaemonSet.from_object(item) for item in client.list(kinds.DAEMON_SET).items]
-    ours = [one for one in observed if one.name == daemon_set and one.managed_by == MANAGER]
-    others = [one for one in observed if one.name == daemon_set and one.serves_on_windows(driver.name)]
-    return (ours or others)[0].namespace if ours or others else driver.namespace
+    serving = {
+        key: [one.managed_by for one in observed if not one.going and one.serves_on_windows(driver.name)]
+        for key, driver in DRIVERS.items()
+    }
+    return InstalledDrivers(
+        tuple(key for key, managers in serving.items() if managers),
+        tuple(key for key, managers in serving.items() if MANAGER in managers),
+    )
 
 
 class View:

@@ -179,13 +179,18 @@ def _service_name(value: str | None) -> str | None:
 
 
 def from_options(options: Mapping[str, Any]) -> model.Desired:
-    """The desired state of a csi_proxy task. Raises NodeError for everything that can be known to be wrong without the node."""
+    """The desired state of a csi_proxy task; that of for_info where no driver needs csi-proxy.
+
+    Raises NodeError for everything that can be known to be wrong without the node.
+    """
     install_dir = _install_dir(options["install_dir"])
     kubelet_path = checked_path(options["kubelet_path"], "kubelet_path")
     if options["state"] == "absent":
         return model.Desired(
             "absent", _service_name(options.get("service_name")), install_dir=install_dir, kubelet_path=kubelet_path
         )
+    if not options["needed"]:
+        return for_info(options)
     if not options.get("version"):
         raise RefusedError("bad_version", "version: it is needed to install csi-proxy.", f"Use {catalog.RECOMMENDED}.")
     release = _release(options["version"])

@@ -64,6 +64,14 @@ def test_a_host_that_was_not_read_is_no_proof() -> None:
     assert [one["node"] for one in rows("proofs", a=read(), b={"csi_proxy_plan": LOST}, c={})] == ["win-1"]
 
 
+def test_a_host_without_a_driver_that_needs_csi_proxy_is_settled_without_it() -> None:
+    bare = {**NODES, "nodes": {"win-1": {"labels": {}, "cordoned_for": ""}}}
+    assert rows("unsettled", a={**read(), "kubewin_nodes": bare}) == [{"name": "a"}]
+    assert rows("unsettled", a={**read(needed=False), "kubewin_nodes": bare}) == []
+    cordoned = {**NODES, "nodes": {"win-1": {"labels": {}, "cordoned_for": "csi-proxy is being replaced"}}}
+    assert rows("unsettled", a={**read(needed=False), "kubewin_nodes": cordoned}) == [{"name": "a"}]
+
+
 def test_a_changed_host_is_read_after_the_change() -> None:
     after = {**STATE, "serving": False}
     changed = {"changed": True, "csi_proxy": after, "plan": [{"description": "start the service"}]}

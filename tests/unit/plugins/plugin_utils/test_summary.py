@@ -48,6 +48,44 @@ def test_the_worst_driver_decides_for_a_node() -> None:
     assert "the pipe is gone" in summary["nodes"][0]["why"]
 
 
+def test_each_of_several_drivers_has_a_line_and_names_what_it_lacks() -> None:
+    rollouts = {"vsphere": gate(win_1="green", win_2="green"), "smb": gate(win_1="red", win_2="green")}
+    summary = summarize([host("win-1"), host("win-2")], rollouts, [])
+    text = render_summary(summary)
+    assert (
+        "1 of 2 Windows nodes can take CSI volumes now\n  vsphere: 2 of 2 nodes\n  smb: 1 of 2 nodes; red: win-1\n"
+        in text
+    )
+    assert summary["nodes"][0]["why"] == "smb: the pipe is gone; vsphere registered, pod Ready"
+    assert summary["drivers"]["smb"] == {"red": ["win-1"], "green": ["win-2"]}
+
+
+def test_a_driver_that_places_no_pod_on_a_node_does_not_decide_there() -> None:
+    elsewhere = {**gate(win_2="green"), "others": [{"node": "win-1", "reason": "no plugin pod: its selector"}]}
+    hosts = [host("win-1"), host("win-2")]
+    summary = summarize(hosts, {"vsphere": gate(win_1="green", win_2="green"), "smb": elsewhere}, [])
+    assert summary["verdict"] == "green"
+    assert "smb: 1 of 1 nodes" in render_summary(summary)
+
+
+def test_a_driver_that_may_not_be_read_makes_no_node_green_and_none_broken() -> None:
+    closed: dict[str, Any] = {"nodes": [], "others": [], "unread": "it may not list pods"}
+    summary = summarize([host("win-1")], {"vsphere": gate(win_1="green"), "smb": closed}, [])
+    assert [row["verdict"] for row in summary["nodes"]] == ["unproven"]
+    text = render_summary(summary)
+    assert "\n1 Windows node was not read\n" in text
+    assert "smb: not read (it may not list pods)" in text
+    assert "can take" not in text
+
+
+def test_nodes_that_were_not_read_are_not_counted_as_unable() -> None:
+    text = render_summary(summarize([], {"vsphere": gate(win_1="unproven", win_2="unproven")}, []))
+    assert "\n2 Windows nodes were not read\n" in text
+    assert "0 of" not in text
+    some = render_summary(summarize([], {"vsphere": gate(win_1="green", win_2="unproven")}, []))
+    assert "1 of 1 Windows nodes can take CSI volumes now; 1 Windows node was not read" in some
+
+
 def test_a_driver_that_is_not_deployed_yet_leaves_no_node_green() -> None:
     """The facts of enable_csi --check with a new driver."""
     new: dict[str, Any] = {"nodes": [], "others": [], "daemonset": None}
@@ -171,6 +209,8 @@ def test_warnings_of_the_plan_are_repeated_at_the_end(hosts: list[dict[str, Any]
         "title": "SMB",
         "switch": None,
         "findings": [missing, note, {**missing, "object": "Other"}],
+        "pipes": [],
+        "unselected_nodes": [],
     }
     planned = entry(plan, "")
     summary = summarize(hosts, {"smb": gate(win_1="green")}, [], failure=failure, warnings=planned["warnings"])
