@@ -56,7 +56,7 @@ def test_each_of_several_drivers_has_a_line_and_names_what_it_lacks() -> None:
         "1 of 2 Windows nodes can take CSI volumes now\n  vsphere: 2 of 2 nodes\n  smb: 1 of 2 nodes; red: win-1\n"
         in text
     )
-    assert summary["nodes"][0]["why"] == "smb: the pipe is gone; vsphere registered, pod Ready"
+    assert summary["nodes"][0]["why"] == "vsphere registered, pod Ready; smb: the pipe is gone"
     assert summary["drivers"]["smb"] == {"red": ["win-1"], "green": ["win-2"]}
 
 
