@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
 from ansible_collections.kubewin.csi.plugins.module_utils.grouped import grouped
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import CORDONED
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import CORDONED, PROVEN_LABEL
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.matching import Host, Node, match_hosts
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.observe import installed_drivers
@@ -27,6 +29,12 @@ class ActionModule(ClusterAction):
         """Return the Nodes, which host is which, and why a host is none."""
         unreadable = describe_unreadable(options["hosts"])
         if options["require"] and unreadable:
+            # The cluster is asked only for what helps to read the error.
+            with contextlib.suppress(ClusterError):
+                nodes = {
+                    node["metadata"]["name"]: describe_node(node) for node in self.connect(options).windows_nodes()
+                }
+                unreadable = "\n".join([unreadable, *describe_left_cordons(nodes)])
             raise TaskError(unreadable, "host_unusable")
         client = self.connect(options)
         nodes = client.windows_nodes()
@@ -65,6 +73,17 @@ def describe_node(node: Mapping[str, Any]) -> dict[str, Any]:
         "boot_id": ((node.get("status") or {}).get("nodeInfo") or {}).get("bootID", ""),
         "kubelet_version": observed.kubelet,
     }
+
+
+def describe_left_cordons(nodes: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Lines on the Nodes that a run which ended early left cordoned. nodes: by name, of describe_node."""
+    return [
+        f"Node {name} is cordoned ({node['cordoned_for']})"
+        + ("" if PROVEN_LABEL in node["labels"] else f" and without the label {PROVEN_LABEL}")
+        + " since a run that ended early; a run that succeeds ends both."
+        for name, node in nodes.items()
+        if node["cordoned_for"]
+    ]
 
 
 def describe_unreadable(hosts: Sequence[Mapping[str, Any]]) -> str:

@@ -173,7 +173,7 @@ options:
   lock_timeout:
     description: Timeout in seconds for another run that changes this node.
     type: int
-    default: 60
+    default: 180
 seealso:
   - module: kubewin.csi.csi_proxy_info
 """

@@ -2,16 +2,20 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """An upgrade that is cut in its swap, seen from ansible-playbook: lost requests, lost replies, a killed interpreter, a
-task's timeout, Ctrl-C. Every time the next run finishes, without waiting for the one before.
+task's timeout, Ctrl-C, a cancelled job. Every time the next run finishes; it waits only for a run of which it cannot know whether
+it is alive, and no longer than a minute.
 
 One simulated host with the old release, over NTLM with message encryption: the connection that forgives least.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
+import time
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,10 +71,14 @@ class Rig:
         found = run.results(TASK)[self.agent.host]["csi_proxy"]
         assert (found["executable"]["release"], found["serving"], found["drift"]) == (NEW, True, [])
 
+    def ran(self, command: str) -> bool:
+        """Whether a step with this text ran on the host, or is running."""
+        journal = self.agent.control("journal")["journal"]
+        return any(command in step for entry in journal for step in entry["steps"])
+
     def stopped(self) -> bool:
         """Whether the swap has begun: the old service was stopped."""
-        journal = self.agent.control("journal")["journal"]
-        return any("sc.exe stop" in step for entry in journal for step in entry["steps"])
+        return self.ran("sc.exe stop")
 
 
 @pytest.fixture(scope="module")
@@ -161,4 +169,54 @@ def test_ctrl_c_in_the_swap(rig: Rig) -> None:
     run = playbooks.finish(process, record)
     assert run.code != 0, run.screen
     rig.front.clear_faults("cut")
+    rig.finish()
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """A run that is cancelled. at: what it does then on the host. apart: both runs are in containers of their own, as on AWX."""
+
+    at: str
+    number: int
+    everyone: bool
+    apart: bool
+
+
+CANCELS = [
+    pytest.param(cancel, id=f"{cancel.at.split()[0]}-{cancel.number.name}-{who}", marks=marks)
+    for who, cancel, marks in [
+        ("container", Cancel("sc.exe stop", signal.SIGKILL, everyone=True, apart=True), ()),
+        ("container", Cancel("sc.exe start", signal.SIGKILL, everyone=True, apart=True), pytest.mark.torture),
+        ("container", Cancel("certutil", signal.SIGKILL, everyone=True, apart=True), pytest.mark.torture),
+        *(
+            (who, Cancel(at, number, everyone=who == "all", apart=False), pytest.mark.torture)
+            for at in ("certutil", "sc.exe stop", "sc.exe start")
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGKILL)
+            for who in ("playbook", "all")
+        ),
+    ]
+]
+
+
+@pytest.mark.parametrize("cancel", CANCELS)
+def test_a_cancelled_run_and_one_that_is_started_at_once(rig: Rig, cancel: Cancel) -> None:
+    # Slow enough that the run is cancelled while it works.
+    rig.front.add_fault("cut", Rule("delay", cancel.at.replace(".", r"\."), operation="Receive", delay_ms=3000))
+
+    def how() -> dict[str, Any]:
+        return {"apart": rig.folder / f"{uuid.uuid4().hex}"} if cancel.apart else {}
+
+    record = rig.folder / "cancelled.jsonl"
+    process = playbooks.start(**rig.arguments(NEW), record=record, **how())
+    playbooks.meanwhile(process, lambda: rig.ran(cancel.at), f"the run comes to {cancel.at}")
+    for pid in reversed(playbooks.family(process.pid)) if cancel.everyone else [process.pid]:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, cancel.number)
+    began = time.monotonic()
+    run = playbooks.play(**rig.arguments(NEW), **how())
+    waited = time.monotonic() - began
+    process.wait()
+    assert run.code == 0, run.screen
+    assert run.results(TASK)[rig.agent.host]["csi_proxy"]["serving"], run.screen
+    assert waited < 120, run.screen
     rig.finish()

@@ -115,6 +115,11 @@ def write_line(text: str, path: str) -> Command:
     return Command(f"echo {text} .>{_path(path)}", builtin=True)
 
 
+def append_dot(path: str) -> Command:
+    """Make a file one character longer."""
+    return Command(f"echo .>>{_path(path)}", builtin=True)
+
+
 def open_for_writing(path: str) -> Command:
     """Open a file for appending and write nothing: fails while a process runs from it (Windows locks running programs)."""
     return Command(f"cd . >>{_path(path)} 2>nul", builtin=True)
@@ -162,12 +167,13 @@ def quiet(command: Command) -> Command:
     return replace(command, text=f"{command.text} >nul 2>nul", quiet=True)
 
 
-def wait_for(name: str, check: Command, seconds: float, *, gone: bool = False) -> Command:
+def wait_for(name: str, check: Command, seconds: float, beat: Command, *, gone: bool = False) -> Command:
     """Wait until ``check`` succeeds (with ``gone``: fails), asking about once a second; fails after ``seconds``.
 
-    ``name`` is unique within the line. ``ping`` is the pause that needs no console; ``timeout`` refuses redirected input.
+    ``beat`` runs before each pause, whatever becomes of it. ``name`` is unique within the line. ``ping`` is the pause that
+    needs no console; ``timeout`` refuses redirected input.
     """
-    pause = rf"({SYSTEM32}\ping.exe -n 2 127.0.0.1 >nul & ver >nul)"
+    pause = rf"({beat.text} & {SYSTEM32}\ping.exe -n 2 127.0.0.1 >nul & ver >nul)"
     done = f"set KUBEWIN_{name}=1"
     ask = f"({check.text}) >nul 2>nul && {pause if gone else done} || {done if gone else pause}"
     loop = f"(for /l %i in (1,1,{max(1, round(seconds)) + 1}) do @if not defined KUBEWIN_{name} ({ask}))"

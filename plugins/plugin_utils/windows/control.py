@@ -44,7 +44,7 @@ class Limits:
     poll: float = 0.5
     line: float = 120.0
     takeover: float = 2.0
-    lock: float = 60.0
+    lock: float = 180.0
     scan: float = 15.0
     """pause before a service is started once more after 1053"""
     scans: tuple[float, ...] = (1.0, 2.0, 4.0, 8.0, 15.0, 15.0, 15.0)
@@ -73,7 +73,8 @@ class Control:
         self.report = report
 
     def read(self, name: str, image: str) -> ServiceState:
-        answers = self.node.ask(status_steps(self.node, name, image), timeout=self.limits.line)
+        steps = [*status_steps(self.node, name, image), *self.lock.beat_steps()]
+        answers = self.node.ask(steps, timeout=self.limits.line)
         status = parse.service_status(answers.text("status"))
         processes, pipes = parse.processes(answers.text("processes")), observed_pipes(answers)
         state, pid, win32_exit, service_exit = astuple(status) if status else (0, 0, 0, 0)
@@ -135,14 +136,15 @@ class Control:
         limits = self.limits
         stopped = commands.piped(program("sc", "query", name), program("findstr", "/l", "/c:1  STOPPED"))
         ended = self._is_process(image, pid)
+        beat = self.lock.beat()
         kill = f"({ended.text} && {program('taskkill', '/F', '/PID', str(pid)).text})"
         steps = [
             *self.stop_steps(name),
-            ("stopped", commands.wait_for("STOPPED", stopped, limits.stop)),
-            ("ended", commands.tolerated(commands.wait_for("ENDED", ended, limits.linger, gone=True))),
+            ("stopped", commands.wait_for("STOPPED", stopped, limits.stop, beat)),
+            ("ended", commands.tolerated(commands.wait_for("ENDED", ended, limits.linger, beat, gone=True))),
             *self.lock.guarded("kill", commands.tolerated(Command(kill))),
-            ("gone", commands.wait_for("GONE", ended, limits.killed, gone=True)),
-            ("pipes", commands.wait_for("PIPES", list_pipes(catalog.PIPE_PREFIX), limits.pipes_gone, gone=True)),
+            ("gone", commands.wait_for("GONE", ended, limits.killed, beat, gone=True)),
+            ("pipes", commands.wait_for("PIPES", list_pipes(catalog.PIPE_PREFIX), limits.pipes_gone, beat, gone=True)),
             *self.start_steps(name, log_file),
         ]
         return [(label, commands.quiet(command)) for label, command in steps]
@@ -238,6 +240,7 @@ class Control:
         """
         if failure is not None and failure.label == "start" and failure.code == 1053:
             self.report(f"service {name} did not report its start in time (1053); starting it again")
+            self.run([])
             self.node.clock.sleep(self.limits.scan)
             failure = self.run(self.start_steps(name, log_file))
         if failure is None or failure.label != "start" or failure.code == 1056:

@@ -3,9 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The node lock: one run at a time changes a node.
 
-The lock is a directory with the holder's name in it, put into place by a rename, which only one run can win. The holder
-has a lease that every one of its lines renews. A holder that is known to have ended, or whose lease has expired, is pushed
-aside by renaming its lock away; a line of it that still runs on the node then stops at its next guarded step.
+The lock is a directory with the holder's name in it, put into place by a rename, which only one run can win. Every line of
+the holder renews it, and a line that waits renews it while it waits. A holder that is known to have ended, or that does not
+renew its lock for SILENCE seconds, is pushed aside by renaming its lock away; a line of it that still runs on the node then
+stops at its next guarded step.
 """
 
 from __future__ import annotations
@@ -25,8 +26,11 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import LockOwner
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Clock
 
+SILENCE = 45.0
+"""Seconds without a renewal, by the clock of the run that waits, after which it takes the lock over. The longest step that does not
+renew is the start of a service: the service control manager waits 30 s for it."""
 LEASE_MARGIN = 120.0
-"""Seconds beyond a line's own limit, for clock skew between controllers."""
+"""Seconds beyond a line's own limit, for clock skew between controllers: a lock that is older is known as stale at once."""
 
 Alive = Callable[[LockOwner], "bool | None"]
 
@@ -78,10 +82,26 @@ class NodeLock:
         self._clock = clock
         self._is_alive = is_alive
         self._attempts = 0
+        self._renewed_at = clock.monotonic()
+        self._other = ""
+        """the other run's lock as it was last read"""
+        self._other_since = 0.0
+        self._other_renewed = False
 
     def is_stale(self, owner: LockOwner) -> bool:
-        """Whether a lock is stale: its holder has ended, or its lease has expired."""
-        return self._is_alive(owner) is False or owner.until + LEASE_MARGIN < self._clock.now()
+        """Whether a lock is stale: its holder has ended, or does not renew it while this run waits."""
+        alive = self._is_alive(owner)
+        now = self._clock.monotonic()
+        if owner.text != self._other:
+            self._other_renewed = self._other_renewed or bool(self._other)
+            self._other, self._other_since = owner.text, now
+        if alive is False or owner.until + LEASE_MARGIN < self._clock.now():
+            return True
+        return alive is None and now - self._other_since > SILENCE
+
+    def is_alive(self, owner: LockOwner) -> bool:
+        """Whether the other run is known to work: its process exists, or it renewed its lock since this run first read it."""
+        return self._other_renewed or bool(self._is_alive(owner))
 
     def acquire_steps(self, current: LockOwner | None, lease: float) -> list[tuple[str, Command]]:
         """Take the lock, pushing ``current`` aside if there is one. The steps' labels begin with ``lock``."""
@@ -104,6 +124,7 @@ class NodeLock:
         return steps
 
     def renew_steps(self, lease: float) -> list[tuple[str, Command]]:
+        self._renewed_at = self._clock.monotonic()
         return self.guarded("renew", commands.write_line(self._words(lease), rf"{model.LOCK_DIR}\owner"))
 
     def rename_steps(self, lease: float) -> list[tuple[str, Command]]:
@@ -113,6 +134,18 @@ class NodeLock:
         guard = self.guard("rename")
         self.me = replace(self.me, identity=_identity())
         return [guard, ("rename", commands.write_line(self._words(lease), rf"{model.LOCK_DIR}\owner"))]
+
+    def beat(self) -> Command:
+        """Renew the lock if this run holds it: its file gets one more character. For lines that wait."""
+        dot = commands.append_dot(rf"{model.LOCK_DIR}\owner")
+        return Command(f"({self.guard('beat')[1].text} 2>nul && {dot.text} 2>nul)", builtin=True)
+
+    def beat_steps(self) -> list[tuple[str, Command]]:
+        """A step for a line that only reads, when the last renewal of the held lock is some time ago."""
+        if not self.held or self._clock.monotonic() - self._renewed_at < SILENCE / 4:
+            return []
+        self._renewed_at = self._clock.monotonic()
+        return [("beat", self.beat())]
 
     def guard(self, before: str) -> tuple[str, Command]:
         """A step that fails when this run does not hold the lock any more."""
@@ -135,13 +168,17 @@ class NodeLock:
             for name in names
         ]
 
+    @staticmethod
+    def described(owner: LockOwner) -> str:
+        """The holder of a lock."""
+        return f"lock {owner.identity} of {owner.controller or 'an unknown controller'} (PID {owner.pid})"
+
     def held_error(self, owner: LockOwner, waited: float) -> NodeError:
         age = max(0, round(self._clock.now() - owner.since))
         return NodeError(
             "locked",
-            f"Another run changes this node: lock {owner.identity} of {owner.controller or 'an unknown controller'} (PID {owner.pid}), "
-            f"{age} s old; waited {waited:.0f} s for it.",
-            remedy=rf"Wait for that run to end. If that run has ended: rd /s /q {model.LOCK_DIR} on the node.",
+            f"Another run changes this node: {self.described(owner)}, {age} s old, which is alive; waited {waited:.0f} s for it.",
+            remedy=f"Wait for that run to end, then run again. If it is killed, its lock expires {SILENCE:.0f} s later.",
             result={
                 "lock": {
                     "identity": owner.identity,

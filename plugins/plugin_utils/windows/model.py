@@ -198,6 +198,8 @@ class LockOwner:
     controller: str
     machine: str
     pid: int
+    text: str = ""
+    """the lock's file as it was read; each renewal changes it"""
 
 
 @dataclass(frozen=True, slots=True)

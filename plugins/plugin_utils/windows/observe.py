@@ -433,9 +433,8 @@ def lock_owner(text: str) -> model.LockOwner | None:
     if not re.fullmatch(r"[0-9a-z]{1,40}", words.get("id", "")):
         return None
     since, until, pid = (read_number(words.get(key)) or 0 for key in ("at", "until", "pid"))
-    return model.LockOwner(
-        words["id"], float(since), float(until), words.get("host", ""), words.get("machine", ""), pid
-    )
+    machine = words.get("machine", "")
+    return model.LockOwner(words["id"], float(since), float(until), words.get("host", ""), machine, pid, text.strip())
 
 
 def _trouble(tree: parse.RegistryTree, answers: Answers, desired: model.Desired) -> model.Trouble:

@@ -22,7 +22,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import 
     RefusedError,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.findings import findings
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.lock import Alive, NodeLock, alive, this_run
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.lock import SILENCE, Alive, NodeLock, alive, this_run
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import Desired, LockOwner, Snapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Node
 
@@ -67,14 +67,13 @@ def converge(
     diff = preview.preview(desired, snapshot, first_plan.steps)
     if not steps:
         return Outcome(False, snapshot, (), diff)
-    if check:
-        _wait_for_lock(node, lock, limits, snapshot, read)  # a plan that cannot be carried out is refused now
-        return Outcome(True, snapshot, tuple(steps), diff)
     cause: BaseException | None = None
     applier: Applier | None = None
     try:
         for tried in range(_ROUNDS):
-            snapshot = _wait_for_lock(node, lock, limits, snapshot, read)
+            snapshot = _wait_for_lock(node, lock, limits, snapshot, read, report, check=check)
+            if check:
+                return Outcome(True, first, tuple(steps), diff)
             to_do = _planned(desired, snapshot, lock)
             steps += [step for step in to_do.steps if step not in steps]
             if to_do.steps:
@@ -121,18 +120,25 @@ def _planned(desired: Desired, snapshot: Snapshot, lock: NodeLock) -> plan.Plan:
 
 
 def _wait_for_lock(
-    node: Node, lock: NodeLock, limits: Limits, snapshot: Snapshot, read: Callable[[], Snapshot]
-) -> Snapshot:
-    """Wait while another live run holds the lock. NodeError ``locked`` names it."""
+    node: Node, lock: NodeLock, limits: Limits, snapshot: Snapshot, read: Callable[[], Snapshot],
+    report: Callable[[str], None], *, check: bool,
+) -> Snapshot:  # fmt: skip
+    """Wait while another run holds the lock and may be alive. NodeError ``locked`` names it if it is alive after ``limits.lock``.
+
+    check: of a run that is not known to be alive nothing is waited for; the change itself will wait.
+    """
     begun = node.clock.monotonic()
     if snapshot.lock is not None and snapshot.lock.identity == model.UNREADABLE:
         node.clock.sleep(limits.poll)  # its holder may just be renewing its lease
         snapshot = read()
     while snapshot.lock is not None and snapshot.lock.identity != lock.me.identity and not lock.is_stale(snapshot.lock):
+        if check and not lock.is_alive(snapshot.lock):
+            break
         waited = node.clock.monotonic() - begun
-        if waited > limits.lock:
+        if waited > limits.lock and lock.is_alive(snapshot.lock):
             raise lock.held_error(snapshot.lock, waited)
-        node.clock.sleep(min(5.0, limits.lock / 10))
+        report(f"waiting for {lock.described(snapshot.lock)}; a run that ended is followed after {SILENCE:.0f} s")
+        node.clock.sleep(5.0)
         snapshot = read()
     return snapshot
 

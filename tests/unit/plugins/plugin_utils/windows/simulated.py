@@ -98,10 +98,10 @@ class Host:
     notes: list[str] = field(default_factory=list)
     """what the last run reported while it worked"""
 
-    def node(self, cut: Cut | None = None) -> Node:
+    def node(self, cut: Cut | None = None, clock: HostClock | None = None) -> Node:
         channel = AgentChannel(self.agent, cut)
         self.lines = channel.lines
-        return Node(channel, HostClock(self.agent))
+        return Node(channel, clock or HostClock(self.agent))
 
     def run(
         self,
@@ -111,11 +111,12 @@ class Host:
         check: bool = False,
         is_alive: Alive = lambda owner: False,
         limits: Limits | None = None,
+        clock: HostClock | None = None,
     ) -> prove.Outcome:
         """Converge as the action does. Earlier runs count as ended unless ``is_alive`` is true."""
         self.notes = []
         return prove.converge(
-            self.node(cut), wanted, check=check, limits=limits, report=self.notes.append, is_alive=is_alive
+            self.node(cut, clock), wanted, check=check, limits=limits, report=self.notes.append, is_alive=is_alive
         )
 
     def observe(self, wanted: model.Desired) -> model.Snapshot:

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy as catalog
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model
@@ -16,6 +18,7 @@ from unit.plugins.plugin_utils.windows.simulated import (
     OLD,
     Artifacts,
     Host,
+    HostClock,
     commands_like,
     failed,
     nothing_half_done,
@@ -183,6 +186,65 @@ def test_a_lock_whose_lease_is_over_is_pushed_aside(host: Host, artifacts: Artif
     host.run(desired, is_alive=lambda owner: None)
     snapshot = host.observe(desired)
     assert (snapshot.lock, snapshot.lock_leftovers) == (None, ())
+
+
+def test_a_lock_of_a_run_that_was_killed_on_another_controller_is_followed_within_a_minute(
+    host: Host, artifacts: Artifacts
+) -> None:
+    """Its lease is still long, as of a run that was killed while it restarted the service."""
+    host.run(wanted(artifacts.csi_proxy(OLD)))
+    owner = f"id=0123456789ab at={time.time():.0f} until={time.time() + 218:.0f} host=tower machine=abc pid=77 .\r\n"
+    host.plant(files={rf"{model.LOCK_DIR}\owner": {"text": owner}})
+    clock = HostClock(host.agent)
+    began = clock.monotonic()
+    desired = wanted(artifacts.csi_proxy(NEW))
+    # The plan does not wait, so that its run does not wait twice.
+    assert host.run(desired, check=True, is_alive=lambda owner: None, clock=clock).changed
+    assert clock.monotonic() - began < 10
+    assert host.run(desired, is_alive=lambda owner: None, clock=clock).changed
+    assert 45 < clock.monotonic() - began < 75
+    assert any("waiting for lock 0123456789ab of tower (PID 77)" in note for note in host.notes)
+    assert host.observe(desired).lock is None
+
+
+class RenewingClock(HostClock):
+    """Another run renews its lock while this one sleeps, for so many seconds."""
+
+    def __init__(self, host: Host, seconds: float) -> None:
+        super().__init__(host.agent)
+        self._host, self._left = host, seconds
+
+    def sleep(self, seconds: float) -> None:
+        super().sleep(seconds)
+        self._left -= seconds
+        if self._left > 0:
+            self._host.agent.run(rf"echo .>>{model.LOCK_DIR}\owner")
+
+
+@pytest.mark.parametrize("renewing", [100, 10000])
+def test_a_lock_that_is_renewed_is_not_taken_over(host: Host, artifacts: Artifacts, renewing: int) -> None:
+    host.run(wanted(artifacts.csi_proxy(OLD)))
+    owner = f"id=0123456789ab at={time.time():.0f} until={time.time() + 218:.0f} host=tower machine=abc pid=77 .\r\n"
+    host.plant(files={rf"{model.LOCK_DIR}\owner": {"text": owner}})
+    clock = RenewingClock(host, renewing)
+    began = clock.monotonic()
+    desired = wanted(artifacts.csi_proxy(NEW))
+    if renewing < 1000:
+        assert host.run(desired, is_alive=lambda owner: None, clock=clock).changed
+        assert clock.monotonic() - began > renewing + 40
+        return
+    with pytest.raises(NodeError) as caught:
+        host.run(desired, is_alive=lambda owner: None, clock=clock)
+    assert caught.value.reason == "locked"
+    assert "which is alive; waited 18" in str(caught.value)
+
+
+def test_a_line_that_waits_on_the_node_renews_the_lock(host: Host, artifacts: Artifacts) -> None:
+    """Also when its controller is killed: until the line has ended, no other run follows."""
+    host.run(wanted(artifacts.csi_proxy(OLD, stop="linger:2500")))
+    host.forget()
+    assert host.run(wanted(artifacts.csi_proxy(NEW))).changed
+    assert host.steps().count("echo .") > 1
 
 
 def test_a_second_csi_proxy_serves_the_pipes(host: Host, artifacts: Artifacts) -> None:
