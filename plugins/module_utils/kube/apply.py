@@ -1,7 +1,11 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Applies objects: reads all of them first, then writes only those that differ."""
+"""Applies objects: reads all of them first, then writes only those that differ.
+
+Each write is bound to the object as it was compared: what another run or user wrote in between is read and compared first, and a request
+that arrives late, when another run has changed the object, is refused.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +16,13 @@ from typing import Any, Protocol
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Answer
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.compare import Change, change
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, is_overtaken
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.kinds import Kind
 
 # Writes of others between the two requests of a comparison, before it is made over both states.
 _TRIES = 8
+# Of no object that exists. A server-side apply with it creates an object, and conflicts if there is one; tried on kube-apiserver 1.36.
+_ABSENT = "1"
 
 
 class Objects(Protocol):
@@ -55,11 +61,12 @@ class Applier:
         self._force = force
         self._warnings: dict[str, None] = {}
         self._namespaces: dict[str, bool] = {}
-        self._observed: dict[str, str] = {}
+        self._uids: dict[str, str] = {}
+        self._versions: dict[str, str] = {}
 
     def plan(self, definitions: Sequence[Mapping[str, Any]]) -> Outcome:
         """What applying would change. Refusals of any object are raised here, before anything is written."""
-        coming = {(str(item["kind"]), str(item["metadata"]["name"])) for item in definitions}
+        coming = _named(definitions)
         changes = tuple(self._read(item, coming) for item in definitions)
         return Outcome(changes=changes, warnings=tuple(self._warnings))
 
@@ -70,15 +77,27 @@ class Applier:
         """
         planned = self.plan(definitions)
         done: list[Change] = []
+        coming = _named(definitions)
         for definition, item in zip(definitions, planned.changes, strict=True):
-            if item.action == "none":
-                done.append(item)
-                continue
-            answer = self._client.apply(self._pinned(definition), dry_run=False, force=self._force)
-            self._warnings.update(dict.fromkeys(answer.warnings))
-            live = None if item.action == "create" else item.before
-            done.append(change(definition, live, answer.body))
+            done.append(self._write(definition, item, coming))
         return Outcome(changes=tuple(done), warnings=tuple(self._warnings))
+
+    def _write(self, definition: Mapping[str, Any], planned: Change, coming: set[tuple[str, str]]) -> Change:
+        pinned, path = self._pinned(definition), _path(definition)
+        for left in reversed(range(_TRIES)):
+            if planned.action == "none":
+                break
+            body = {**pinned, "metadata": {**pinned["metadata"], "resourceVersion": self._versions[path]}}
+            try:
+                answer = self._client.apply(body, dry_run=False, force=self._force)
+            except ClusterError as error:
+                if not left or not is_overtaken(error):
+                    raise
+                planned = self._read(definition, coming)
+                continue
+            self._warnings.update(dict.fromkeys(answer.warnings))
+            return change(definition, None if planned.action == "create" else planned.before, answer.body)
+        return planned
 
     def _read(self, definition: Mapping[str, Any], coming: set[tuple[str, str]]) -> Change:
         kind = kinds.kind_of(definition)
@@ -87,12 +106,13 @@ class Applier:
             raise ClusterError(f"{kind.kind} {name} has no namespace", "invalid")
         for left in reversed(range(_TRIES)):
             live = self._client.get(kind, name, namespace)
+            self._versions[kind.path(namespace, name)] = _ABSENT if live is None else str(_version(live))
             if live is None:
                 self._may_be_created(definition, kind, coming)
                 if namespace is not None and not self._namespace_exists(namespace):
                     return change(definition, None, None)
             else:
-                self._observed[kind.path(namespace, name)] = str(live["metadata"]["uid"])
+                self._uids[kind.path(namespace, name)] = str(live["metadata"]["uid"])
             try:
                 answer = self._client.apply(self._pinned(definition), dry_run=True, force=self._force)
             except ClusterError as error:
@@ -134,13 +154,22 @@ class Applier:
         if not self._only_existing:
             return definition
         metadata = definition["metadata"]
-        uid = self._observed[kinds.kind_of(definition).path(metadata.get("namespace"), metadata["name"])]
-        return {**definition, "metadata": {**metadata, "uid": uid}}
+        return {**definition, "metadata": {**metadata, "uid": self._uids[_path(definition)]}}
 
     def _namespace_exists(self, namespace: str) -> bool:
         if namespace not in self._namespaces:
             self._namespaces[namespace] = self._client.get(kinds.NAMESPACE, namespace) is not None
         return self._namespaces[namespace]
+
+
+def _named(definitions: Sequence[Mapping[str, Any]]) -> set[tuple[str, str]]:
+    """Kinds and names."""
+    return {(str(item["kind"]), str(item["metadata"]["name"])) for item in definitions}
+
+
+def _path(definition: Mapping[str, Any]) -> str:
+    metadata = definition["metadata"]
+    return kinds.kind_of(definition).path(metadata.get("namespace"), metadata["name"])
 
 
 def _version(live: Mapping[str, Any]) -> str | None:

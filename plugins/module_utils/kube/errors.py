@@ -28,6 +28,11 @@ class ClusterError(Exception):
         self.status = status
 
 
+def is_overtaken(error: ClusterError) -> bool:
+    """Whether a write that names a resourceVersion came too late, rather than that another field manager has its fields."""
+    return error.status == 409 and MODIFIED in str(error)
+
+
 class GoneError(ClusterError):
     """A list's page or a watch's start is no longer kept by the server (410): start again."""
 
@@ -69,7 +74,7 @@ _SHOWN = 4000
 # Messages of admission; a missing permission has another message.
 _ADMISSION = ("is forbidden:", "violates PodSecurity", "admission webhook")
 
-# A concurrent write came first. An apply has no resourceVersion, so it can be repeated unchanged.
+# A concurrent write came first. An apply without a resourceVersion can be repeated unchanged.
 MODIFIED = "the object has been modified"
 
 # An apply of what no such object can hold is answered with 500, and never with anything else.

@@ -11,10 +11,9 @@ from dataclasses import replace
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.apply import Applier
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.compare import Change, change
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import MODIFIED, ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, is_overtaken
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.kinds import Kind
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import selector_of
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts
@@ -45,11 +44,6 @@ def _pinned(definition: dict[str, Any], live: Mapping[str, Any]) -> dict[str, An
         **definition,
         "metadata": {**definition["metadata"], "resourceVersion": live["metadata"]["resourceVersion"]},
     }
-
-
-def _overtaken(error: ClusterError) -> bool:
-    """Whether a pinned definition came too late, rather than that another field manager has its fields."""
-    return error.status == 409 and MODIFIED in str(error)
 
 
 class Roller:
@@ -97,7 +91,7 @@ class Roller:
             try:
                 answer = self._client.apply(_pinned(held, live), dry_run=False, force=self._force)
             except ClusterError as error:
-                if attempts and _overtaken(error):
+                if attempts and is_overtaken(error):
                     continue
                 raise
             return change(held, live, answer.body)
@@ -137,7 +131,7 @@ class Roller:
                 _pinned(hold.held(body, state), live), dry_run=False, force=self._force or found is not None
             )
         except ClusterError as error:
-            if _overtaken(error):
+            if is_overtaken(error):
                 return False
             raise
         return True
@@ -162,28 +156,48 @@ class Roller:
 
     def back(self, node: str, because: str) -> str:
         """Bring the former template back, with its pods still in place; what keeps from it, or nothing."""
-        live = self.live()
-        state = hold.rolling(live)
-        found = None if live is None or state is None else self._former(live, state)
-        if state is None or found is None:
-            return "the former template is no longer kept in the cluster, so it cannot be restored"
-        failed = replace(state, failed=node, because=because)
-        self._apply(hold.held(hold.former(self._definition, state, found), failed))
-        return ""
+
+        def former(live: Mapping[str, Any], state: Rolling) -> dict[str, Any] | None:
+            found = self._former(live, state)
+            failed = replace(state, failed=node, because=because)
+            return None if found is None else hold.held(hold.former(self._definition, state, found), failed)
+
+        if self._write(former):
+            return ""
+        return self.taken_over() or "the former template is no longer kept in the cluster, so it cannot be restored"
 
     def finish(self) -> bool:
         """Give the DaemonSet its strategy back, with the template that all of its pods have; whether that was a write."""
-        live = self.live()
-        state = hold.rolling(live)
-        if live is None or state is None or not state.goes_back:
-            return self._apply(self._definition)
-        found = self._former(live, state)
-        return False if found is None else self._apply(hold.former(self._definition, state, found))
 
-    def _apply(self, definition: Mapping[str, Any]) -> bool:
-        # A former template has fields that others wrote into it then; it is restored whole.
-        force = self._force or definition["spec"]["template"] is not self._definition["spec"]["template"]
-        return Applier(self._client, force=force).apply([definition]).changed
+        def finished(live: Mapping[str, Any], state: Rolling) -> dict[str, Any] | None:
+            found = self._former(live, state) if state.goes_back else None
+            if found is None:
+                return None if state.goes_back else dict(self._definition)
+            return hold.former(self._definition, state, found)
+
+        return self._write(finished)
+
+    def _write(self, body_of: Callable[[Mapping[str, Any], Rolling], dict[str, Any] | None]) -> bool:
+        """Apply what `body_of` makes of the DaemonSet as it is; whether that was a write.
+
+        A DaemonSet that another run finished, or changes to another template, is left to that run; the gate compares the template.
+        """
+        for left in reversed(range(_ATTEMPTS)):
+            live = self.live()
+            state = hold.rolling(live)
+            body = None if live is None or state is None or state.run != self._run else body_of(live, state)
+            if live is None or body is None:
+                return False
+            # A former template has fields that others wrote into it then; it is restored whole.
+            force = self._force or body["spec"]["template"] != self._definition["spec"]["template"]
+            try:
+                self._client.apply(_pinned(body, live), dry_run=False, force=force)
+            except ClusterError as error:
+                if left and is_overtaken(error):
+                    continue
+                raise
+            return True
+        return False
 
     def _former(self, live: Mapping[str, Any], state: Rolling) -> dict[str, Any] | None:
         kept = (one for one in self._revisions(live) if hash_of(one) == state.former)
