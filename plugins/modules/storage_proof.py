@@ -303,7 +303,7 @@ def main() -> None:
         returned["plan"] = decided.steps()
         returned["left_out"] = [{"driver": key, "node": node, "why": why} for key, node, why in decided.left_out]
         refuse(client, decided, room)
-        found = earlier(client, room)
+        found = earlier(client, room, notify)
         returned["earlier"] = [
             {"run": one.room.run, "namespace": one.room.namespace, "lives": one.lives} for one in found
         ]

@@ -204,7 +204,11 @@ class Runs:
             if self._stopped.is_set():
                 raise ClusterError("the run was terminated. Run again to continue, or roll back", "interrupted")
 
-        client = bound(self._client, check)
+        def confirm() -> None:
+            lease.confirm()
+            check()
+
+        client = bound(self._client, confirm)
         records = Records(self._stores(client), self._cluster)
         converter = Converter(
             client, records, self._options.limits, self._notify, final=self._options.final, check=check

@@ -133,15 +133,18 @@ class Client:
         self._server = _Server()
         self._check: Callable[[], None] = lambda: None
         self._write_silence: float | None = None
+        self._conditional = False
 
-    def guarded(self, check: Callable[[], None], silence: float, retry_for: float | None = None) -> Client:
+    def guarded(
+        self, check: Callable[[], None], silence: float, retry_for: float | None = None, *, conditional: bool = False
+    ) -> Client:
         """The same server for a run that may lose the right to write.
 
-        check: raises when it may write no more; called right before each try of a write, so that none is sent late. silence:
-        seconds after which a write without an answer is given up and tried again.
+        check: raises when it may write no more; called right before each try of a write. silence: seconds after which a write
+        without an answer is given up and tried again. conditional: TypeError for a write that names no version of its object.
         """
         made = copy.copy(self)
-        made._check, made._write_silence = check, silence
+        made._check, made._write_silence, made._conditional = check, silence, conditional
         made.retry_for = self.retry_for if retry_for is None else min(self.retry_for, retry_for)
         return made
 
@@ -274,11 +277,15 @@ class Client:
                 raise
 
     def discard(self, kind: Kind, live: Mapping[str, Any]) -> None:
-        """Delete the object that was read, its dependents later; one created again under its name, or changed meanwhile, is kept."""
+        """Delete the object that was read, its dependents later; one created again under its name is kept.
+
+        With a lease, one that changed since it was read is kept too.
+        """
         metadata = live["metadata"]
         name, namespace = metadata["name"], metadata.get("namespace")
+        version = metadata["resourceVersion"] if self._conditional else ""
         try:
-            self.delete(kind, name, namespace, metadata["uid"], dry_run=False, policy="Background")
+            self.delete(kind, name, namespace, metadata["uid"], dry_run=False, policy="Background", version=version)
         except ClusterError as error:
             if error.status != 409:
                 raise
@@ -343,13 +350,15 @@ class Client:
             field_manager=FIELD_MANAGER, query_params=[("fieldValidation", "Strict")],
         ).body  # fmt: skip
 
-    def evict(self, name: str, namespace: str, uid: str, *, dry_run: bool) -> str:
+    def evict(self, name: str, namespace: str, uid: str, *, dry_run: bool, version: str = "") -> str:
         """Evict the pod that was read; return why that is refused now, empty once it is accepted.
 
         It is refused by a disruption budget, or by admission: a policy, a webhook, a namespace that is being deleted and whose
-        pods are about to go by themselves. One that is gone already, or was made anew, is no error.
+        pods are about to go by themselves. One that is gone already, or was made anew, is no error. ClusterError conflict for one
+        that was changed or made anew, when its resourceVersion is given (pkg/registry/core/pod/storage/eviction.go compares it).
         """
-        options = {"preconditions": {"uid": uid}, **({"dryRun": ["All"]} if dry_run else {})}
+        preconditions = {"uid": uid, **({"resourceVersion": version} if version else {})}
+        options = {"preconditions": preconditions, **({"dryRun": ["All"]} if dry_run else {})}
         body = {
             "apiVersion": "policy/v1",
             "kind": "Eviction",
@@ -360,7 +369,7 @@ class Client:
         try:
             self._patiently("evict", kinds.POD, namespace, name, "POST", path, body=body, refused=_by_budget)
         except ClusterError as error:
-            if error.status in (404, 409):
+            if error.status == 404 or (error.status == 409 and not version):
                 return ""
             if error.reason not in ("disruption_budget", "admission_refused", "invalid"):
                 raise
@@ -552,7 +561,9 @@ class Client:
     def _once(self, method: str, path: str, **params: Any) -> Any:
         body = restored(params.pop("body", None))
         writes = method != "GET"
-        if writes:
+        if writes and _stores(path, body, params):
+            if self._conditional and not _names_version(method, body):
+                raise TypeError(f"{method} {path}: a write of a run that holds a lease names no version of its object")
             self._check()
         params.setdefault("_request_timeout", (self._write_silence if writes else None) or _SILENCE)
         # A list of its own: the dynamic client appends to the one it is given.
@@ -583,6 +594,25 @@ def _by_budget(body: str) -> str:
         if cause.get("reason") == "DisruptionBudget":
             return line(str(cause.get("message") or message))
     return message if "more than one PodDisruptionBudget" in message else ""
+
+
+def _stores(path: str, body: Any, params: Mapping[str, Any]) -> bool:
+    """Whether a write is meant to last: no dry run, and no question about permissions."""
+    options = body.get("deleteOptions", body) if isinstance(body, dict) else {}
+    return not (params.get("dry_run") or options.get("dryRun") or path.endswith("accessreviews"))
+
+
+def _names_version(method: str, body: Any) -> bool:
+    """Whether a write fails if its object was changed since it was read; a creation fails if the object exists."""
+    if isinstance(body, list):
+        return any((step.get("op"), step.get("path")) == ("test", "/metadata/resourceVersion") for step in body)
+    body = json.loads(body) if isinstance(body, str) else body
+    if method == "PATCH":
+        return bool((body.get("metadata") or {}).get("resourceVersion"))
+    if method == "POST" and body.get("kind") != "Eviction":
+        return True
+    preconditions = body.get("deleteOptions", body).get("preconditions") or {}
+    return bool(preconditions.get("uid") and preconditions.get("resourceVersion"))
 
 
 def _names_no_version(params: Mapping[str, Any]) -> bool:

@@ -19,36 +19,41 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.module_utils.decode import read_number
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.times import moment
 
-# A lease that is to last longer than this many times its duration has a time that is yet to come: a clock was set back.
-_JUMPED = 2
 _PROC = Path("/proc")
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A held Lease. left: seconds until it expires. jumped: its renewTime is in the future."""
+    """A held Lease. lasts: its duration in seconds. fresh: its renewTime is less than that away from the API server's clock.
+
+    A renewTime is of another clock, so it decides nothing by itself: a lease has expired once nothing of it changed for as long as
+    it lasts on the clock of the observer, as in client-go (tools/leaderelection/leaderelection.go, observedTime).
+    """
 
     holder: str
-    renewed: datetime
-    ago: float
-    left: float
-    jumped: bool
+    renewed: datetime | None
+    version: str
+    lasts: float
+    fresh: bool
 
     @classmethod
     def from_object(cls, lease: Mapping[str, Any] | None, now: datetime) -> Held | None:
         """Read a coordination.k8s.io/v1 Lease; None if no run holds it or its holder has ended. now: the API server's clock."""
         spec = (lease or {}).get("spec") or {}
         holder, renewed = str(spec.get("holderIdentity") or ""), moment(spec.get("renewTime"))
-        if not holder or renewed is None or is_dead(holder):
+        if lease is None or not holder or is_dead(holder):
             return None
-        ago, lasts = (now - renewed).total_seconds(), int(spec.get("leaseDurationSeconds") or 0)
-        left = lasts - ago
-        return cls(holder, renewed, ago, left, left > _JUMPED * lasts) if left > 0 else None
+        lasts = float(spec.get("leaseDurationSeconds") or 0)
+        fresh = renewed is not None and abs((now - renewed).total_seconds()) < lasts
+        return cls(holder, renewed, str(lease["metadata"].get("resourceVersion", "")), lasts, fresh)
+
+    def is_renewed_since(self, before: Held) -> bool:
+        """Whether its run lives: it renewed or took the lease since it was read before."""
+        return (self.holder, self.renewed) != (before.holder, before.renewed)
 
     def __str__(self) -> str:
-        if self.jumped:
-            return f"{self.holder} renewed its lease at {self.renewed:%Y-%m-%d %H:%M:%SZ}, which is in the future"
-        return f"{self.holder} renewed its lease {self.ago:.0f} s ago, at {self.renewed:%Y-%m-%d %H:%M:%SZ}"
+        when = "without a time" if self.renewed is None else f"at {self.renewed:%Y-%m-%d %H:%M:%SZ}"
+        return f"{self.holder} renewed its lease {when}"
 
 
 def holder_of_run() -> str:

@@ -5,7 +5,7 @@
 
 While a module works, a thread renews. Between the modules of one run, while its tasks work, a process beside it does (``keep``),
 which ends with the run. A run that died leaves a lease that ends by itself. A run that lost its lease detects that before its
-next change, also when it slept: a machine that was suspended, a process that was stopped.
+next change, also when it slept: a machine that was suspended, a process that was stopped. Of writes that are late, see fencing.py.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
@@ -21,9 +21,10 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import FIELD_MANAGER, Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, UnreachableError
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.fencing import Reference, fence
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.holder import Held, is_dead
 
-# Seconds without a renewal after which the next run may follow. With what it does before its first change, that is within a minute.
+# Seconds without a renewal after which the next run may follow, by its own clock.
 SECONDS = 45
 # Renewed after this part of it, so that a change begins with the larger part left.
 _RENEWALS = 4
@@ -33,6 +34,8 @@ _SILENCE = 10.0
 _LOOK = 1.0
 # Tries to give it back.
 _ENDS = 5
+# On a Lease that was taken over from a run that did not give it back: that run, until its objects are fenced.
+_UNFENCED = "kubewin.io/unfenced"
 # Linux's monotonic clock stands still while the machine sleeps; elsewhere there is one, which does not.
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
@@ -50,16 +53,19 @@ class About:
 class Lease:
     """Taken, and renewed by a thread until it is left or ended.
 
-    holder: a name as of holder.py. notify: progress callback. clock: runs also while this machine sleeps.
+    holder: a name as of holder.py. notify: progress callback. late: names what the former holder may still write; called, and
+    fenced, when the lease is taken from a run that did not give it back. clock: runs also while this machine sleeps.
     """
 
     def __init__(
         self, client: Client, about: About, holder: str, notify: Callable[[str], None] = lambda _line: None, *,
+        late: Callable[[], Iterable[Reference]] = tuple,
         clock: Callable[[], float] = lambda: time.clock_gettime(_CLOCK), sleep: Callable[[float], None] = time.sleep,
     ) -> None:  # fmt: skip
         # Each try to renew it says when it was made, so none is repeated for long.
         self._client = client.guarded(lambda: None, _SILENCE, SECONDS / _RENEWALS)
-        self._patience = client.retry_for
+        self._fencing = bound(client, self.confirm)
+        self._patience, self._late = client.retry_for, late
         self._about, self._holder, self._notify = about, holder, notify
         self._clock, self._sleep = clock, sleep
         self._version = ""
@@ -71,7 +77,10 @@ class Lease:
         self._thread = threading.Thread(target=self._keep_on, daemon=True)
 
     def take(self) -> None:
-        """Take it, or keep it. ClusterError locked if another run renews it."""
+        """Take it, or keep it, and fence what a former holder that did not give it back may still write.
+
+        ClusterError locked if another run renews it.
+        """
         for _again in range(5):
             live = self.wait()
             if live is None:
@@ -79,64 +88,81 @@ class Lease:
                 self._client.create(self._definition())
                 continue
             self._version = live["metadata"]["resourceVersion"]
+            former = str((live.get("spec") or {}).get("holderIdentity") or "")
+            if former == self._holder:
+                # A process of this run took it over, and may have ended before it fenced.
+                former = str((live["metadata"].get("annotations") or {}).get(_UNFENCED) or "")
             try:
-                self._write()
+                self._write({_UNFENCED: former} if former else {})
             except ClusterError as error:
                 if error.status not in (404, 409):
                     raise
                 continue
+            generation = f"{self._holder} {self._version}"
             self._thread.start()
+            if former:
+                try:
+                    fence(self._fencing, self._late(), generation)
+                    self.renew({_UNFENCED: None})
+                except BaseException:
+                    # Not given back: the next run has to fence.
+                    self.stop()
+                    raise
             return
         raise ClusterError(f"another run began {self._about.what} at the same time. Wait for it to end", "locked", 409)
 
     def wait(self) -> dict[str, Any] | None:
         """Answer with the lease when no other run holds it, with None when there is none.
 
-        Waits until a lease that is not renewed expires, which is within SECONDS. ClusterError locked if its run is alive.
+        Waits until a lease that is not renewed expires, which is within its duration. ClusterError locked if its run is alive.
         """
         first: Held | None = None
+        since = 0.0
         while True:
+            asked = self._clock()
             live = self._read()
             other = self._other(live or {})
             if other is None:
                 return live
-            lives = first is not None and (first.holder, first.renewed) != (other.holder, other.renewed)
-            if lives or other.jumped:
-                raise self._locked(other)
             if first is None:
-                first = other
-                self._notify(f"{self._about.what}: {other}; waiting up to {other.left:.0f} s for a renewal")
+                self._notify(f"{self._about.what}: {other}; waiting up to {other.lasts:.0f} s for a renewal")
+            elif other.is_renewed_since(first):
+                raise self._locked(other)
+            elif other.version == first.version and asked - since >= other.lasts:
+                return live
+            if first is None or other.version != first.version:
+                first, since = other, self._clock()
             self._sleep(_LOOK)
 
     def others(self) -> str:
-        """Which other run holds it now, empty when none does."""
+        """Which other run seems to hold it now, by its time, empty when none does."""
         other = self._other(self._read() or {})
-        return str(self._locked(other)) if other is not None else ""
+        return str(self._locked(other)) if other is not None and other.fresh else ""
 
     def _other(self, live: Mapping[str, Any]) -> Held | None:
-        """Another run's lease that has not ended."""
+        """Another run's lease."""
         found = Held.from_object(live, self._client.now())
         return None if found is None or found.holder == self._holder else found
 
     def _locked(self, other: Held) -> ClusterError:
-        about = self._about
-        if other.jumped:
-            remedy = (
-                "the clock of that machine or of the API server jumped. If that run ended: kubectl -n "
-                f"{about.namespace} delete lease {about.name}"
-            )
-        else:
-            remedy = f"wait for it to end, then run again. If it was killed, its lease expires within {SECONDS} s"
-        return ClusterError(f"another run works on {about.what}: {other}; {remedy}", "locked", 409)
+        remedy = f"wait for it to end, then run again. If it was killed, its lease expires within {other.lasts:.0f} s"
+        return ClusterError(f"another run works on {self._about.what}: {other}; {remedy}", "locked", 409)
 
     def check(self) -> None:
-        """Before each change. ClusterError taken_over when it is ours no more, or the run that we are of has ended.
+        """Between changes. ClusterError taken_over when it is ours no more, or the run that we are of has ended.
 
         The thread may have slept as we did, so it is renewed here when that is due.
         """
+        self._renew_for_change(needed=self._due())
+
+    def confirm(self) -> None:
+        """Before each write: renew it by a conditional write (see fencing.py). ClusterError as of check."""
+        self._renew_for_change(needed=True)
+
+    def _renew_for_change(self, *, needed: bool) -> None:
         if is_dead(self._holder):
             raise ClusterError("the parent run has ended; no further change is made", "interrupted")
-        if self._due():
+        if needed:
             self._keep()
         if self._lost:
             raise ClusterError(self._lost, "taken_over")
@@ -161,14 +187,14 @@ class Lease:
                     due = self._clock() + _LOOK
             self._sleep(_LOOK)
 
-    def renew(self) -> None:
+    def renew(self, annotations: Mapping[str, str | None] | None = None) -> None:
         """Keep our lease. ClusterError taken_over when it is not: another run may also have taken it, and ended."""
         about = self._about
         with self._renewing:
             for _again in range(5):
                 if self._version:
                     try:
-                        self._write()
+                        self._write(annotations or {})
                         return
                     except ClusterError as error:
                         if error.status not in (404, 409):
@@ -204,6 +230,9 @@ class Lease:
                 if live is None or (live.get("spec") or {}).get("holderIdentity") != self._holder:
                     return
                 about, metadata = self._about, live["metadata"]
+                if _UNFENCED in (metadata.get("annotations") or {}):
+                    # The next run has to fence, so it must see that this one did not.
+                    return
                 try:
                     self._client.delete(
                         kinds.LEASE, about.name, about.namespace, metadata["uid"],
@@ -237,9 +266,10 @@ class Lease:
         spec = self._spec()
         return {"apiVersion": kinds.LEASE.api_version, "kind": "Lease", "metadata": metadata, "spec": spec}
 
-    def _write(self) -> None:
+    def _write(self, annotations: Mapping[str, str | None]) -> None:
         alive, server_time = self._clock(), self._client.now()
-        body = {"metadata": {"resourceVersion": self._version}, "spec": self._spec()}
+        metadata = {"resourceVersion": self._version, **({"annotations": dict(annotations)} if annotations else {})}
+        body = {"metadata": metadata, "spec": self._spec()}
         made = self._client.patch(kinds.LEASE, self._about.name, self._about.namespace, body, FIELD_MANAGER)
         self._version, self._alive, self._server_time = made["metadata"]["resourceVersion"], alive, server_time
 
@@ -265,9 +295,13 @@ class Lease:
             self._notify(self._lost)
 
 
-def bound(client: Client, check: Callable[[], None]) -> Client:
-    """A client of a run that holds a lease: every write is checked right before it is sent, also when it is tried again."""
-    return client.guarded(check, _SILENCE)
+def bound(client: Client, confirm: Callable[[], None]) -> Client:
+    """A client of a run that holds a lease: `confirm` (of the Lease) is called right before each try of each write that lasts.
+
+    Every such write names the version of its object that was read before: TypeError otherwise, which is a programming error. See
+    fencing.py.
+    """
+    return client.guarded(confirm, _SILENCE, conditional=True)
 
 
 def _stamp(when: datetime) -> str:

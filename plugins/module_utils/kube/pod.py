@@ -56,7 +56,7 @@ class PodFacts:
     """A pod.
 
     node: where it is, or is to be while it waits for the scheduler. ready_since: since when it is Ready. deleting: it is being deleted.
-    deleting_since: when its grace period ended or ends. not_scheduled: why it has no node. revision: hash of the template
+    deleting_since: when its grace period ended or ends. not_scheduled: why it has no node. version: its resourceVersion. revision: hash of the template
     it was made from. owner: kind and name of its controller, empty without one. mirror: of its node's own, not of the API's.
     volumes: whether it has one that a CSI driver mounts.
     """
@@ -72,6 +72,7 @@ class PodFacts:
     not_scheduled: str = ""
     phase: str = "Running"
     uid: str = ""
+    version: str = ""
     revision: str = ""
     namespace: str = ""
     owner: tuple[str, str] = ("", "")
@@ -97,6 +98,7 @@ class PodFacts:
             not_scheduled=line(str(scheduled.get("message", ""))) if scheduled.get("status") == "False" else "",
             phase=str(status.get("phase", "")),
             uid=str(metadata.get("uid", "")),
+            version=str(metadata.get("resourceVersion", "")),
             revision=str(labels.get(REVISION, "")),
             namespace=str(metadata.get("namespace", "")),
             owner=controller_of(metadata),

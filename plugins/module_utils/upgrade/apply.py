@@ -15,6 +15,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.wmco import AL
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import ObservedDaemonSet
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.modify import modify
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode, Taint
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts, claims_of
@@ -191,7 +192,13 @@ class Worker:
         """One change; the next observation shows its effect."""
         if action.kind == "evict":
             for pod in action.pods:
-                why = self._client.evict(pod.name, pod.namespace, pod.uid, dry_run=False)
+                try:
+                    why = self._client.evict(pod.name, pod.namespace, pod.uid, dry_run=False, version=pod.version)
+                except ClusterError as error:
+                    if error.status != 409:
+                        raise
+                    # It changed since it was observed: the next observation has it, or another pod in its place.
+                    continue
                 if why:
                     self._watcher.refuse(pod.uid, why)
                 else:

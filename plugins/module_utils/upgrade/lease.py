@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
+from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.fencing import Reference
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MANAGED_BY, MANAGER, PART_OF
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.lease import About, Lease
 
@@ -20,4 +22,15 @@ def upgrade_lease(
 ) -> Lease:
     """holder: of the run."""
     labels = {MANAGED_BY: MANAGER, PART_OF: PART}
-    return Lease(client, About(namespace, NAME, labels, "an upgrade of this cluster"), holder, notify)
+
+    def late() -> Iterator[Reference]:
+        """Name what a run may still write: journals and Nodes.
+
+        An eviction names the pod's uid, and the journal names the nodes that it drains, so the next run drains those first.
+        """
+        for item in client.list(kinds.CONFIG_MAP, namespace, label_selector=f"{PART_OF}={PART}").items:
+            yield Reference(kinds.CONFIG_MAP, item["metadata"]["name"], namespace)
+        for item in client.windows_nodes():
+            yield Reference(kinds.NODE, item["metadata"]["name"])
+
+    return Lease(client, About(namespace, NAME, labels, "an upgrade of this cluster"), holder, notify, late=late)

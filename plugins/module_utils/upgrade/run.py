@@ -59,7 +59,7 @@ class Upgrade:
         self.notify = reporter(params["progress_file"])
         self.lease = upgrade_lease(client, params["namespace"], params["holder"], self.notify)
         self._leased = False
-        self._client = client = bound(client, self._check)
+        self._client = client = bound(client, self._confirm)
         self.pages = Pages(client, params["namespace"], params["name"], folder)
         self.watcher = Watcher(client, params["operator_namespace"], self._check)
         self.worker = Worker(client, self.watcher, self.notify)
@@ -69,6 +69,12 @@ class Upgrade:
             raise ClusterError("the run was terminated. Run again to resume from the journal", "interrupted")
         if self._leased:
             self.lease.check()
+
+    def _confirm(self) -> None:
+        self._check()
+        if not self._leased:
+            raise TypeError("a write of an upgrade that does not hold the lease")
+        self.lease.confirm()
 
     def refuse(self) -> None:
         """What would go wrong half way."""
@@ -144,19 +150,23 @@ class Upgrade:
         finally:
             self.lease.leave()
 
+    def _take(self) -> None:
+        self.lease.take()
+        self._leased = True
+
     def go_on(self) -> tuple[dict[str, Any], Journal]:
         """Begin or take over the upgrade, and advance it."""
         found = self.pages.read()
         if found is not None and self._is_over(found) and not self._params["generation"]:
             if self._params["ended"] and not found.ended:
+                self._take()
                 found = self.pages.keep(
                     replace(found, ended=stamp(self._client.now()), compared=tuple(self._params["compared"]))
                 )
             if found.ended:
                 self.lease.end()
             return self._finished(found), found
-        self.lease.take()
-        self._leased = True
+        self._take()
         delegated = False
         try:
             # Read again: from here on no other run writes it.

@@ -21,7 +21,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, StreamError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.kinds import Kind
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.lease import About, Lease
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.lease import About, Lease, bound
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.streams import Executed
 from ansible_collections.kubewin.csi.plugins.module_utils.text import line
@@ -35,6 +35,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.waiting import pauses,
 
 # The first check is early, since many steps are quick; then once a second.
 _FIRST_LOOK, _LOOK = 0.1, 1.0
+# Seconds that a helper pod may outlive the whole run: it ends by itself if nothing deletes it.
+_GRACE = 60
 # One command's time; a longer one is taken for lost and sent again.
 _COMMAND = 30.0
 
@@ -80,11 +82,13 @@ class Prover:
         self, client: Client, room: Room, desired: Request, limits: Limits, token: Callable[[], str],
         notify: Callable[[str], None], holder: str,
     ) -> None:  # fmt: skip
-        self._client, self._room, self._desired, self._limits = client, room, desired, limits
+        self._room, self._desired, self._limits = room, desired, limits
         self._token, self._notify = token, notify
         what = f"the verification in namespace {room.namespace}"
         about = About(room.namespace, f"{objects.PREFIX}-{room.run}", room.labels(), what)
         self._lease = Lease(client, about, holder, notify)
+        # Its objects carry its name. A run that finds its lease expired deletes the lease, and with it the right to make more.
+        self._unbound, self._client = client, bound(client, self._lease.confirm)
         self._stop = threading.Event()
         self._began = time.monotonic()
         # (driver, node) that had a volume mounted in this run. Only ever added to, which threads may.
@@ -95,7 +99,7 @@ class Prover:
         """Prove every target; the cleaner has to follow, whatever comes of this."""
         try:
             if self._room.own:
-                self._client.apply(self._room.space(), dry_run=False)
+                self._unbound.apply(self._room.space(), dry_run=False)
             # Without it another run counts this one as ended, and deletes its objects.
             self._lease.take()
             self._rehearse(targets[0])
@@ -136,7 +140,7 @@ class Prover:
         try:
             with self._step(journal, "claim", target.node):
                 begun = True
-                self._client.apply(self._room.claim(target), dry_run=False)
+                self._client.create(self._room.claim(target))
             pod = self._start(journal, 1, target.node, "start")
             self._write(journal, pod, text)
             self._delete(pod, "restart", journal)
@@ -217,7 +221,8 @@ class Prover:
 
     def _pod(self, target: Target, number: int, node: ProofNode) -> dict[str, Any]:
         image = self._desired.image or node.image()
-        return self._room.pod(target, number, node.name, image, node.tolerations(self._desired.tolerations))
+        tolerations = node.tolerations(self._desired.tolerations)
+        return self._room.pod(target, number, node.name, image, tolerations, int(self._limits.whole) + _GRACE)
 
     def _start(self, journal: _Journal, number: int, name: str, step: str) -> str:
         """Make a pod on a node and wait until it runs; answers its name."""
@@ -229,7 +234,12 @@ class Prover:
             definition = self._pod(target, number, node)
             pod = definition["metadata"]["name"]
             self._notify(f"{target.driver} on {target.node}: {step}, pod {self._room.namespace}/{pod} on {name}")
-            made = self._client.apply(definition, dry_run=False).body
+            self._client.create(definition)
+            made = self._client.get(kinds.POD, pod, self._room.namespace)
+            if made is None:
+                raise StepError(
+                    f"pod {pod} on {name} was deleted by another client. Check whether the node was drained"
+                )
             self._until(
                 kinds.POD, pod, lambda live: self._runs(live, made, name),
                 lambda live: self._trouble(live, made, target, name), f"{target.driver} on {target.node}: pod on {name}",
@@ -277,7 +287,8 @@ class Prover:
         node = str((live.get("spec") or {}).get("nodeName", ""))
         uid = str(live["metadata"]["uid"])
         with self._step(journal, f"{step}: delete", node):
-            self._client.delete(kinds.POD, pod, namespace, uid, dry_run=False, policy="Background")
+            # Of this run alone, and its uid says which.
+            self._unbound.delete(kinds.POD, pod, namespace, uid, dry_run=False, policy="Background")
             self._until(
                 kinds.POD, pod, lambda now: now is None or now["metadata"]["uid"] != uid,
                 lambda now: StepError(

@@ -187,8 +187,13 @@ class Found:
     lives: str
 
 
-def earlier(client: Client, room: Room) -> tuple[Found, ...]:
-    """Runs with leftovers where this one may read: everywhere, or in its namespace."""
+def earlier(
+    client: Client, room: Room, notify: Callable[[str], None], sleep: Callable[[float], None] = time.sleep
+) -> tuple[Found, ...]:
+    """Runs with leftovers where this one may read: everywhere, or in its namespace.
+
+    Waits as long as a lease lasts if one of them seems to have ended on another machine.
+    """
     where = None if room.own else room.namespace
     listed: Sequence[Kind] = (kinds.NAMESPACE,) if room.own else (kinds.POD, kinds.PERSISTENT_VOLUME_CLAIM)
     things = [
@@ -196,7 +201,11 @@ def earlier(client: Client, room: Room) -> tuple[Found, ...]:
         for kind in listed
         for item in client.list(kind, where if kind.namespaced else None, label_selector=objects.OURS).items
     ]
-    leases = client.list(kinds.LEASE, where, label_selector=objects.OURS).items
+    leases = before = client.list(kinds.LEASE, where, label_selector=objects.OURS).items
+    if seconds := leftovers.doubtful(before, room.run, client.now()):
+        notify(f"an earlier run seems to have ended; waiting {seconds:.0f} s for a renewal of its lease")
+        sleep(seconds)
+        leases = client.list(kinds.LEASE, where, label_selector=objects.OURS).items
     rooms: dict[str, Room] = {}
     for item in (*leases, *things):
         metadata = item["metadata"]
@@ -204,7 +213,7 @@ def earlier(client: Client, room: Room) -> tuple[Found, ...]:
         own = "namespace" not in metadata
         if run not in rooms or own:
             rooms[run] = Room(run, metadata["name"] if own else metadata["namespace"], own)
-    evaluated = leftovers.evaluate(things, leases, room.run, client.now())
+    evaluated = leftovers.evaluate(things, before, leases, room.run, client.now())
     return tuple(Found(rooms[run], lives) for run, lives in evaluated.items())
 
 

@@ -17,15 +17,22 @@ from ansible_collections.kubewin.csi.plugins.module_utils.verify.objects import 
 STARTING = timedelta(seconds=60)
 
 
+def doubtful(leases: Iterable[Mapping[str, Any]], mine: str, now: datetime) -> float:
+    """Seconds to observe these leases before it is known which runs have ended; 0 if none can have."""
+    helds = [Held.from_object(lease, now) for lease in leases if _run(lease) != mine]
+    return max((held.lasts for held in helds if held is not None and not held.fresh), default=0.0)
+
+
 def evaluate(
-    things: Iterable[Mapping[str, Any]], leases: Iterable[Mapping[str, Any]], mine: str, now: datetime
-) -> dict[str, str]:
+    things: Iterable[Mapping[str, Any]], before: Iterable[Mapping[str, Any]], leases: Iterable[Mapping[str, Any]],
+    mine: str, now: datetime,
+) -> dict[str, str]:  # fmt: skip
     """Every other run that left something, with why it counts as alive, empty if it has ended. now: by the API server's clock.
 
-    things: all labelled objects; leases: those of the runs. A run has ended if its lease was not renewed in time, or if it
-    has no lease and is older than a start takes.
+    things: all labelled objects; leases: those of the runs; before: the same, as long ago as `doubtful` requires. A run has ended
+    if its lease does not look fresh and was not renewed meanwhile, or if it has no lease and is older than a start takes.
     """
-    renewals = {_run(lease): lease for lease in leases}
+    renewals, former = {_run(lease): lease for lease in leases}, {_run(lease): lease for lease in before}
     youngest: dict[str, datetime | None] = {}
     for thing in [*things, *renewals.values()]:
         run = _run(thing)
@@ -34,15 +41,20 @@ def evaluate(
         made = moment(thing["metadata"].get("creationTimestamp"))
         known = youngest.get(run)
         youngest[run] = made if known is None else max(filter(None, (known, made)), default=None)
-    return {run: _lives(renewals.get(run), youngest[run], now) for run in sorted(youngest)}
+    return {run: _lives(renewals.get(run), former.get(run), youngest[run], now) for run in sorted(youngest)}
 
 
 def _run(thing: Mapping[str, Any]) -> str:
     return str((thing["metadata"].get("labels") or {}).get(RUN, ""))
 
 
-def _lives(lease: Mapping[str, Any] | None, made: datetime | None, now: datetime) -> str:
+def _lives(
+    lease: Mapping[str, Any] | None, before: Mapping[str, Any] | None, made: datetime | None, now: datetime
+) -> str:
     if lease is None:
         young = made is not None and now - made < STARTING
         return f"it began {int((now - made).total_seconds())} s ago" if young and made is not None else ""
-    return str(Held.from_object(lease, now) or "")
+    held, former = Held.from_object(lease, now), Held.from_object(before, now)
+    if held is None:
+        return ""
+    return str(held) if held.fresh or former is None or held.is_renewed_since(former) else ""

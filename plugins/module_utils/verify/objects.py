@@ -61,11 +61,14 @@ class Room:
         }
 
     def pod(
-        self, target: Target, number: int, node: str, image: str, tolerations: Sequence[Mapping[str, Any]]
+        self, target: Target, number: int, node: str, image: str, tolerations: Sequence[Mapping[str, Any]], seconds: int
     ) -> dict[str, Any]:
-        """The number-th pod of a target, on that node and no other."""
+        """The number-th pod of a target, on that node and no other. seconds: after which it ends by itself."""
         metadata = self._metadata(f"{self.name(target)}-{number}")
-        return idle_pod(metadata, node, image, tolerations, self.name(target), container=CONTAINER, mount=MOUNT)
+        return idle_pod(
+            metadata, node, image, tolerations, self.name(target), container=CONTAINER, mount=MOUNT,
+            activeDeadlineSeconds=seconds,
+        )  # fmt: skip
 
     @staticmethod
     def name(target: Target) -> str:

@@ -33,6 +33,7 @@ TALKS = {
     "kube.apply",
     "kube.client",
     "kube.connect",
+    "kube.fencing",
     "kube.lease",
     "kube.quiesce",
     "kube.store",

@@ -11,16 +11,19 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import holder, kinds
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.fencing import FENCED_BY, Reference
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.holder import holder_of, holder_of_run, is_dead
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.lease import About, Lease, bound
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.modify import modify
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.times import moment
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.apply import Watcher, Worker
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import Do
@@ -50,13 +53,19 @@ def elsewhere(store: ObjectStore) -> Lease:
 
 
 class Waiting:
-    """Our run, whose waits only move the API server's clock. meanwhile: what happens in each of them."""
+    """Our run, whose waits only move the clocks. meanwhile: what happens in each of them. ahead: seconds of the API server's clock."""
 
-    def __init__(self, store: ObjectStore, meanwhile: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, store: ObjectStore, meanwhile: Callable[[], None] = lambda: None, *, ahead: float = 0.0,
+        late: Callable[[], Iterable[Reference]] = tuple, holder: str = "",
+    ) -> None:  # fmt: skip
         self.store, self.waited, self.messages, self._meanwhile = store, 0.0, list[str](), meanwhile
-        store.now = datetime.now(timezone.utc)
+        store.now = datetime.now(timezone.utc) + timedelta(seconds=ahead)
         about = About("kubewin", "kubewin-upgrade", {}, "an upgrade of this cluster")
-        self.lease = Lease(client_of(store), about, holder_of(os.getpid()), self.messages.append, sleep=self._sleep)
+        self.lease = Lease(
+            client_of(store), about, holder or holder_of(os.getpid()), self.messages.append, late=late,
+            clock=lambda: self.waited, sleep=self._sleep,
+        )  # fmt: skip
         # The first answer has the clock.
         self.lease.others()
 
@@ -79,6 +88,7 @@ def test_a_run_that_renews_its_lease_excludes_a_second_one() -> None:
         second.lease.take()
     assert refused.value.reason == "locked"
     assert second.waited < 20
+    second._meanwhile = lambda: None
     # The same run keeps it, and releases it.
     first.end()
     assert LEASE not in store.things
@@ -113,19 +123,54 @@ def test_a_run_that_has_ended_on_this_machine_is_followed_at_once() -> None:
     mine.lease.end()
 
 
-def test_a_lease_from_the_future_is_not_waited_for() -> None:
+@pytest.mark.parametrize("ahead", [-3600.0, 3600.0], ids=["behind", "ahead"])
+def test_a_live_run_keeps_its_lease_whatever_its_clock_says(ahead: float) -> None:
+    """API servers of one cluster may disagree about the time by more than a lease lasts."""
     store = ObjectStore()
-    elsewhere(store).take()
-    store.things[LEASE]["spec"]["renewTime"] = "2126-01-01T00:00:00.000000Z"
-    mine = Waiting(store)
-    with pytest.raises(
-        ClusterError,
-        match=r"renewed its lease at 2126-01-01 00:00:00Z, which is in the future; .*jumped.*that run ended: kubectl -n kubewin delete lease kubewin-upgrade",
-    ):
-        mine.lease.take()
-    assert mine.waited == 0
-    store.things[LEASE]["spec"]["renewTime"] = "2026-01-01T00:00:00.000000Z"
-    assert mine.lease.others() == ""
+    first = elsewhere(store)
+    first.take()
+    renewals = 0
+
+    def renew_every_11_seconds() -> None:
+        nonlocal renewals
+        if second.waited >= 11 * (renewals + 1):
+            renewals += 1
+            first.renew()
+
+    second = Waiting(store, renew_every_11_seconds, ahead=ahead)
+    with pytest.raises(ClusterError, match=f"another run works on an upgrade of this cluster: {ELSEWHERE}") as refused:
+        second.lease.take()
+    assert refused.value.reason == "locked"
+    first.check()
+    first.end()
+
+
+@pytest.mark.parametrize("ahead", [-3600.0, 3600.0], ids=["behind", "ahead"])
+def test_a_stale_lease_is_taken_over_within_a_minute_whatever_its_time_says(ahead: float) -> None:
+    store = ObjectStore()
+    dead = elsewhere(store)
+    dead.take()
+    dead.leave()
+    mine = Waiting(store, ahead=ahead)
+    mine.lease.take()
+    assert 45 <= mine.waited <= 48
+    mine.lease.end()
+
+
+def test_a_label_on_a_lease_is_no_renewal_and_starts_the_observation_again() -> None:
+    store = ObjectStore()
+    dead = elsewhere(store)
+    dead.take()
+    dead.leave()
+
+    def label_once() -> None:
+        if mine.waited == 30:
+            store._put(LEASE, store.things[LEASE])
+
+    mine = Waiting(store, label_once)
+    mine.lease.take()
+    assert 75 <= mine.waited <= 78
+    mine.lease.end()
 
 
 class Beside:
@@ -271,12 +316,12 @@ def test_a_suspended_run_checks_its_lease_before_it_changes_a_node(paused: bool)
     machine = Machine(paused=paused)
     store = machine.store
     watcher = Watcher(machine.client, "", machine.lease.check)
-    worker = Worker(bound(machine.client, machine.lease.check), watcher, lambda _line: None)
+    worker = Worker(bound(machine.client, machine.lease.confirm), watcher, lambda _line: None)
     journal = Journal("first", "tasks", Target(), "2026-11-21T20:00:00Z", (NodeEntry("win-1", 0, "cordon"),))
     machine.sleep(3600)
-    other = upgrade_lease(client_of(store), "kubewin", ELSEWHERE)
-    other.take()
-    other.end()
+    other = Waiting(store, holder=ELSEWHERE)
+    other.lease.take()
+    other.lease.end()
     with pytest.raises(ClusterError, match=r"could not be renewed.*is missing") as lost:
         worker.do(Do("cordon", "win-1", journal))
     assert lost.value.reason == "taken_over"
@@ -319,12 +364,12 @@ def test_a_write_whose_answer_was_lost_is_not_sent_again_for_a_run_that_was_foll
             silences.append(params["_request_timeout"])
             if len(silences) == 1:
                 machine.sleep(61)
-                upgrade_lease(client_of(store), "kubewin", ELSEWHERE).take()
+                Waiting(store, holder=ELSEWHERE).lease.take()
                 raise ConnectionResetError
         return answer(method, path, body, **params)
 
     store.request = cut  # type: ignore[method-assign]  # its answers are lost
-    client = bound(machine.client, machine.lease.check)
+    client = bound(machine.client, machine.lease.confirm)
     claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data", "namespace": "shop"}}
     with pytest.raises(ClusterError, match="could not be renewed") as lost:
         client.create_new(kinds.PERSISTENT_VOLUME_CLAIM, claim, dry_run=False)
@@ -351,6 +396,86 @@ def test_an_api_server_outage_shorter_than_the_timeout_loses_no_lease() -> None:
     machine.lease.check()
     assert len(tries) == 4
     machine.lease.end()
+
+
+NODES = (Reference(kinds.NODE, "win-1"), Reference(kinds.NODE, "win-2"))
+
+
+def test_a_write_that_was_checked_before_and_sent_after_a_takeover_is_refused() -> None:
+    """As when a process is stopped between the two, or a proxy holds the request. The third run need not know of the first."""
+    machine = Machine(paused=False)
+    store, answer = machine.store, machine.store.request
+
+    def hold(method: str, path: str, body: Any = None, **params: Any) -> Response:
+        if (method, path) == ("PATCH", NODE):
+            store.request = answer  # type: ignore[method-assign]  # only this one is held
+            for holder in (ELSEWHERE, "a-third/0123-1/9-9"):
+                other = Waiting(store, late=lambda: NODES, holder=holder)
+                other.lease.take()
+                other.lease.end()
+        return answer(method, path, body, **params)
+
+    store.request = hold  # type: ignore[method-assign]  # the network does
+    client = bound(machine.client, machine.lease.confirm)
+    with pytest.raises(ClusterError, match="could not be renewed") as lost:
+        modify(client, kinds.NODE, "win-1", None, lambda _node: {"spec": {"unschedulable": True}})
+    assert lost.value.reason == "taken_over"
+    assert store.things[NODE]["spec"] == {}
+    assert store.things[NODE]["metadata"]["annotations"][FENCED_BY].startswith(f"{ELSEWHERE} ")
+
+
+def test_a_run_that_begins_normally_touches_nothing() -> None:
+    store = ObjectStore()
+    store._put(NODE, {"metadata": {"name": "win-1"}, "spec": {}})
+    before = dict(store.things[NODE])
+    for _run in range(2):
+        mine = Waiting(store, late=lambda: NODES)
+        mine.lease.take()
+        mine.lease.end()
+    assert store.things[NODE] == before
+
+
+def test_a_run_that_could_not_fence_leaves_that_to_the_next_one() -> None:
+    store = ObjectStore()
+    store._put(NODE, {"metadata": {"name": "win-1"}, "spec": {}})
+    former = upgrade_lease(client_of(store), "kubewin", ended())
+    former.take()
+    former.leave()
+
+    def unreadable() -> Iterable[Reference]:
+        raise ClusterError("forbidden", "forbidden", 403)
+
+    second = Waiting(store, late=unreadable)
+    with pytest.raises(ClusterError, match="forbidden"):
+        second.lease.take()
+    second.lease.end()
+    assert FENCED_BY not in store.things[NODE]["metadata"].get("annotations", {})
+    # The same run, in its next module: it has the lease already.
+    third = Waiting(store, late=lambda: NODES)
+    third.lease.take()
+    assert FENCED_BY in store.things[NODE]["metadata"]["annotations"]
+    third.lease.end()
+    assert LEASE not in store.things
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda client: client.patch(kinds.NODE, "win-1", None, {"spec": {}}, "us"),
+        lambda client: client.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "win-1"}}, dry_run=False),
+        lambda client: client.json_patch(kinds.NODE, "win-1", None, [{"op": "remove", "path": "/spec/unschedulable"}]),
+        lambda client: client.delete(kinds.POD, "db-0", "shop", "u1", dry_run=False),
+        lambda client: client.evict("db-0", "shop", "u1", dry_run=False),
+    ],
+    ids=["patch", "apply", "json_patch", "delete", "evict"],
+)
+def test_a_run_with_a_lease_cannot_send_a_write_that_no_fence_would_stop(write: Callable[[Client], None]) -> None:
+    store = ObjectStore()
+    sent = list[str]()
+    client = bound(client_of(store), lambda: sent.append("checked"))
+    with pytest.raises(TypeError, match="names no version of its object"):
+        write(client)
+    assert sent == []
 
 
 def test_a_process_of_a_run_names_the_run_also_when_that_has_ended() -> None:

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Leftovers of an ended run are deleted, those of a live run are not: lease and age decide, by the API server's clock."""
+"""Leftovers of an ended run are deleted, those of a live run are not: its lease and its age decide, not its clock."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.verify.leftovers import evaluate
+from ansible_collections.kubewin.csi.plugins.module_utils.verify.leftovers import doubtful, evaluate
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.objects import RUN
 
 NOW = datetime(2026, 11, 21, 8, 0, 0, tzinfo=timezone.utc)
@@ -29,10 +29,10 @@ def lease(run: str, renewed: float | None, seconds: int = 60) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("leases", "age", "lives"),
     [
-        ([lease("a", 10)], 3600, "there/7 renewed its lease 10 s ago"),
-        ([lease("a", 59)], 3600, "there/7 renewed its lease 59 s ago"),
+        ([lease("a", 10)], 3600, "there/7 renewed its lease at 2026-11-21 07:59:50Z"),
+        ([lease("a", 59)], 3600, "there/7 renewed its lease at 2026-11-21 07:59:01Z"),
         ([lease("a", 61)], 3600, ""),
-        ([lease("a", 61, seconds=120)], 3600, "there/7 renewed its lease 61 s ago"),
+        ([lease("a", 61, seconds=120)], 3600, "there/7 renewed its lease at 2026-11-21 07:58:59Z"),
         ([lease("a", None)], 3600, ""),
         ([], 3600, ""),
         ([], 5, "it began 5 s ago"),
@@ -42,19 +42,29 @@ def lease(run: str, renewed: float | None, seconds: int = 60) -> dict[str, Any]:
 def test_a_run_lives_while_it_renews_its_lease_or_only_just_began(
     leases: list[dict[str, Any]], age: float, lives: str
 ) -> None:
-    found = evaluate([thing("a", age)], leases, "mine", NOW)
+    found = evaluate([thing("a", age)], leases, leases, "mine", NOW)
     assert found["a"].startswith(lives)
     assert bool(found["a"]) == bool(lives)
 
 
 def test_own_objects_and_objects_without_labels_are_not_leftovers() -> None:
     unlabelled = {"metadata": {"name": "x"}}
-    assert evaluate([thing("mine", 3600), unlabelled], [lease("mine", 600)], "mine", NOW) == {}
+    leases = [lease("mine", 600)]
+    assert doubtful(leases, "mine", NOW) == 0
+    assert evaluate([thing("mine", 3600), unlabelled], leases, leases, "mine", NOW) == {}
 
 
 def test_a_lease_alone_is_a_leftover_too() -> None:
-    assert evaluate([], [lease("a", 600)], "mine", NOW) == {"a": ""}
+    assert evaluate([], [lease("a", 600)], [lease("a", 600)], "mine", NOW) == {"a": ""}
 
 
 def test_the_newest_object_of_a_run_has_its_age() -> None:
-    assert evaluate([thing("a", 3600), thing("a", 5)], [], "mine", NOW)["a"] == "it began 5 s ago"
+    assert evaluate([thing("a", 3600), thing("a", 5)], [], [], "mine", NOW)["a"] == "it began 5 s ago"
+
+
+@pytest.mark.parametrize("skew", [-3600, 3600], ids=["behind", "ahead"])
+def test_a_run_whose_clock_is_wrong_lives_while_it_renews_its_lease(skew: float) -> None:
+    before, now = [lease("a", 20 + skew)], [lease("a", 10 + skew)]
+    assert doubtful(before, "mine", NOW) == 60
+    assert evaluate([thing("a", 3600)], before, now, "mine", NOW)["a"].startswith("there/7 renewed its lease")
+    assert evaluate([thing("a", 3600)], now, now, "mine", NOW) == {"a": ""}

@@ -18,7 +18,7 @@ def test_everything_carries_the_labels_by_which_it_is_found_again() -> None:
     made = [
         ROOM.space(),
         ROOM.claim(target()),
-        ROOM.pod(target(), 1, "win-1", "image:1", ()),
+        ROOM.pod(target(), 1, "win-1", "image:1", (), 600),
     ]
     for one in made:
         labels = one["metadata"]["labels"]
@@ -28,7 +28,7 @@ def test_everything_carries_the_labels_by_which_it_is_found_again() -> None:
 
 
 def test_a_pod_goes_to_its_node_alone_and_through_the_scheduler() -> None:
-    spec = ROOM.pod(target(), 1, "win-2", "image:1", ())["spec"]
+    spec = ROOM.pod(target(), 1, "win-2", "image:1", (), 600)["spec"]
     (term,) = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     assert term == {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["win-2"]}]}
     assert "nodeName" not in spec
