@@ -66,11 +66,15 @@ def _wrong(key: str, release: object, equals: bool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """The releases that a cluster has. kubelets: by Windows Node. openshift, wmco: empty where there is none, None where not known."""
+    """The releases that a cluster has. kubelets: by Windows Node. openshift, wmco: empty where there is none, None where not known.
+
+    api_server: empty if it may still be upgraded before the nodes.
+    """
 
     kubelets: Mapping[str, str]
     openshift: str | None = None
     wmco: str | None = None
+    api_server: str = ""
 
 
 def impossible(target: Mapping[str, str], now: Now) -> Iterator[Finding]:
@@ -85,6 +89,12 @@ def impossible(target: Mapping[str, str], now: Now) -> Iterator[Finding]:
                 f"its kubelet is newer than the target {release}, and no Windows node has an older one; nodes cannot be downgraded",
                 "set the release that the nodes are upgraded to",
             )  # fmt: skip
+    # https://kubernetes.io/releases/version-skew-policy/#kubelet: "kubelet must not be newer than kube-apiserver".
+    if release and now.api_server and above(_minor(release), _minor(now.api_server)):
+        yield blocker(
+            "CSI-T17", "Target", f"kubelet {release}, but the API server is {now.api_server}; a kubelet must not be newer than the API server",
+            f"upgrade the control plane first, or set a release up to {_minor(now.api_server)}",
+        )  # fmt: skip
     for key, name, running in (
         ("openshift", "OpenShift", now.openshift),
         ("wmco", "Windows Machine Config Operator", now.wmco),
@@ -102,3 +112,11 @@ def impossible(target: Mapping[str, str], now: Now) -> Iterator[Finding]:
                 "CSI-T12" if key == "openshift" else "CSI-T07", name,
                 f"it runs {running} and cannot be downgraded to {release}", "choose a later release",
             )  # fmt: skip
+
+
+def _minor(release: str) -> str:
+    """Major and minor of a release; the text itself if it is none."""
+    try:
+        return ".".join(map(str, parse(release).minor))
+    except ValueError:
+        return release

@@ -123,6 +123,7 @@ KNOWN: dict[str, Known] = {
     "CSI-T10": Known("blocker", "the plugin opens csi-proxy's pipes when it starts, and fails without them"),
     "CSI-T11": Known("warning", "it is unknown whether the host will serve the pipes", doubt=True),
     "CSI-T12": Known("blocker", "kubelet and cluster are never downgraded, so nothing would be upgraded"),
+    "CSI-T17": Known("blocker", "Kubernetes does not support a kubelet that is newer than the API server"),
     "CSI-T15": Known("blocker", "between in-tree and CSI, no release of the operator mounts these volumes on Windows"),
     "CSI-T14": Known("blocker", "Operator Lifecycle Manager offers only the next minor release, so such an upgrade does not begin"),
     "CSI-T13": Known("blocker", "the target is for another platform, so this cluster never reaches it"),

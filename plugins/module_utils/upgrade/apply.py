@@ -71,7 +71,12 @@ class Watcher:
     def everything(self, target: Target) -> Observation:
         """The observation for the beginning or takeover of an upgrade."""
         nodes = {name: self._node(item) for name, item in self._nodes().items()}
-        return Observation(now=self._client.now(), nodes=nodes, cluster=self._openshift() if target.openshift else None)
+        return Observation(
+            now=self._client.now(),
+            nodes=nodes,
+            cluster=self._openshift() if target.openshift else None,
+            api_server=self._client.version(),
+        )
 
     def nodes(self) -> dict[str, NodeNow]:
         """All Windows nodes, without their pods."""

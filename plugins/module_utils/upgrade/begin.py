@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from difflib import get_close_matches
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.target import Now, impossible
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import at_least, parse
@@ -48,14 +50,14 @@ class Request:
     cluster: str = ""
 
 
-def begin(desired: Request, observed: Observation, before: str = "") -> Journal:
+def begin(desired: Request, observed: Observation, before: str = "", confirmed: Sequence[str] = ()) -> Journal:
     """The journal of an upgrade that nothing was done for yet. Raises RefusedError with every blocker."""
     problems = [
         f"Node {name} is not a Windows node of this cluster, expected one of {', '.join(sorted(observed.nodes)) or 'none'}."
         for name in (*desired.nodes, *([desired.canary] if desired.canary else []))
         if name not in observed.nodes
     ]
-    problems += _no_pauses(desired, observed.nodes)
+    problems += [*_no_pauses(desired, observed.nodes), *_no_approvals(confirmed, observed.nodes)]
     for size in wrong(desired.batches):
         problems.append(f"batch size is {size!r}, expected a number above 0 or a percentage.")
     chosen = [
@@ -102,7 +104,9 @@ def _impossible(desired: Request, chosen: Sequence[NodeNow], observed: Observati
     asked = {"kubernetes": target.kubelet, "openshift": target.openshift}
     if desired.hook != "wmco":
         asked["wmco"] = target.wmco
-    return impossible(asked, Now({node.name: node.kubelet for node in chosen}, openshift, wmco_now))
+    # An update of OpenShift that is still to come brings a later API server.
+    api_server = "" if target.openshift else observed.api_server
+    return impossible(asked, Now({node.name: node.kubelet for node in chosen}, openshift, wmco_now, api_server))
 
 
 def _rank(node: NodeNow, desired: Request, unproven: bool) -> tuple[bool, bool, bool, int, str]:
@@ -126,6 +130,19 @@ def _no_pauses(desired: Request, nodes: Collection[str]) -> list[str]:
         for name in desired.pause
         if name not in ("canary", "batches") and name not in nodes
     ]
+
+
+def _no_approvals(confirmed: Sequence[str], nodes: Collection[str]) -> list[str]:
+    """Refuse an approval of a pause that does not exist: the run would pause again and not say why."""
+    problems = []
+    for name in confirmed:
+        if name != "canary" and name not in nodes and not re.fullmatch(r"batch-[1-9][0-9]*", name):
+            near = get_close_matches(name, ["canary", "batch-1", *sorted(nodes)], 1)
+            problems.append(
+                f"kubewin_upgrade_confirmed has {name!r}, expected canary, batch-1 or another batch, or a Node of this "
+                f"upgrade, as the paused run named it." + (f" Did you mean {near[0]}?" if near else "")
+            )
+    return problems
 
 
 def same(journal: Journal, desired: Request) -> None:
@@ -154,6 +171,8 @@ def same(journal: Journal, desired: Request) -> None:
 def take_up(journal: Journal, desired: Request, observed: Observation, confirmed: Sequence[str]) -> Journal:
     """A begun upgrade that another run continues: failed nodes are retried at their step."""
     same(journal, desired)
+    if problems := _no_approvals(confirmed, [*(entry.node for entry in journal.nodes), *observed.nodes]):
+        raise RefusedError("\n".join(problems))
     now = observed.now
     journal = replace(journal, generation=journal.generation + 1, state="open", why="", stopping=None, held_since="")
     for entry in journal.nodes:

@@ -135,6 +135,7 @@ class Observation:
 
     now: the API server's clock. nodes: all Windows nodes. workloads: those that entries wait for. refused: evictions that the
     server refused, by pod uid, in its words; again: those that are due for another try. cluster: None if it was not read.
+    api_server: its release, empty if it was not read.
     """
 
     now: datetime
@@ -143,3 +144,4 @@ class Observation:
     refused: Mapping[str, str] = field(default_factory=dict)
     again: frozenset[str] = frozenset()
     cluster: ClusterNow | None = None
+    api_server: str = ""

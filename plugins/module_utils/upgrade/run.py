@@ -105,7 +105,7 @@ class Upgrade:
         if found is not None:
             return take_up(found, self.desired, observed, self._params["confirmed"])
         self.pages.warnings += [unfinished(other) for other in self.pages.beside()]
-        return begin(self.desired, observed, self.watcher.picture().pack())
+        return begin(self.desired, observed, self.watcher.picture().pack(), self._params["confirmed"])
 
     def _is_over(self, found: Journal | None) -> bool:
         """Whether nothing is to be done for this upgrade any more."""

@@ -73,6 +73,11 @@ LATER = {"win-1": "v1.36.0", "win-2": "v1.36.3+k3s1"}
         ({"wmco": "8.1.0"}, Now(LATER, None, "9.0.0"), {"CSI-T07": "Windows Machine Config Operator"}),
         ({"wmco": "9.0.0"}, Now(LATER, None, "8.1.0-1a2b3c"), {}),
         ({"wmco": "9.0.0"}, Now(LATER, None, ""), {}),
+        ({"kubernetes": "1.37"}, Now(LATER, api_server="v1.36.3+k3s1"), {"CSI-T17": "Target"}),
+        ({"kubernetes": "1.37.1"}, Now(LATER, api_server="v1.36.3"), {"CSI-T17": "Target"}),
+        # The minor releases are compared.
+        ({"kubernetes": "1.36.9"}, Now(LATER, api_server="v1.36.3"), {}),
+        ({"kubernetes": "1.36"}, Now(LATER, api_server="v1.37.0-rc.1"), {}),
     ],
 )
 def test_a_target_that_cannot_be_reached(target: dict[str, str], now: Now, found: dict[str, Any]) -> None:

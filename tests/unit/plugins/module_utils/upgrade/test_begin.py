@@ -8,21 +8,21 @@ from __future__ import annotations
 from datetime import datetime, timezone
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import RefusedError, Request, begin
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import RefusedError, Request, begin, take_up
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import ClusterNow, NodeNow, Observation
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Target
 
 NOW = datetime(2026, 11, 21, 20, 0, tzinfo=timezone.utc)
 
 
-def observed(cluster: ClusterNow | None = None, **kubelets: str) -> Observation:
+def observed(cluster: ClusterNow | None = None, api_server: str = "", **kubelets: str) -> Observation:
     nodes = {
         name: NodeNow.from_object(
             {"metadata": {"name": name, "uid": name}, "spec": {}, "status": {"nodeInfo": {"kubeletVersion": version}}}
         )
         for name, version in kubelets.items()
     }
-    return Observation(NOW, nodes, cluster=cluster)
+    return Observation(NOW, nodes, cluster=cluster, api_server=api_server)
 
 
 def test_a_lower_kubelet_is_refused_by_name() -> None:
@@ -47,3 +47,25 @@ def test_an_earlier_openshift_is_refused() -> None:
             Request("x", "tasks", Target(openshift="4.14")),
             observed(ClusterNow("4.15.3", is_openshift=True), a="v1.28.1"),
         )
+
+
+def test_a_kubelet_above_the_api_server_is_refused_unless_openshift_is_updated_first() -> None:
+    now = observed(ClusterNow("4.13.1", is_openshift=True), "v1.26.5", a="v1.26.1")
+    with pytest.raises(RefusedError, match=r"CSI-T17 Target: kubelet 1.27, but the API server is v1.26.5"):
+        begin(Request("x", "tasks", Target(kubelet="1.27")), now)
+    assert begin(Request("x", "tasks", Target(kubelet="1.27", openshift="4.14")), now).target.kubelet == "1.27"
+
+
+@pytest.mark.parametrize("resumed", [False, True], ids=["new", "resumed"])
+def test_an_approval_of_no_pause_is_refused_with_the_nearest(resumed: bool) -> None:
+    desired, now = Request("x", "tasks", pause=("canary",)), observed(win_1="v1.36.0")
+    journal = begin(desired, now)
+
+    def run(*confirmed: str) -> object:
+        return take_up(journal, desired, now, confirmed) if resumed else begin(desired, now, "", confirmed)
+
+    with pytest.raises(RefusedError, match=r"kubewin_upgrade_confirmed has 'canry', .* Did you mean canary\?"):
+        run("canry")
+    with pytest.raises(RefusedError, match=r"'win_2'.* Did you mean win_1\?"):
+        run("canary", "win_2")
+    assert run("canary", "batch-2", "win_1")
