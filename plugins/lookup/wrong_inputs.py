@@ -41,7 +41,8 @@ _raw:
 """
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from ansible import context
@@ -57,11 +58,13 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils import driver_options,
 from ansible_collections.kubewin.csi.plugins.plugin_utils.hosts import ON_HOSTS, Chosen, not_named, nothing_to_do
 from ansible_collections.kubewin.csi.plugins.plugin_utils.inputs import INPUTS, blank, switched, wrong
 from ansible_collections.kubewin.csi.plugins.plugin_utils.lists import as_list
+from ansible_collections.kubewin.csi.plugins.plugin_utils.tags import collect_tags, wrong_tags
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.options import CSI_PROXY
 
 display = Display()
 
 TASKS = "kubewin_upgrade_tasks"
+PLAYBOOKS = Path(__file__).resolve().parents[2] / "playbooks"
 # What hosts:, serial: and import_playbook read, by playbook. These see extra variables and those of a play, never the inventory's.
 OF_PLAYS = {
     "kubewin_hosts": frozenset({"diagnose", "enable_csi", "gather", "preflight", "remove", "status", "verify"}),
@@ -131,7 +134,7 @@ class LookupModule(LookupBase):
             cluster_only=switched(values.get("kubewin_cluster_only")),
             on_file=playbook == "preflight" and not blank(values.get("kubewin_snapshot_from")),
         )
-        problems += refused
+        problems += [*refused, *_nameless_words(), *self._wrong_tags(playbook, here)]
         named = values
         if "hostvars" in here:
             # The plays may run on another host, where only variables of a play are the same as here.
@@ -155,6 +158,26 @@ class LookupModule(LookupBase):
             raw = _set_outside(here["hostvars"], host)
             found |= {name for name in OF_PLAYS if name not in extra and not blank(raw.get(name))}
         return found - _of_play(self._templar.template, values, here)
+
+    def _wrong_tags(self, playbook: str, here: Mapping[str, Any]) -> list[str]:
+        """Tags of the command line that the playbook does not have."""
+        run, skip = here.get("ansible_run_tags") or ["all"], here.get("ansible_skip_tags") or []
+        if list(run) == ["all"] and not skip:
+            return []
+        started = [str(name) for name in context.CLIARGS.get("args") or ()]
+        ours = [name for name in started if name.startswith("kubewin.csi.") or Path(name).resolve().parent == PLAYBOOKS]
+        if started and ours == started:
+            # Of several, each has to take the tags of the others.
+            named = {
+                Path(name).stem.rpartition(".")[2] if name.startswith("kubewin.csi.") else Path(name).stem
+                for name in ours
+            }
+            return list(wrong_tags(playbook, run, skip, None if len(named) == 1 else ()))
+        others: set[str] = set()
+        for name in set(started) - set(ours):
+            if self._loader is not None and Path(name).is_file():
+                others |= collect_tags(self._loader.load_from_file(str(Path(name).resolve())))
+        return list(wrong_tags(playbook, run, skip, others))
 
     def _windows(self, pattern: str, here: Mapping[str, Any]) -> list[str]:
         """Every Windows host of the inventory that matches, with or without --limit."""
@@ -195,6 +218,21 @@ def _typed() -> set[str]:
     """Extra variables that were given one by one on the command line; a file of them may serve several playbooks."""
     texts = [str(text) for text in context.CLIARGS.get("extra_vars") or () if text]
     return {str(name) for text in texts if text[0] not in "@[{" for name in parse_kv(text)}
+
+
+def _nameless_words() -> Iterator[str]:
+    """Words of -e without a name, which Ansible drops: a value with blanks that was not quoted. They may be part of a secret."""
+    for text in (str(text) for text in context.CLIARGS.get("extra_vars") or () if text):
+        if text[0] in "@[{":
+            continue
+        pairs = parse_kv(text)
+        if words := str(pairs.pop("_raw_params", "")).split():
+            drivers = [*as_list(pairs.get("kubewin_drivers")), *words]
+            meant = f" Did you mean kubewin_drivers={','.join(drivers)}?" if set(drivers) <= set(DRIVERS) else ""
+            yield (
+                f"-e {' '.join(f'{name}=...' for name in pairs) or '...'} has words without a name, which Ansible drops, "
+                f"expected name=value. Separate the entries of a list with commas and without blanks, and quote a value with blanks.{meant}"
+            )
 
 
 def _options_of(role: str) -> set[str]:

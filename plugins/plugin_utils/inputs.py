@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.target import KEYS, ONLY_EVALUATED, read
@@ -48,7 +49,7 @@ def switched(value: object) -> bool:
 def wrong(given: Mapping[str, object]) -> list[str]:
     """A sentence for each input that cannot work. given: the variables that are set. A blank one counts as not given."""
     return [
-        f"{name} is {_shown(given[name])}, {rule.expected}."
+        f"{name} is {_shown(given[name])}, {rule.expected}.{_meant(rule, given[name])}"
         for name, rule in INPUTS.items()
         if not blank(given.get(name)) and not rule.fits(given[name])
     ]
@@ -63,6 +64,14 @@ def _shown(value: object) -> str:
     if value in ([], {}) or not str(value).strip():
         return "empty"
     return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+
+
+def _meant(rule: Input, value: object) -> str:
+    """The nearest valid value, if one is near."""
+    valid = rule.choices or (tuple(sorted(DRIVERS)) if rule.fits is _drivers else ())
+    words = [word for part in as_list(value) for word in part.split()]
+    near = [next(iter([word] if word in valid else get_close_matches(word.lower(), valid, 1)), "") for word in words]
+    return f" Did you mean {','.join(near)}?" if near and all(near) else ""
 
 
 def _number(least: int) -> Callable[[object], bool]:

@@ -5,15 +5,18 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible import context
 from ansible.errors import AnsibleError
 from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.loader import lookup_loader
 from ansible.plugins.lookup.inventory_hostnames import LookupModule as Hostnames
 from ansible.template import Templar
+from ansible.utils.context_objects import CLIArgs
 from ansible_collections.kubewin.csi.plugins.lookup.wrong_inputs import LookupModule
 
 
@@ -142,3 +145,52 @@ def test_hosts_of_a_play_that_would_change_the_plays_of_enable_csi_are_refused()
 def test_one_playbook_is_named(terms: list[str]) -> None:
     with pytest.raises(AnsibleError, match="takes the name of one playbook"):
         lookup().run(terms, {})
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "kubewin_drivers=vsphere smb",
+            "-e kubewin_drivers=... has words without a name.*Did you mean kubewin_drivers=vsphere,smb",
+        ),
+        ("kubewin_verify_nodes=win-1 win-2", "-e kubewin_verify_nodes=... has words without a name"),
+        ("vsphere", "-e ... has words without a name"),
+    ],
+)
+def test_words_of_the_command_line_that_ansible_drops_are_refused(
+    text: str, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(context, "CLIARGS", CLIArgs({"extra_vars": (text,)}))
+    (problem,) = lookup().run(["verify"], {})
+    assert re.search(expected, problem)
+
+
+def test_a_dropped_word_may_be_of_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(context, "CLIARGS", CLIArgs({"extra_vars": ("ansible_password=hunter2 hunter3",)}))
+    (problem,) = lookup().run(["verify"], {})
+    assert "ansible_password=..." in problem
+    assert "hunter" not in problem
+
+
+def test_a_tag_is_checked_by_the_playbook_that_the_command_line_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrapper = tmp_path / "site.yml"
+    wrapper.write_text("[{import_playbook: kubewin.csi.enable_csi, tags: [storage]}]", encoding="utf-8")
+
+    def problems(playbook: str, *started: str, **tags: list[str]) -> list[str]:
+        monkeypatch.setattr(context, "CLIARGS", CLIArgs({"args": started}))
+        return lookup().run([playbook], {"ansible_run_tags": ["all"], **tags})
+
+    ours = str(Path(__file__).parents[4] / "playbooks" / "enable-csi.yml")
+    for started in (ours, "kubewin.csi.enable_csi", str(wrapper)):
+        (problem,) = problems("enable_csi", started, ansible_run_tags=["gates"])
+        assert "Did you mean gate?" in problem
+        (problem,) = problems("enable_csi", started, ansible_skip_tags=["drivers"])
+        assert "Did you mean driver?" in problem
+        assert problems("enable_csi", started, ansible_run_tags=["gate"]) == []
+    assert problems("enable_csi", str(wrapper), ansible_run_tags=["storage"]) == []
+    assert len(problems("enable_csi", ours, ansible_run_tags=["storage"])) == 1
+    assert problems("verify", str(wrapper), ansible_run_tags=["gate"]) == []
+    assert len(problems("verify", "kubewin.csi.verify", ansible_run_tags=["gate"])) == 1
