@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands, model, plan, stage
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import access, commands, model, plan, stage
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import (
     builtin,
     program,
@@ -117,7 +117,7 @@ class Applier:
             elif step.kind in ("create_directory", "create_log_directory"):
                 steps.append((step.kind, builtin("md", step.target)))
             elif step.kind == "secure_directory":
-                steps += self._secure_steps()
+                steps += self._secure_steps(snapshot.install_dir_entries)
             elif step.kind == "fetch" and source is not None:
                 self.report(step.description)
                 fetches = stage.fetch_seconds(source)
@@ -217,13 +217,20 @@ class Applier:
             detail=failure.words,
         )
 
-    def _secure_steps(self) -> LabelledSteps:
+    def _secure_steps(self, entries: tuple[str, ...]) -> LabelledSteps:
+        """Close the directory, then take over what is in it: nobody else gets in meanwhile. entries: its directories."""
         # /inheritance:r drops inherited entries and /grant:r one account's explicit ones; others survive without /reset.
-        grants = [word for sid in ("*S-1-5-18", "*S-1-5-32-544") for word in ("/grant:r", f"{sid}:(OI)(CI)F")]
+        grants = [word for sid in access.FULL_CONTROL for word in ("/grant:r", f"*{sid}:(OI)(CI)F")]
         path = self.desired.install_dir
         return [
             ("access", silenced(program("icacls", path, "/reset"))),
             ("access own", silenced(program("icacls", path, "/inheritance:r", *grants))),
+            # An owner may change the list whatever it says.
+            ("access owner", silenced(program("icacls", path, "/setowner", f"*{access.OWNER}", "/T", "/Q"))),
+            *(
+                (f"access {name}", silenced(program("icacls", rf"{path}\{name}", "/reset", "/T", "/Q")))
+                for name in entries
+            ),
         ]
 
     def _check_staging(self, failure: Failure | None) -> None:

@@ -144,6 +144,18 @@ def list_links(root: str) -> Command:
     return Command(rf'(for /d %d in ({_path(root + chr(92) + "*")}) do @for /d %v in ("%d\*") do @{inner})')
 
 
+EACH = "KUBEWIN_EACH"
+"""stands for the word of a round in the command of :func:`for_each`"""
+
+
+def for_each(words: Sequence[str], command: Command) -> Command:
+    """``command`` once for each word, in the place of :data:`EACH`: one text for many queries that differ in a word."""
+    for word in words:
+        if not re.fullmatch(r"[\w-]+", word):
+            raise NodeError("bad_value", f"word: {word!r} is no plain word.", remedy="Report this as a bug.")
+    return replace(command, text=f"(for %v in ({' '.join(words)}) do @{command.text.replace(EACH, '%v')})")
+
+
 def piped(left: Command, right: Command) -> Command:
     """``left | right``; the step's code is that of ``right``."""
     return Command(f"{left.text} | {right.text}")

@@ -189,7 +189,7 @@ def _sizes(node: Node, paths: Sequence[str]) -> list[int | None]:
                 f"curl.exe did not report the sizes of the logs (code {failure.code if failure else 0}).",
                 remedy=r"Check that C:\Windows\System32\curl.exe is there (Windows Server 2019 or later).",
             )
-        size = re.search(r"(?im)^content-length:\s*(\d+)", text[begin:end])
+        size = re.search(r"(?im)^content-length:\s*(\d{1,18})\b", text[begin:end])
         sizes.append(int(size[1]) if size else None)
         begin = end
     return sizes

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.access import AccessList
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import c_argument
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.parse import executable_of
 
@@ -95,6 +96,12 @@ class Desired:
     adopt: bool = True
     kubelet_path: str = r"C:\var\lib\kubelet"
     needs_wmic: bool = False
+
+    @property
+    def install_dir_parents(self) -> tuple[str, ...]:
+        """The drive, and every directory down to the install directory's own."""
+        drive, *names = self.install_dir.split("\\")[:-1]
+        return tuple("\\".join([drive, *names[:depth]]) if depth else drive + "\\" for depth in range(len(names) + 1))
 
     @property
     def release_dir_name(self) -> str:
@@ -246,8 +253,12 @@ class Snapshot:
     """the directory that the collection created, '' when none is recorded"""
     install_dir_exists: bool
     install_dir_entries: tuple[str, ...]
-    install_dir_access: tuple[str, ...]
+    access: tuple[tuple[str, AccessList | None], ...]
+    """access lists of the drive, of every directory down to the install directory, of the desired release's directory and of its
+    executable; None: there is no such path"""
     lock: LockOwner | None
+    access_unread: tuple[str, ...] = ()
+    """those of them whose list could not be read"""
     executable_in_use: bool = False
     """a process runs from the service's executable although the service is stopped"""
     lock_leftovers: tuple[str, ...] = ()

@@ -10,12 +10,14 @@ from collections.abc import Sequence
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy as catalog
 from ansible_collections.kubewin.csi.plugins.module_utils.decode import read_number
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, parse
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import access, model, parse
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import (
+    EACH,
     SYSTEM32,
     Command,
     builtin,
     check_value,
+    for_each,
     list_links,
     list_pipes,
     open_for_writing,
@@ -43,6 +45,8 @@ _CODE_INTEGRITY = SYSTEM32 + r"\CodeIntegrity"
 _BOOT_EVENT = "/q:*[System[Provider[@Name='Microsoft-Windows-Kernel-General'] and (EventID=12)]]"
 _CSI_DIRECTORY = r"\plugins\kubernetes.io\csi"
 _GLOBAL_MOUNT = "\\globalmount"
+_MISSING = (2, 3)
+"""ERROR_FILE_NOT_FOUND and ERROR_PATH_NOT_FOUND"""
 _ALWAYS_SERVED = "lsass"
 """A pipe that every Windows serves: where it is not listed, listing does not work (builds are known on which it does not)."""
 _KNOWN_PIPES = tuple(sorted({pipe for release in catalog.RELEASES for pipe in release.pipes}))
@@ -60,9 +64,14 @@ def _query(key: str, value: str = "") -> Command:
     return program("reg", "query", key, *(["/v", value] if value else []), quiet=True)
 
 
+def _read(key: str, value: str) -> Command:
+    """A query of a group, which drops the complaints of all of them."""
+    return program("reg", "query", key, "/v", value)
+
+
 def _group(*commands: Command) -> Command:
     """Several queries under one mark: each names its own key, and what is missing is simply not there."""
-    return Command(" & ".join(command.text for command in commands))
+    return Command(f"({' & '.join(command.text.removesuffix(' 2>nul') for command in commands)}) 2>nul")
 
 
 def _service_steps(name: str) -> list[tuple[str, Command]]:
@@ -118,7 +127,7 @@ def first_steps(desired: model.Desired, with_mounts: bool = False) -> list[tuple
         ("own", _query(model.OWN_KEY)),
         ("install_dir", listing_of_itself(desired.install_dir)),
         ("entries", builtin("dir", desired.install_dir, switches="/b /ad", quiet=True)),
-        ("access", program("icacls", desired.install_dir, quiet=True)),
+        ("access", _group(*(program("cacls", path, "/S") for path in access_paths(desired)))),
         ("lock", builtin("type", rf"{model.LOCK_DIR}\owner", quiet=True)),
         ("locks", builtin("dir", rf"{model.LOCK_PARENT}\kubewin.csi.*", switches="/b /ad", quiet=True)),
     ]
@@ -128,9 +137,8 @@ def first_steps(desired: model.Desired, with_mounts: bool = False) -> list[tuple
         (
             "host",
             _group(
-                *(_query(_CURRENT_VERSION, value) for value in ("CurrentBuildNumber", "UBR", "InstallationType")),
-                _query(_TCPIP, "Hostname"),
-                _query(_TCPIP, "Domain"),
+                for_each(("CurrentBuildNumber", "UBR", "InstallationType"), _read(_CURRENT_VERSION, EACH)),
+                for_each(("Hostname", "Domain"), _read(_TCPIP, EACH)),
                 program("reg", "query", _TCPIP + r"\Interfaces", "/s", quiet=True),
                 _query(_PREFETCH, "BootId"),
             ),
@@ -140,9 +148,9 @@ def first_steps(desired: model.Desired, with_mounts: bool = False) -> list[tuple
             "trouble",
             _group(
                 _query(_SERVICES + r"\partmgr\Parameters", "SanPolicy"),
-                *(
-                    _query(rf"{_SERVICES}\{service}", "Start")
-                    for service in ("defragsvc", "afunix", "WinDefend", "AppIDSvc", "rancher-wins")
+                for_each(
+                    ("defragsvc", "afunix", "WinDefend", "AppIDSvc", "rancher-wins"),
+                    _read(rf"{_SERVICES}\{EACH}", "Start"),
                 ),
                 _query(_SERVICES + r"\hns\State", "EnableCompartmentNamespace"),
                 _query(_SESSION_MANAGER, "PendingFileRenameOperations"),
@@ -162,6 +170,47 @@ def first_steps(desired: model.Desired, with_mounts: bool = False) -> list[tuple
     if desired.needs_wmic:
         steps.append(("wmic", builtin("dir", SYSTEM32 + r"\wbem\WMIC.exe", switches="/b", quiet=True)))
     return steps
+
+
+def access_paths(desired: model.Desired) -> tuple[str, ...]:
+    """The paths on whose access rights depends who may replace the executable."""
+    release = (desired.release_dir, desired.executable) if desired.version else ()
+    return (*desired.install_dir_parents, desired.install_dir, *release)
+
+
+def _access(
+    node: Node, desired: model.Desired, answers: Answers
+) -> tuple[tuple[tuple[str, access.AccessList | None], ...], tuple[str, ...]]:
+    """Access lists by path, and the paths whose list was not read.
+
+    cacls.exe shows a list as SDDL, and Microsoft calls it deprecated. Where it shows none, icacls.exe saves it in a file, which
+    is UTF-16, in a directory that only administrators write to.
+    """
+    paths = access_paths(desired)
+    shown = access.by_path(answers.text("access"))
+    read: dict[str, access.AccessList | None] = {path: shown[path.lower()] for path in paths if path.lower() in shown}
+    if not is_listed(desired.install_dir, answers.text("install_dir")):
+        read |= dict.fromkeys((path for path in paths if path not in desired.install_dir_parents), None)
+    elif desired.version and not is_listed(desired.release_dir, answers.text("entries")):
+        read |= {desired.release_dir: None, desired.executable: None}
+    rest = [path for path in paths if path not in read]
+    if rest:
+        saved = rf"{model.LOCK_PARENT}\kubewin.csi.{int(node.clock.now() * 1000):x}.acl"
+        second = node.ask([step for path in rest for step in _saved_access_steps(path, saved)])
+        for path in rest:
+            text = second.steps[f"shown {path}"].output.replace(b"\0", b"").decode("ascii", "replace")
+            found, code = access.from_output(text), second.code(f"saved {path}")
+            if found is not None or code in _MISSING:
+                read[path] = found
+    return tuple((path, read[path]) for path in paths if path in read), tuple(p for p in paths if p not in read)
+
+
+def _saved_access_steps(path: str, file: str) -> list[tuple[str, Command]]:
+    return [
+        (f"saved {path}", silenced(program("icacls", path, "/save", file, quiet=True))),
+        (f"shown {path}", builtin("type", file, quiet=True)),
+        (f"forgotten {path}", builtin("del", file, switches="/f /q", quiet=True)),
+    ]
 
 
 def _other_names(desired: model.Desired) -> list[Command]:
@@ -209,6 +258,7 @@ def observe(node: Node, desired: model.Desired, *, with_mounts: bool = False) ->
     processes = tuple(model.Process(image, pid) for image, pid in found_processes)
     trouble = parse.registry(answers.text("trouble"))
     dependents = tuple(sorted({*_dependents(scan, name), *parse.listed_services(second.text("dependents"))}))
+    access_lists, access_unread = _access(node, desired, answers)
     own = parse.registry(answers.text("own")).get(parse.registry_key(model.OWN_KEY), {})
     return model.Snapshot(
         observed_at=node.clock.now(),
@@ -225,7 +275,8 @@ def observe(node: Node, desired: model.Desired, *, with_mounts: bool = False) ->
         own_install_dir=own.get("installdir", ("", ""))[1],
         install_dir_exists=is_listed(desired.install_dir, answers.text("install_dir")),
         install_dir_entries=parse.names(answers.text("entries")),
-        install_dir_access=parse.access_entries(answers.text("access")),
+        access=access_lists,
+        access_unread=access_unread,
         lock=_lock(answers),
         # Opening a file that is not there would make it: only one that was just hashed is asked about.
         executable_in_use=found_digest is not None and _in_use(node, service, {process.pid for process in processes}),

@@ -21,7 +21,6 @@ _EXIT = re.compile(r"(-?\d{1,10})\s+\(0x[0-9a-fA-F]+\)")
 _VALUE = re.compile(r"^ {4}(.+?) {4}(REG_[A-Z_]+)(?: {4}(.*))?$")
 _SERVICE = re.compile(r"[A-Za-z0-9_.$-]+")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_ACE = re.compile(r":((?:\([A-Z,]+\))+)\s*$")
 _CSV = re.compile(r'^"((?:[^"]|"")*)","(\d{1,10})",')
 _LINK = re.compile(r"\s(\S+)\s\[(.*)\]\s*$")
 _VOLUME = re.compile(r"Volume\{[0-9a-f-]+\}", re.IGNORECASE)
@@ -160,11 +159,6 @@ def pipes(text: str, prefix: str) -> tuple[str, ...]:
     """Bare names of the pipes that begin with ``prefix``, sorted."""
     found = (line.lstrip("\\") for line in names(text))
     return tuple(sorted({name for name in found if name.lower().startswith(prefix)}))
-
-
-def access_entries(text: str) -> tuple[str, ...]:
-    """The rights of each entry that ``icacls D`` lists, such as ``(OI)(CI)(F)``; account names are localised and left out."""
-    return tuple(found[1] for line in text.splitlines() if (found := _ACE.search(line)))
 
 
 def links(text: str) -> tuple[tuple[str, str], ...]:

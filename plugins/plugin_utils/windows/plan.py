@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy as catalog
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, parse
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import access, model, parse
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import RefusedError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import (
     Desired,
@@ -53,7 +53,6 @@ StepKind = Literal[
 STAGING: tuple[StepKind, ...] = get_args(StagingKind)
 """Steps that touch nothing that serves; all that can go wrong with a source goes wrong in them."""
 
-FULL_CONTROL = "(OI)(CI)(F)"
 ELSEWHERE: dict[str, str] = {
     "wicd": "OpenShift's Windows Instance Config Daemon (WMCO), which sets its command, description and dependencies again every two minutes",
     "nssm": "NSSM (AKS and others), which runs csi-proxy as its child",
@@ -190,8 +189,62 @@ def drift(desired: Desired, snapshot: Snapshot) -> tuple[Drift, ...]:
     compare("unproven_swap_from", service.record.previous, "")
     compare("state", model.STATE_NAMES.get(service.state, "unknown"), "running")
     compare("missing_pipes", list(missing), [])
-    compare("access", sorted(snapshot.install_dir_access), [FULL_CONTROL, FULL_CONTROL])
+    found += _access_drift(desired, snapshot)
     return tuple(found)
+
+
+def _access_drift(desired: Desired, snapshot: Snapshot) -> list[Drift]:
+    """Whether SYSTEM and Administrators alone have rights in the install directory, and nobody else may write the executable."""
+    lists = dict(snapshot.access)
+    own = lists.get(desired.install_dir)
+    found = [] if own and own.is_closed else [Drift("access", own.text if own else "not read", access.CLOSED)]
+    for path in (desired.release_dir, desired.executable):
+        content = lists.get(path)
+        if content is not None and content.others(access.WRITE):
+            found.append(Drift("access", f"{path}: {content.text}", "nothing for others"))
+    return found
+
+
+def _unsafe_parent(desired: Desired, snapshot: Snapshot) -> RefusedError | None:
+    """Refuse a directory that somebody else may rename or replace: csi-proxy runs as SYSTEM from it.
+
+    On each directory above counts who may delete or rename its children whatever their own rights are, or grant himself that;
+    and, but for the drive, who may rename the directory itself. Adding files and directories, as Windows lets users do at C:\\,
+    takes nothing away from those that are there (access rights of directories: Microsoft's File Security and Access Rights).
+    """
+    lists = dict(snapshot.access)
+    nearest: access.AccessList | None = None
+    where = ""
+    for path in desired.install_dir_parents:
+        if path in snapshot.access_unread:
+            return _access_unread(path)
+        rights = access.TAKE_CHILD | (0 if path.endswith("\\") else access.DELETE)
+        own = lists.get(path)
+        if own is not None:
+            nearest, where, sids = own, path, own.others(rights)
+        else:  # it is made with what the nearest one hands down
+            sids = nearest.others_below(rights) if nearest is not None else ()
+        if sids:
+            listed = ", ".join(sids)
+            removed = " ".join(f"*{sid}" for sid in sids)
+            return RefusedError(
+                "directory_unsafe",
+                f"install_dir: on {where} accounts other than administrators ({listed}) have rights by which they could replace "
+                f"{desired.install_dir}, from which csi-proxy runs as SYSTEM.",
+                rf"Name a directory such as C:\csi-proxy. Or take these rights away: icacls {where} /inheritance:d, then "
+                f"icacls {where} /remove:g {removed}",
+            )
+    if desired.install_dir in snapshot.access_unread and snapshot.install_dir_exists:
+        return _access_unread(desired.install_dir)
+    return None
+
+
+def _access_unread(path: str) -> RefusedError:
+    return RefusedError(
+        "access_unread",
+        f"install_dir: the access rights of {path} were not read, expected a list that cacls.exe or icacls.exe shows.",
+        f"Check on the node what icacls {path} answers; a file system without access rights, such as FAT32, is refused.",
+    )
 
 
 def plan(desired: Desired, snapshot: Snapshot) -> Plan | RefusedError:
@@ -264,6 +317,9 @@ def _refusal(desired: Desired, snapshot: Snapshot) -> RefusedError | None:
             f"install_dir: {desired.install_dir} exists, expected a new directory or one that this collection created.",
             "Name a directory that does not exist yet, or move that one away.",
         )
+    unsafe = _unsafe_parent(desired, snapshot)
+    if unsafe is not None:
+        return unsafe
     release = release_of(snapshot)
     if release and catalog.is_below(desired.version, release) and not desired.allow_downgrade:
         return RefusedError(
@@ -370,7 +426,9 @@ def _present(desired: Desired, snapshot: Snapshot) -> list[Step]:
         steps.append(Step("remember_directory", f"record {desired.install_dir} as created by kubewin.csi"))
     if not snapshot.install_dir_exists:
         steps.append(Step("create_directory", f"create {desired.install_dir}", desired.install_dir))
-    if sorted(snapshot.install_dir_access) != [FULL_CONTROL, FULL_CONTROL]:
+    # A first installation that was cut off may have found a directory that somebody else made, whose owner could open it again.
+    begun = service is None and snapshot.install_dir_exists and desired.state == "present"
+    if begun or _access_drift(desired, snapshot):
         steps.append(Step("secure_directory", f"give {desired.install_dir} to SYSTEM and Administrators alone"))
     if not snapshot.log_dir_exists:
         log_dir = desired.log_file.rpartition("\\")[0]

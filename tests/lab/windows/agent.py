@@ -42,7 +42,8 @@ class Request:
 
     ``line`` is the command line in Unicode. With ``shell`` it is what follows ``cmd.exe /C``, otherwise what
     CreateProcess would get. ``codepage`` is the encoding of the output (65001 or an OEM page). ``stop_after`` kills the
-    interpreter after that many simple commands of the line; ``hang_up_after`` breaks its output pipes.
+    interpreter after that many simple commands of the line; ``hang_up_after`` breaks its output pipes. With ``user`` it runs
+    for a user without administrator rights.
     """
 
     line: str
@@ -52,6 +53,7 @@ class Request:
     codepage: int = 65001
     stop_after: int | None = None
     hang_up_after: int | None = None
+    user: bool = False
 
     def encode(self, host: str) -> bytes:
         message = {
@@ -63,6 +65,7 @@ class Request:
             "codepage": self.codepage,
             "stop_after": self.stop_after,
             "hang_up_after": self.hang_up_after,
+            "user": self.user,
         }
         return json.dumps(message).encode() + b"\n"
 
@@ -205,9 +208,10 @@ class Agent:
         shell: bool = True,
         codepage: int = 65001,
         stop_after: int | None = None,
+        user: bool = False,
     ) -> Result:
         """Run a command to its end. TimeoutError when no frame arrives within ``timeout`` seconds."""
-        request = Request(line, shell=shell, codepage=codepage, stop_after=stop_after)
+        request = Request(line, shell=shell, codepage=codepage, stop_after=stop_after, user=user)
         with self.start(request, timeout) as command:
             if isinstance(stdin, bytes):
                 command.send(stdin)

@@ -37,6 +37,7 @@ TOOLS = (
     "reg.exe",
     "certutil.exe",
     "icacls.exe",
+    "cacls.exe",
     "curl.exe",
     "tar.exe",
     "tasklist.exe",

@@ -1,4 +1,4 @@
-// Package acl models the part of Windows' access control lists that icacls shows and sets. Nothing is enforced.
+// Package acl models the part of Windows' access control lists that icacls and cacls show and set.
 package acl
 
 import (
@@ -8,7 +8,7 @@ import (
 )
 
 // ACE is one allow entry. Flags are of O (object inherit), C (container inherit), I (inherit only), N (no propagate);
-// Rights is icacls' letter form (F, M, RX, R, W).
+// Rights is icacls' form: F, M, RX, R, W, or specific rights between commas (AD, WD, DC, D, WDAC, WO).
 type ACE struct {
 	SID       string `json:"sid"`
 	Flags     string `json:"flags"`
@@ -16,18 +16,27 @@ type ACE struct {
 	Inherited bool   `json:"inherited,omitempty"`
 }
 
-// ACL is what lies on one path itself. Protected means that nothing is inherited.
+// ACL is what lies on one path itself. Protected means that nothing is inherited. Owner is Administrators when it is empty.
 type ACL struct {
-	Protected bool  `json:"protected"`
-	Entries   []ACE `json:"entries"`
+	Protected bool   `json:"protected"`
+	Entries   []ACE  `json:"entries"`
+	Owner     string `json:"owner,omitempty"`
 }
 
-// Drive is what an ordinary system drive hands down.
+// Administrators own what an elevated administrator creates.
+const Administrators = "S-1-5-32-544"
+
+const creatorOwner = "S-1-3-0"
+
+// Drive is the list of C:\ on Windows Server 2016 and later (DISA's STIG of Windows Server, WN12-GE-000006 and its
+// successors, has the listing of icacls).
 var Drive = []ACE{
 	{SID: "S-1-5-18", Flags: "OC", Rights: "F"},
-	{SID: "S-1-5-32-544", Flags: "OC", Rights: "F"},
+	{SID: Administrators, Flags: "OC", Rights: "F"},
 	{SID: "S-1-5-32-545", Flags: "OC", Rights: "RX"},
-	{SID: "S-1-3-0", Flags: "OCI", Rights: "F"},
+	{SID: "S-1-5-32-545", Flags: "C", Rights: "AD"},
+	{SID: "S-1-5-32-545", Flags: "CI", Rights: "WD"},
+	{SID: creatorOwner, Flags: "OCI", Rights: "F"},
 }
 
 // Account names of the well-known SIDs. Of the German ones only the one seen in a capture is here (SecretLUL/WinMedic);
@@ -108,17 +117,82 @@ func ParseGrant(s string) (flags, rights string, ok bool) {
 	return flags, s, known(s)
 }
 
-func known(rights string) bool { return masks[rights] != "" }
+func known(rights string) bool { return Mask(rights) != 0 }
 
-// SDDL rights of icacls' letters.
-var masks = map[string]string{"F": "FA", "M": "0x1301bf", "RX": "0x1200a9", "R": "FR", "W": "FW"}
+// Rights that somebody needs to change a file or directory (winnt.h).
+const (
+	ReadData    = 0x1
+	WriteData   = 0x2 // of a directory: add a file
+	AppendData  = 0x4 // of a directory: add a directory
+	DeleteChild = 0x40
+	Delete      = 0x10000
+	WriteDAC    = 0x40000
+	WriteOwner  = 0x80000
+)
+
+var masks = map[string]uint32{
+	"F": 0x1f01ff, "M": 0x1301bf, "RX": 0x1200a9, "R": 0x120089, "W": 0x120116,
+	"AD": AppendData, "WD": WriteData, "DC": DeleteChild, "D": Delete, "WDAC": WriteDAC, "WO": WriteOwner,
+}
+
+// Mask gives the bits of icacls' form of rights, 0 for an unknown one.
+func Mask(rights string) uint32 {
+	mask := uint32(0)
+	for _, word := range strings.Split(rights, ",") {
+		if masks[word] == 0 {
+			return 0
+		}
+		mask |= masks[word]
+	}
+	return mask
+}
+
+// The rights of SDDL: whole sets, else a letter pair a bit, else a number, as ConvertSecurityDescriptorToStringSecurityDescriptor
+// writes them: C:\ hands "LC" and "DC" to users, and 0x1200a9 (captures of Get-Acl on Windows Server in public audit scripts).
+var sddlSets = map[uint32]string{0x1f01ff: "FA", 0x120089: "FR", 0x120116: "FW", 0x1200a0: "FX", 0x10000000: "GA"}
+
+var sddlBits = []struct {
+	bit  uint32
+	name string
+}{
+	{0x1, "CC"}, {0x2, "DC"}, {0x4, "LC"}, {0x8, "SW"}, {0x10, "RP"}, {0x20, "WP"}, {0x40, "DT"}, {0x80, "LO"}, {0x100, "CR"},
+	{0x10000, "SD"}, {0x20000, "RC"}, {0x40000, "WD"}, {0x80000, "WO"},
+}
+
+func sddlRights(mask uint32) string {
+	if set := sddlSets[mask]; set != "" {
+		return set
+	}
+	text, rest := "", mask
+	for _, b := range sddlBits {
+		if mask&b.bit != 0 {
+			text += b.name
+			rest &^= b.bit
+		}
+	}
+	if rest != 0 {
+		return fmt.Sprintf("0x%x", mask)
+	}
+	return text
+}
+
+// Allows tells whether these entries give one of the SIDs all bits of a mask.
+func Allows(entries []ACE, sids []string, mask uint32) bool {
+	have := uint32(0)
+	for _, e := range entries {
+		if !strings.Contains(e.Flags, "I") && slices.Contains(sids, e.SID) {
+			have |= Mask(e.Rights)
+		}
+	}
+	return have&mask == mask
+}
 
 var aliases = map[string]string{
 	"S-1-5-18": "SY", "S-1-5-32-544": "BA", "S-1-5-32-545": "BU", "S-1-5-11": "AU", "S-1-1-0": "WD", "S-1-3-0": "CO",
 }
 
-// Inherit gives what children of a directory with these entries receive.
-func Inherit(parent []ACE, dir bool) []ACE {
+// Inherit gives what a child of a directory with these entries receives. What the creator gets its owner has.
+func Inherit(parent []ACE, dir bool, owner string) []ACE {
 	var out []ACE
 	for _, e := range parent {
 		object, container := strings.Contains(e.Flags, "O"), strings.Contains(e.Flags, "C")
@@ -128,11 +202,14 @@ func Inherit(parent []ACE, dir bool) []ACE {
 		c := ACE{SID: e.SID, Rights: e.Rights, Inherited: true}
 		if dir && !strings.Contains(e.Flags, "N") {
 			c.Flags = strings.ReplaceAll(e.Flags, "I", "")
-			if !container || e.SID == "S-1-3-0" {
+			if !container || e.SID == creatorOwner {
 				c.Flags += "I"
 			}
 		}
-		if !dir && e.SID == "S-1-3-0" {
+		if e.SID == creatorOwner && owner != Administrators { // they have everything already
+			out = append(out, ACE{SID: owner, Rights: e.Rights, Inherited: true})
+		}
+		if !dir && e.SID == creatorOwner {
 			continue
 		}
 		out = append(out, c)
@@ -162,7 +239,11 @@ func SDDL(protected bool, entries []ACE) string {
 		if who == "" {
 			who = e.SID
 		}
-		fmt.Fprintf(&b, "(A;%s;%s;;;%s)", flags, masks[e.Rights], who)
+		mask := Mask(e.Rights)
+		if e.SID == creatorOwner && e.Rights == "F" {
+			mask = 0x10000000 // GENERIC_ALL, which icacls shows as F too
+		}
+		fmt.Fprintf(&b, "(A;%s;%s;;;%s)", flags, sddlRights(mask), who)
 	}
 	return b.String()
 }

@@ -17,6 +17,7 @@ import (
 	"kubewin.invalid/lab/winland/host"
 	"kubewin.invalid/lab/winland/shell"
 	"kubewin.invalid/lab/winland/text"
+	"kubewin.invalid/lab/winland/tools"
 )
 
 // Provider gives the machines behind an agent.
@@ -87,6 +88,7 @@ type request struct {
 	CodePage  int               `json:"codepage"`
 	StopAfter *int              `json:"stop_after"`
 	HangUp    *int              `json:"hang_up_after"`
+	User      bool              `json:"user"` // as a user without administrator rights
 	Control   string            `json:"control"`
 	Args      json.RawMessage   `json:"args"`
 }
@@ -171,6 +173,9 @@ func cmpOr(n, otherwise int) int {
 func (s *Server) run(ctx context.Context, cancel func(), h host.Host, req request, in io.Reader, sink *frameSink) uint32 {
 	d := s.desk(s.provider.Desk(req.Host))
 	entry := d.journal.begin(req.Line)
+	if req.User {
+		h = tools.Restrict(h)
+	}
 	g := &guard{Host: h, faults: &d.faults}
 	dead := func() bool { return ctx.Err() != nil }
 	page := &atomic.Int32{}

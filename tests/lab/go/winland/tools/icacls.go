@@ -9,7 +9,7 @@ import (
 	"kubewin.invalid/lab/winland/host"
 )
 
-// icacls keeps access control lists per path; nothing enforces them (README.md says so).
+// icacls keeps access control lists per path. Administrators may do everything; Restrict enforces them for others.
 func icacls(s *console.Session, args []string) int {
 	if len(args) == 0 {
 		return s.Reject("icacls without arguments")
@@ -20,7 +20,11 @@ func icacls(s *console.Session, args []string) int {
 		icaclsSummary(s, 0, 1)
 		return host.Code(err)
 	}
+	if slices.ContainsFunc(args[1:], func(a string) bool { return strings.EqualFold(a, "/t") }) {
+		return icaclsTree(s, path, args)
+	}
 	entries, protected := effective(s, path)
+	owner := ownerOf(s, path)
 	if len(args) == 1 {
 		icaclsShow(s, args[0], entries)
 		return 0
@@ -32,13 +36,24 @@ func icacls(s *console.Session, args []string) int {
 		switch o {
 		case "/q":
 			quiet = true
+		case "/setowner":
+			if i++; i == len(args) {
+				return s.Reject("icacls %s", strings.Join(args, " "))
+			}
+			sid, ok := acl.SID(args[i], s.Lang())
+			if !ok {
+				return icaclsNobody(s, args[i])
+			}
+			owner, changed = sid, true
 		case "/save":
 			if i+1 >= len(args) || len(args) != 3 {
 				return s.Reject("icacls %s", strings.Join(args, " "))
 			}
 			return icaclsSave(s, path, args[2], acl.SDDL(protected, entries))
 		case "/reset":
-			entries, protected, changed = inherited(s, path), false, true
+			if entries, protected, changed = inherited(s, path), false, true; host.Dir(path) == path {
+				protected = true
+			}
 		case "/inheritance:r", "/inheritance:d", "/inheritance:e":
 			entries, protected = inheritance(s, path, entries, o[len(o)-1])
 			changed = true
@@ -59,7 +74,7 @@ func icacls(s *console.Session, args []string) int {
 		}
 	}
 	if changed {
-		if err := s.StoreACL(path, &acl.ACL{Protected: protected, Entries: explicit(entries)}); err != nil {
+		if err := s.StoreACL(path, &acl.ACL{Protected: protected, Entries: explicit(entries), Owner: owner}); err != nil {
 			s.Errorf("%s: %s\r\n", args[0], s.Message(host.Code(err)))
 			icaclsSummary(s, 0, 1)
 			return host.Code(err)
@@ -112,13 +127,24 @@ func explicit(entries []acl.ACE) []acl.ACE {
 // effective gives what a path has: its own entries, then the inherited ones.
 func effective(f host.Files, path string) (entries []acl.ACE, protected bool) {
 	own, err := f.LoadACL(path)
-	if err == nil && own != nil {
+	known := err == nil && own != nil
+	switch {
+	case host.Dir(path) == path && !known:
+		return slices.Clone(acl.Drive), true
+	case known:
 		entries, protected = slices.Clone(own.Entries), own.Protected
 	}
 	if !protected {
 		entries = append(entries, inherited(f, path)...)
 	}
 	return entries, protected
+}
+
+func ownerOf(f host.Files, path string) string {
+	if own, err := f.LoadACL(path); err == nil && own != nil && own.Owner != "" {
+		return own.Owner
+	}
+	return acl.Administrators
 }
 
 func inherited(f host.Files, path string) []acl.ACE {
@@ -128,7 +154,7 @@ func inherited(f host.Files, path string) []acl.ACE {
 	}
 	st, err := f.Stat(path)
 	above, _ := effective(f, up)
-	return acl.Inherit(above, err != nil || st.Dir)
+	return acl.Inherit(above, err != nil || st.Dir, ownerOf(f, path))
 }
 
 func inheritance(f host.Files, path string, entries []acl.ACE, how byte) ([]acl.ACE, bool) {
@@ -157,9 +183,7 @@ func icaclsEdit(s *console.Session, entries []acl.ACE, op, word string) ([]acl.A
 	}
 	sid, ok := acl.SID(account, s.Lang())
 	if !ok {
-		s.Errorf("%s: %s\r\n", account, s.Message(int(host.NoneMapped)))
-		icaclsSummary(s, 0, 1)
-		return nil, int(host.NoneMapped)
+		return nil, icaclsNobody(s, account)
 	}
 	if strings.HasPrefix(op, "/remove") {
 		return acl.Without(entries, sid), 0
@@ -173,4 +197,43 @@ func icaclsEdit(s *console.Session, entries []acl.ACE, op, word string) ([]acl.A
 	}
 	// explicit entries stand before inherited ones, a new one first
 	return slices.Insert(slices.Clone(entries), 0, acl.ACE{SID: sid, Flags: flags, Rights: rights}), 0
+}
+
+func icaclsNobody(s *console.Session, account string) int {
+	s.Errorf("%s: %s\r\n", account, s.Message(int(host.NoneMapped)))
+	icaclsSummary(s, 0, 1)
+	return int(host.NoneMapped)
+}
+
+// icaclsTree is /T: the same for a directory and for all below it, up to the first failure.
+func icaclsTree(s *console.Session, path string, args []string) int {
+	rest := slices.DeleteFunc(slices.Clone(args[1:]), func(a string) bool { return strings.EqualFold(a, "/t") })
+	if rc := icacls(s, append([]string{path}, rest...)); rc != 0 {
+		return rc
+	}
+	children, _ := s.ReadDir(path) // none of a file
+	for _, child := range children {
+		if rc := icaclsTree(s, host.Join(path, child.Name), args); rc != 0 {
+			return rc
+		}
+	}
+	return 0
+}
+
+// cacls PATH /S shows the list in SDDL (its own usage text: "Displays the SDDL string for the DACL.").
+func cacls(s *console.Session, args []string) int {
+	if len(args) != 2 || !strings.EqualFold(args[1], "/s") {
+		return s.Reject("cacls %s", strings.Join(args, " "))
+	}
+	path := s.Abs(strings.TrimSuffix(args[0], `\`))
+	if len(path) == 2 {
+		path += `\`
+	}
+	if _, err := s.Stat(path); err != nil {
+		s.Errorf("%s\r\n", s.Message(host.Code(err)))
+		return host.Code(err)
+	}
+	entries, protected := effective(s, path)
+	s.Printf("%s \"%s\" \r\n\r\n", args[0], acl.SDDL(protected, entries))
+	return 0
 }

@@ -15,7 +15,7 @@ var table map[string]Tool
 
 func init() {
 	table = map[string]Tool{
-		"sc": sc, "reg": reg, "certutil": certutil, "icacls": icacls, "curl": curl, "tar": tarx, "tasklist": tasklist,
+		"sc": sc, "reg": reg, "certutil": certutil, "icacls": icacls, "cacls": cacls, "curl": curl, "tar": tarx, "tasklist": tasklist,
 		"taskkill": taskkill, "find": find, "findstr": findstr, "fsutil": fsutil, "wevtutil": wevtutil, "where": where,
 		"whoami": whoami, "hostname": hostname, "chcp": chcp, "ping": ping, "mountvol": mountvol, "wmic": wmic,
 	}

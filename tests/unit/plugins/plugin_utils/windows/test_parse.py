@@ -251,15 +251,6 @@ def test_pipes_are_bare_names_of_ours_alone() -> None:
     assert parse.pipes("Datei nicht gefunden\r\n", "csi-proxy-") == ()
 
 
-def test_access_entries_without_the_localised_names() -> None:
-    listing = (
-        "c:\\users Everyone:(OI)(CI)(RX)\r\n         NT-AUTORITÄT\\SYSTEM:(OI)(CI)(F)\r\n"
-        "         VORDEFINIERT\\Administratoren:(I)(OI)(CI)(F)\r\n\r\n"
-        "1 Dateien erfolgreich verarbeitet, bei 0 Dateien ist ein Verarbeitungsfehler aufgetreten.\r\n"
-    )
-    assert parse.access_entries(listing) == ("(OI)(CI)(RX)", "(OI)(CI)(F)", "(I)(OI)(CI)(F)")
-
-
 @pytest.mark.parametrize(
     "last",
     [

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy as catalog
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, plan, preview
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import access, model, plan, preview
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import RefusedError
 
 PIPES = catalog.RELEASES[-1].pipes
@@ -25,6 +25,19 @@ WANTED = model.Desired(
     required_pipes=PIPES,
 )
 OLDER = replace(WANTED, version="1.1.3", sha256="a" * 64)
+DRIVE = "C:\\"
+# What Get-Acl shows of C:\ on Windows Server in public audit scripts.
+SERVER_DRIVE = (
+    "D:PAI(A;OICIIO;GA;;;CO)(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;CI;LC;;;BU)(A;CIIO;DC;;;BU)(A;OICI;0x1200a9;;;BU)"
+)
+
+
+def with_access(
+    install_dir: str = "D:PAI(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)", drive: str = SERVER_DRIVE
+) -> tuple[tuple[str, access.AccessList | None], ...]:
+    return ((DRIVE, access.from_output(drive)), (WANTED.install_dir, access.from_output(install_dir)))
+
+
 EMPTY = model.Snapshot(
     observed_at=0.0,
     host=model.Host("win-1", boot_time="2026-01-01T00:00:00Z"),
@@ -40,7 +53,7 @@ EMPTY = model.Snapshot(
     own_install_dir="",
     install_dir_exists=False,
     install_dir_entries=(),
-    install_dir_access=(),
+    access=((DRIVE, access.from_output(SERVER_DRIVE)),),
     lock=None,
     log_dir_exists=False,
 )
@@ -80,7 +93,7 @@ def installed(desired: model.Desired, staged: model.Desired = WANTED, **changes:
         own_install_dir=desired.install_dir,
         install_dir_exists=True,
         install_dir_entries=here,
-        install_dir_access=(plan.FULL_CONTROL,) * 2,
+        access=with_access(),
         log_dir_exists=True,
         **changes,
     )
@@ -167,7 +180,9 @@ COMMITTED = with_record(
         pytest.param(with_service(CONVERGED, state=model.START_PENDING), ["start", "record"], id="starting"),
         pytest.param(with_service(CONVERGED, state=model.STOP_PENDING), ["stop", "start", "record"], id="stopping"),
         pytest.param(
-            replace(CONVERGED, install_dir_access=(plan.FULL_CONTROL,) * 3), ["secure_directory"], id="access"
+            replace(CONVERGED, access=with_access("D:PAI(A;OICI;FA;;;WD)(A;OICI;FA;;;BA)")),
+            ["secure_directory"],
+            id="access",
         ),
         pytest.param(
             replace(CONVERGED, install_dir_entries=(WANTED.release_dir_name, "1.1.3-x", "1.2.1-y", "stage-z", "mine")),
