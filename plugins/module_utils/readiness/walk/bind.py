@@ -92,10 +92,11 @@ class Bind:
         return grouped((f"{pod.namespace}/{name}", pod) for pod in at_work for name in pod.volumes.claims)
 
     @cached_property
-    def _named(self) -> Mapping[str, list[str]]:
+    def _named(self) -> Mapping[str, Mapping[str, None]]:
         """By claim, what makes pods that name it."""
         own = (one for one in self._index.snapshot.templates if not one.owner and one.runs)
-        return grouped((f"{one.namespace}/{name}", one.key) for one in own for name in one.volumes.claims)
+        pairs = grouped((f"{one.namespace}/{name}", one.key) for one in own for name in one.volumes.claims)
+        return {claim: dict.fromkeys(keys) for claim, keys in pairs.items()}
 
     @cached_property
     def _templates(self) -> Mapping[tuple[str, str, str], ObservedTemplate]:
@@ -120,10 +121,10 @@ class Bind:
                 what = f"its access mode is {ALONE}, and pod {other.key} on {other.node} uses it"
                 split.blocked(split.nodes, "CSI-V42", what, remedy)
                 return
-        named = self._named.get(claim.key, [])
-        others = [one for one in named if one != pod.workload]
-        if others and len(others) < len(named) and not self._users.get(claim.key):
-            what = f"its access mode is {ALONE}, and {others[0]} also uses it"
+        named = self._named.get(claim.key, {})
+        other_key = next((one for one in named if one != pod.workload), "")
+        if other_key and pod.workload in named and not self._users.get(claim.key):
+            what = f"its access mode is {ALONE}, and {other_key} also uses it"
             split.blocked(split.nodes, "CSI-V42", what, remedy)
         elif pod.surges:
             what = f"its access mode is {ALONE}, and a rollout of {pod.workload} starts the new pod before the old one ends"

@@ -8,11 +8,14 @@ What a kubelet and a driver make of a volume is in its verdicts; here they are a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
+from functools import cached_property
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import parse
+from ansible_collections.kubewin.csi.plugins.module_utils.grouped import grouped
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.times import moment
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import ObservedPod
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import BY_NAME, Index, union
@@ -20,7 +23,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.migration import control_plane
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.nodes import attachment_findings
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.subjects import Subject, Subjects
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.usage import Usage, Workload
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.usage import Usage
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Finding, Severity
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.volumes import Message, VolumesEvaluation
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.claims import Claims
@@ -38,6 +41,19 @@ _GOING = timedelta(minutes=10)
 _OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 
 
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """The users of a claim, gone through once for all of them.
+
+    holding: of the first two workloads that have a live pod with it on a node, that pod by the workload's key. going: its
+    pods that are being deleted. starting: keys of the workloads that start pods, empty while one has a pod on a node.
+    """
+
+    holding: Mapping[str, ObservedPod]
+    going: tuple[ObservedPod, ...]
+    starting: Mapping[str, None]
+
+
 class Mounts:
     """The three steps, about volumes that were evaluated."""
 
@@ -51,6 +67,7 @@ class Mounts:
         halves: Mapping[str, tuple[Finding, ...]],
     ) -> None:
         self._claims = claims
+        self._uses: dict[str, _Use] = {}
         self._index, self._use, self._subjects, self._evaluated = index, use, subjects, evaluated
         self._halves = {name: tuple(one for one in some if one.severity == "blocker") for name, some in halves.items()}
         self._control = {known.field: control_plane(index, known) for known in in_tree.PLUGINS}
@@ -241,30 +258,42 @@ class Mounts:
     def _holder(self, pod: PodToStart, subject: Subject) -> ObservedPod | None:
         """A pod of another workload that has the volume and does not go."""
         findings = (one.id for message in self._messages(subject.key) for one in message.findings)
-        if len(self._users(subject)) < 2 or "CSI-V19" in findings:
+        if "CSI-V19" in findings:
             return None
-        others = (one for user in self._users(subject) if user.key != pod.workload for one in user.pods)
-        live = (one for one in others if one.node and not one.finished and not one.deleting)
-        return next((one for one in live if _names(one, subject)), None)
+        return next((one for key, one in self._users(subject).holding.items() if key != pod.workload), None)
 
-    def _users(self, subject: Subject) -> Sequence[Workload]:
-        return self._use.users.get(subject.claim.key, ()) if subject.claim is not None else ()
+    @cached_property
+    def _placed(self) -> Mapping[str, list[tuple[str, ObservedPod]]]:
+        """By claim, the pods on nodes that name it, each with its workload's key."""
+        on_nodes = ((user.key, pod) for user in self._use.workloads for pod in user.pods if pod.node)
+        return grouped((f"{pod.namespace}/{name}", (key, pod)) for key, pod in on_nodes for name in pod.volumes.claims)
+
+    def _users(self, subject: Subject) -> _Use:
+        claim = subject.claim.key if subject.claim is not None else ""
+        if claim not in self._uses:
+            workloads, placed = self._use.users.get(claim, ()), self._placed.get(claim, ())
+            holding: dict[str, ObservedPod] = {}
+            starting: dict[str, None] = {}
+            if len(workloads) > 1:
+                live = (pair for pair in placed if not pair[1].finished and not pair[1].deleting)
+                while len(holding) < 2 and (pair := next(live, None)) is not None:
+                    holding.setdefault(*pair)
+                if not any(pod.node and not pod.finished for user in workloads for pod in user.pods):
+                    starting = {one.key: None for one in workloads if one.template is not None and one.template.runs}
+            self._uses[claim] = _Use(holding, tuple(pod for _, pod in placed if pod.gone_by), starting)
+        return self._uses[claim]
 
     def _stuck(self, subject: Subject) -> ObservedPod | None:
         """A pod with the volume that is being deleted and does not go."""
-        going = (one for user in self._users(subject) for one in user.pods if one.node and one.gone_by)
-        for one in going:
+        for one in self._users(subject).going:
             since = moment(one.gone_by)
-            if since is not None and self._index.snapshot.taken_at - since > _GOING and _names(one, subject):
+            if since is not None and self._index.snapshot.taken_at - since > _GOING:
                 return one
         return None
 
     def _rival(self, pod: PodToStart, subject: Subject) -> str:
         """A workload that starts with the same volume as this one, while no pod of either is on a node."""
-        users = self._users(subject)
-        if len(users) < 2 or any(each.node and not each.finished for one in users for each in one.pods):
-            return ""
-        starting = [one.key for one in users if one.template is not None and one.template.runs]
+        starting = self._users(subject).starting
         return next((one for one in starting if one != pod.workload), "") if pod.workload in starting else ""
 
     @staticmethod
@@ -286,11 +315,6 @@ class Mounts:
     ) -> Answer:
         finding = found(id_, subject.title, what, evidence, remedy, severity)
         return Answer("attach", word, nodes, volume, what, evidence, (finding,))
-
-
-def _names(pod: ObservedPod, subject: Subject) -> bool:
-    """Whether a pod has a volume's claim."""
-    return subject.claim is not None and subject.claim.key in {f"{pod.namespace}/{name}" for name in pod.volumes.claims}
 
 
 def _left_out(pod: PodToStart, volume: str, message: Message) -> Finding:
