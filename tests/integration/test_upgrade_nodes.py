@@ -9,13 +9,13 @@ One lab for all, whose nodes get newer from story to story.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import random
 import re
 import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -31,10 +31,11 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.holder import hol
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Target
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.needs import needs
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.run import Upgrade
-from ansible_collections.kubewin.csi.plugins.modules.node_upgrade import ARGUMENT_SPEC
 from integration.kube import VSPHERE, applied, connect, install_csi_proxy
+from integration.late_writes import Choice, LateWrite, accepted, first, late_writes, nth
 from integration.playbooks import PATIENCE, ROOT, Run, family, play, read, start
 from integration.storage import NAMESPACE, PODS, make_namespace, run, storage_class
+from integration.upgrade_run import begin_upgrade, upgrade_call, upgrade_nodes
 from integration.upgrading import (
     JOURNALS,
     LEASE,
@@ -609,9 +610,49 @@ def test_a_node_that_cannot_be_drained_is_uncordoned_and_the_budget_named(ready:
     assert "kubewin_upgrade_name=stuck" in left
 
 
+def late_upgrade(lab: Lab, name: str, choice: Choice, *, stop: bool = False) -> list[LateWrite] | None:
+    """The late writes of an upgrade of one node after another run finished it; that node is as the other run left it."""
+    options = {"name": name, "hook": "tasks", "nodes": ["win-3"], "node_timeout": 1800}
+
+    def follow() -> None:
+        upgrade_nodes(lab.state.kubeconfigs["kubewin"], **options)
+
+    late = late_writes(lab, choice, lambda kubeconfig: begin_upgrade(kubeconfig, **options), follow, stop=stop)
+    assert closed(lab) == {}
+    found = journal(lab, name)
+    assert (found["state"], bool(found["ended"])) == ("finished", True)
+    assert not lab.api.ok(LEASE)
+    running(lab, "db-c")
+    return late
+
+
+@pytest.mark.parametrize("stop", [False, True], ids=["killed", "stopped"])
+@pytest.mark.parametrize(
+    "choice", [first("patch", "nodes"), first("create", "pods/eviction")], ids=["cordon", "eviction"]
+)
+def test_a_write_that_arrives_after_another_run_finished_the_node_is_refused(
+    ready: Lab, choice: Choice, stop: bool, request: pytest.FixtureRequest
+) -> None:
+    name = re.sub("[^a-z]+", "-", request.node.callspec.id)
+    late = late_upgrade(ready, f"late-{name}", choice, stop=stop)
+    assert late
+    assert accepted(late) == []
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("stop", [False, True], ids=["killed", "stopped"])
+def test_each_write_of_an_upgrade_that_arrives_after_another_run_finished_it_is_refused(ready: Lab, stop: bool) -> None:
+    refused = []
+    for number in itertools.count(1):
+        late = late_upgrade(ready, f"each-{'stopped' if stop else 'killed'}-{number}", nth(number), stop=stop)
+        if late is None:
+            break
+        assert accepted(late) == [], f"write {number}"
+        refused += late
+    kinds = {(write.call.verb, write.call.resource) for write in refused}
+    assert kinds == {("create", "configmaps"), ("patch", "configmaps"), ("patch", "nodes"), ("create", "pods/eviction")}
+
+
 def upgrade_of(lab: Lab, **options: Any) -> Upgrade:
     """The module's work in this process, as the lab's account."""
-    kubeconfig = options.pop("kubeconfig", lab.state.kubeconfigs["kubewin"])
-    defaults = {key: option.get("default") for key, option in ARGUMENT_SPEC.items()}
-    params = {**defaults, "holder": holder_of(os.getpid()), **options}
-    return Upgrade(connect(kubeconfig), params, threading.Event())
+    return upgrade_call(options.pop("kubeconfig", lab.state.kubeconfigs["kubewin"]), **options)

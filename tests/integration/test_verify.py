@@ -287,7 +287,7 @@ def test_the_next_run_removes_leftovers_of_a_killed_run_and_never_those_of_a_liv
     )
     assert sent(ready, size) == []
 
-    ready.api.patch(lease, {"spec": {"renewTime": "2026-01-01T00:00:00.000000Z"}})
+    ready.api.patch(lease, {"spec": {"renewTime": "2026-01-01T00:00:00.000000Z", "leaseDurationSeconds": 2}})
     run = verify(ready, "vsphere", kubewin_verify_nodes=["win-1"])
     assert run.code == 0, run.screen
     assert by_node(run)["win-1"]["verdict"] == "proven"
