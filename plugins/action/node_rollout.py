@@ -1,58 +1,107 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The gate's waiting: calls the module of the same name window by window and says what changed meanwhile."""
+"""The gate: waits until a driver works on its Windows nodes, with progress."""
 
 from __future__ import annotations
 
 import time
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, ClassVar
 
+from ansible_collections.kubewin.csi.plugins.module_utils.documented import ArgumentSpec, documented
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers import declared
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import driver_named
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, UnreachableError
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout import options as rollout_options
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.evaluate import Rules
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import DaemonSetFacts, HostFacts
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.observe import View, find_target
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Evaluation
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.window import fingerprints, run
+from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain
 from ansible_collections.kubewin.csi.plugins.module_utils.waiting import so_far
-from ansible_collections.kubewin.csi.plugins.modules import node_rollout
-from ansible_collections.kubewin.csi.plugins.plugin_utils.inputs import switched
+from ansible_collections.kubewin.csi.plugins.modules.node_rollout import DOCUMENTATION
+from ansible_collections.kubewin.csi.plugins.plugin_utils.cluster_action import ClusterAction
 from ansible_collections.kubewin.csi.plugins.plugin_utils.rollout import ended, progress, unread
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windowed import WINDOW, WindowedAction
+
+# Seconds without a change after which a line says what is still waited for.
+_REPORT = 30.0
 
 
-class ActionModule(WindowedAction):
-    """Waits with progress; the evaluation is the module's."""
+class ActionModule(ClusterAction):
+    """Watches the rollout until it is settled or the time is over."""
 
-    module = node_rollout
+    argument_spec: ClassVar[ArgumentSpec] = {
+        **declared.spec(declared.ROLLOUT),
+        **documented(rollout_options.DOCUMENTATION),
+        **documented(DOCUMENTATION),
+    }
+    remainder = "Nothing was changed"
 
-    def _work(self, task_vars: dict[str, Any] | None) -> dict[str, Any]:
-        """Return the last window's evaluation; failed with a reason unless the gate passed."""
-        arguments = dict(self._task.args)
-        timeout = self._number(arguments.get("timeout", 600))
+    def work(self, options: Mapping[str, Any]) -> None:
+        """Return the last evaluation; failed with a reason unless the gate passed."""
+        timeout, accepts = int(options["timeout"]), bool(options["accept_unproven"])
         started = time.monotonic()
-        accepts = switched(arguments.get("accept_unproven"))
         known: dict[str, str] = {}
-        last: dict[str, Any] | None = None
+        rollout: dict[str, Any] | None = None
         while True:
-            left = timeout - (time.monotonic() - started)
-            observed = self._window(task_vars, min(WINDOW, max(1, int(left))), known=known)
-            waited = time.monotonic() - started
-            if observed.get("failed"):
-                return {**observed, "rollout": unread(str(observed.get("msg")))}
-            if "rollout" in observed:
-                last = observed["rollout"]
-                self._say(*progress(last, known, int(waited), int(timeout), accepts=accepts))
-                known = {node["node"]: node["fingerprint"] for node in last["nodes"]}
+            left = max(1.0, timeout - (time.monotonic() - started))
+            unreachable = ""
+            try:
+                evaluation, daemon_set = self._observe(options, known, min(_REPORT, left))
+            except UnreachableError as error:
+                # Not a failure of the gate: an API server may restart while nodes come up.
+                unreachable = str(error)
+                self.show(f"{so_far(time.monotonic() - started, timeout)}: {unreachable}")
+            except ClusterError as error:
+                self.result["rollout"] = unread(str(error))
+                raise
             else:
-                self._say(f"  {so_far(waited, timeout)}: {observed['unreachable_api']}")
-            settled = last is not None and "rollout" in observed and last["settled"]
-            if settled or waited >= timeout or self._task.check_mode:
+                rollout = describe(evaluation, daemon_set)
+                for line in progress(rollout, known, int(time.monotonic() - started), timeout, accepts=accepts):
+                    self._display.display(line)
+                known = fingerprints(evaluation)
+            settled = not unreachable and rollout is not None and rollout["settled"]
+            if settled or self.check_mode or time.monotonic() - started >= timeout:
                 break
-        unreachable = observed.get("unreachable_api", "")
-        result = ended(last, arguments, int(timeout), unreachable, check_mode=bool(self._task.check_mode))
+        result = ended(rollout, accepts, timeout, unreachable, check_mode=self.check_mode)
         if "table" in result:
-            self._say(f"\n{result.pop('table')}\n")
-        return result
+            self._display.display(f"\n{result.pop('table')}\n")
+        self.result.update(result)
 
-    @staticmethod
-    def _number(given: Any) -> float:
-        """The timeout, also as text of a variable; what is no number is left for the module to refuse."""
-        try:
-            return float(given)
-        except (TypeError, ValueError):
-            return 0.0
+    def _observe(
+        self, options: Mapping[str, Any], known: Mapping[str, str], seconds: float
+    ) -> tuple[Evaluation, DaemonSetFacts | None]:
+        """Watch until a node's verdict is not the known one, but not longer than these seconds; once in check mode."""
+        driver = driver_named(options["driver"])
+        retry_for = None if self.check_mode else min(float(options["api_timeout"]), seconds)
+        client = self.connect(options, retry_for)
+        target = find_target(client, driver, options["daemonset"] or "", options["namespace"] or "")
+        view = View(client, target, [HostFacts.from_option(host) for host in options["hosts"]])
+        rules = Rules(
+            only=frozenset(options["nodes"]),
+            allow_zero_nodes=options["allow_zero_nodes"],
+            host_facts_max_age=float(options["host_facts_max_age"]),
+            stable_for=float(options["stable_for"]),
+            proven=frozenset(options["proven"]),
+        )
+        evaluation = run(view, rules, known, 0.0 if self.check_mode else seconds)
+        return evaluation, view.picture().daemon_set
+
+
+def describe(evaluation: Evaluation, daemon_set: DaemonSetFacts | None) -> dict[str, Any]:
+    """The evaluation as a result."""
+    counts = None
+    if daemon_set is not None:
+        facts = asdict(daemon_set)
+        counts = {key: facts[key] for key in ("namespace", "name", "desired", "current", "ready")}
+    return {
+        "verdict": evaluation.verdict,
+        "settled": evaluation.settled,
+        "daemonset": counts,
+        "nodes": [node.as_dict() for node in evaluation.nodes],
+        "others": [{"node": name, "reason": reason} for name, reason in evaluation.others],
+        "trouble": [plain(lack) for lack in evaluation.trouble],
+    }

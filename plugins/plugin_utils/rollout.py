@@ -10,7 +10,6 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.table import render_table
 from ansible_collections.kubewin.csi.plugins.module_utils.waiting import so_far
-from ansible_collections.kubewin.csi.plugins.plugin_utils.inputs import switched
 from ansible_collections.kubewin.csi.plugins.plugin_utils.results import failed
 
 # Causes and nodes that a failed task names; all are in the table, which is printed.
@@ -62,11 +61,15 @@ def table(rollout: Mapping[str, Any]) -> str:
 
 
 def ended(
-    rollout: dict[str, Any] | None, arguments: Mapping[str, Any], timeout: int, unreachable: str, *, check_mode: bool
+    rollout: dict[str, Any] | None, accepts: bool, timeout: int, unreachable: str, *, check_mode: bool
 ) -> dict[str, Any]:
-    """The task's result: passed, or failed with a reason, the causes, and the table to print."""
-    if rollout is None:
-        return failed("unreachable", f"the gate could not read the cluster for {timeout} s: {unreachable}")
+    """The task's result: passed, or failed with a reason, the causes, and the table to print.
+
+    accepts: whether a node that is registered and unproven is enough. unreachable: why the last attempt to read failed, or empty.
+    """
+    if rollout is None or (unreachable and rollout["verdict"] in ("green", "unproven")):
+        # What an earlier attempt read says nothing of now.
+        return failed("unreachable", f"the gate could not read the cluster in {timeout} s: {unreachable}")
     text = table(rollout)
     result: dict[str, Any] = {"changed": False, "rollout": {**rollout, "table": text}}
     verdict = rollout["verdict"]
@@ -74,7 +77,7 @@ def ended(
         names = ", ".join(node["node"] for node in rollout["nodes"])
         result["msg"] = f"green: {names}" if names else "there is no node to check, which allow_zero_nodes accepts"
         return result
-    if verdict == "unproven" and switched(arguments.get("accept_unproven")):
+    if verdict == "unproven" and accepts:
         result["msg"] = f"accepted although not every host was read:\n{text}"
         return result
     if check_mode:

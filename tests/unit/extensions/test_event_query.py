@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 import yaml
+from ansible_collections.kubewin.csi.plugins.action import node_rollout
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Evaluation, Lack, NodeVerdict
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import NodeEntry
-from ansible_collections.kubewin.csi.plugins.modules import node_rollout
 
 ROOT = Path(__file__).parents[3]
 QUERIES = yaml.safe_load((ROOT / "extensions" / "audit" / "event_query.yml").read_text(encoding="utf-8"))
@@ -40,7 +40,7 @@ def test_nodes_that_passed_the_gate_are_counted() -> None:
     evaluation = Evaluation(
         tuple(made(name, verdict) for name, verdict in verdicts.items()), (("win-9", "no host"),), ()
     )
-    assert counted("node_rollout", {"rollout": node_rollout.report(evaluation, None)}) == ["win-1", "win-3"]
+    assert counted("node_rollout", {"rollout": node_rollout.describe(evaluation, None)}) == ["win-1", "win-3"]
     assert counted("node_rollout", {"failed": True, "msg": "the API server cannot be asked"}) == []
 
 

@@ -302,9 +302,9 @@ def own_options(name: str) -> Mapping[str, Any]:
         return ON_HOSTS[name]
     action = importlib.import_module(f"ansible_collections.{PREFIX}plugins.action.{name}")
     if issubclass(action.ActionModule, ClusterAction):
-        return action.ActionModule.argument_spec
-    module = importlib.import_module(f"ansible_collections.{PREFIX}plugins.modules.{name}")
-    spec: Mapping[str, Any] = module.ARGUMENT_SPEC
+        spec: Mapping[str, Any] = action.ActionModule.argument_spec
+    else:
+        spec = importlib.import_module(f"ansible_collections.{PREFIX}plugins.modules.{name}").ARGUMENT_SPEC
     return spec
 
 

@@ -59,7 +59,7 @@ def test_progress_reports_nodes_that_were_deleted() -> None:
 
 
 def test_green_passes() -> None:
-    result = ended(rollout("green", node("win-1", "green")), {}, 60, "", check_mode=False)
+    result = ended(rollout("green", node("win-1", "green")), False, 60, "", check_mode=False)
     assert "failed" not in result
     assert result["msg"] == "green: win-1"
 
@@ -74,7 +74,7 @@ def test_green_passes() -> None:
 )
 def test_everything_else_fails_with_a_reason_and_a_table(verdict: str, reason: str, expected: str) -> None:
     observed = rollout(verdict, node("win-1", "green"), node("win-2", verdict, "what it lacks"))
-    result = ended(observed, {}, 60, "", check_mode=False)
+    result = ended(observed, False, 60, "", check_mode=False)
     assert result["failed"] is True
     assert result["reason"] == reason
     assert expected in result["msg"]
@@ -86,7 +86,7 @@ def test_everything_else_fails_with_a_reason_and_a_table(verdict: str, reason: s
 
 def test_a_failure_of_many_nodes_is_short_and_names_each_cause_once() -> None:
     nodes = [node(f"win-{at}", "red", "csi-proxy is stopped") for at in range(200)]
-    result = ended(rollout("red", *nodes), {}, 60, "", check_mode=False)
+    result = ended(rollout("red", *nodes), False, 60, "", check_mode=False)
     printed = json.dumps({key: value for key, value in result.items() if key != "table"})
     assert printed.count("csi-proxy is stopped -> do this") == 1
     assert len(result["rollout"]["nodes"]) == 5
@@ -98,33 +98,37 @@ def test_nodes_that_are_all_green_at_first_are_one_line() -> None:
     assert list(progress(observed, {}, 0, 600)) == ["  0 s of 10 min: 2 of 2 nodes green"]
 
 
-@pytest.mark.parametrize("given", [True, "true", "yes"])
-def test_unproven_passes_when_accepted_and_is_reported(given: Any) -> None:
+def test_unproven_passes_when_accepted_and_is_reported() -> None:
     observed = rollout("unproven", node("win-2", "unproven", "not read"))
-    result = ended(observed, {"accept_unproven": given}, 60, "", check_mode=False)
+    result = ended(observed, True, 60, "", check_mode=False)
     assert "failed" not in result
     assert "not read" in result["msg"]
 
 
-@pytest.mark.parametrize("given", [False, "false", "no", None, ""])
-def test_a_false_word_does_not_accept_unproven(given: Any) -> None:
+def test_unproven_fails_unless_accepted() -> None:
     observed = rollout("unproven", node("win-2", "unproven", "not read"))
-    assert ended(observed, {"accept_unproven": given}, 60, "", check_mode=False)["failed"] is True
+    assert ended(observed, False, 60, "", check_mode=False)["failed"] is True
 
 
 def test_no_node_has_its_own_reason() -> None:
     lack = {"id": "CSI-G01", "verdict": "red", "message": "there is no node to check", "remedy": "see"}
-    assert ended(rollout("red", trouble=(lack,)), {}, 60, "", check_mode=False)["reason"] == "no_nodes"
+    assert ended(rollout("red", trouble=(lack,)), False, 60, "", check_mode=False)["reason"] == "no_nodes"
 
 
 def test_an_api_server_that_never_answered_is_the_reason() -> None:
-    result = ended(None, {}, 60, "connection refused", check_mode=False)
+    result = ended(None, False, 60, "connection refused", check_mode=False)
     assert (result["failed"], result["reason"]) == (True, "unreachable")
     assert "connection refused" in result["msg"]
 
 
+def test_a_gate_that_could_not_read_at_its_end_does_not_pass() -> None:
+    """What was green before the API server went away may not be green now."""
+    result = ended(rollout("green", node("win-1", "green")), False, 60, "connection refused", check_mode=False)
+    assert (result["failed"], result["reason"]) == (True, "unreachable")
+
+
 def test_check_mode_observes_and_does_not_fail() -> None:
-    result = ended(rollout("waiting", node("win-2", "waiting", "no pod")), {}, 60, "", check_mode=True)
+    result = ended(rollout("waiting", node("win-2", "waiting", "no pod")), False, 60, "", check_mode=True)
     assert "failed" not in result
     assert "would fail now" in result["msg"]
 
