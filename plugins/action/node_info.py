@@ -31,10 +31,8 @@ class ActionModule(ClusterAction):
         if options["require"] and unreadable:
             # The cluster is asked only for what helps to read the error.
             with contextlib.suppress(ClusterError):
-                nodes = {
-                    node["metadata"]["name"]: describe_node(node) for node in self.connect(options).windows_nodes()
-                }
-                unreadable = "\n".join([unreadable, *describe_left_cordons(nodes)])
+                described = describe_nodes(self.connect(options).windows_nodes())
+                unreadable = "\n".join([unreadable, *describe_left_cordons(described)])
             raise TaskError(unreadable, "host_unusable")
         client = self.connect(options)
         nodes = client.windows_nodes()
@@ -52,7 +50,7 @@ class ActionModule(ClusterAction):
         if options["require"] and matching.errors:
             raise TaskError("\n".join(matching.errors.values()), "host_unmatched")
         self.result.update(
-            nodes={node["metadata"]["name"]: describe_node(node) for node in nodes},
+            nodes=describe_nodes(nodes),
             matched=matching.matched,
             errors=matching.errors,
             nodes_without_host=list(matching.nodes_without_host),
@@ -60,6 +58,11 @@ class ActionModule(ClusterAction):
         if options["installed"]:
             installed = installed_drivers(client)
             self.result.update(drivers=list(installed.every), own_drivers=list(installed.own))
+
+
+def describe_nodes(nodes: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The facts of Nodes by name."""
+    return {node["metadata"]["name"]: describe_node(node) for node in nodes}
 
 
 def describe_node(node: Mapping[str, Any]) -> dict[str, Any]:
