@@ -12,7 +12,7 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
 from ansible_collections.kubewin.csi.plugins.module_utils.files import write_whole
-from ansible_collections.kubewin.csi.plugins.module_utils.redact import Redactor
+from ansible_collections.kubewin.csi.plugins.module_utils.redaction.redactor import Redactor
 from ansible_collections.kubewin.csi.plugins.module_utils.support.parts import Part, cut
 from ansible_collections.kubewin.csi.plugins.modules.host_evidence import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.secrets import held
@@ -40,9 +40,10 @@ class ActionModule(WindowsAction):
         given = task_vars or {}
         self._host = str(given.get("inventory_hostname", ""))
         self._redactor = Redactor(held(given, self._templar, self._connection))
+        self._redactor.learn([self._host, *((given.get("groups") or {}).get("all") or ())])
         result = super().run(tmp, task_vars)
         if "msg" in result:
-            result["msg"] = self._redactor.text(str(result["msg"]))
+            result["msg"] = self._redactor.message(str(result["msg"]))
         return result
 
     def prepare(self, options: dict[str, Any]) -> model.Desired:
@@ -53,16 +54,16 @@ class ActionModule(WindowsAction):
         lost = ""
         try:
             snapshot = observe.observe(node, desired, with_mounts=True)
-            state = self._redactor.data(prove.state(desired, snapshot))
+            state = self._redactor.structure(prove.state(desired, snapshot))
             parts.append(Part("csi-proxy.json", json.dumps(state, indent=1, sort_keys=True)))
             for one in evidence.collect(node, desired, snapshot, options["log_kib"] * 1024):
-                text = self._redactor.raw(one.raw)
-                parts.append(cut(Part(one.name, text, self._redactor.text(one.problem))))
+                text = self._redactor.log(one.raw)
+                parts.append(cut(Part(one.name, text, self._redactor.message(one.problem))))
         except ChannelError as error:
             # What was read before is worth keeping.
             if not parts:
                 raise
-            lost = self._redactor.text(str(error))
+            lost = self._redactor.message(str(error))
         if not self._task.check_mode:
             folder = os.path.join(options["folder"], "hosts", re.sub(r"[^\w.-]", "_", self._host))
             for part in parts:

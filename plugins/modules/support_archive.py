@@ -106,7 +106,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.files import write_who
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import reporter
-from ansible_collections.kubewin.csi.plugins.module_utils.redact import Redactor
+from ansible_collections.kubewin.csi.plugins.module_utils.redaction.redactor import Redactor
+from ansible_collections.kubewin.csi.plugins.module_utils.redaction.structured import structure_names
 from ansible_collections.kubewin.csi.plugins.module_utils.support.explain import explain
 from ansible_collections.kubewin.csi.plugins.module_utils.support.observe import Gathered, gather
 from ansible_collections.kubewin.csi.plugins.module_utils.support.page import render_page
@@ -116,10 +117,22 @@ ARGUMENT_SPEC = documented(DOCUMENTATION, secret="secrets")
 
 
 def stored(folder: str, redactor: Redactor) -> Iterator[Part]:
-    """What earlier tasks wrote. Once more without secrets: a host's secrets may be in the files of another one."""
+    """What earlier tasks wrote: files of hosts, which may have the secrets of another host, and the readiness report."""
     for path in sorted(Path(folder).rglob("*")):
         if path.is_file() and not path.is_symlink():
-            yield Part(path.relative_to(folder).as_posix(), redactor.text(path.read_text("utf-8", "replace")))
+            name, text = path.relative_to(folder).as_posix(), path.read_text("utf-8", "replace")
+            yield Part(name, redactor.known(text) if name.startswith("hosts/") else redactor.report(name, text))
+
+
+def names(folder: str, hosts: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The names of hosts, nodes and objects that this run knows already."""
+    for host in hosts:
+        yield from (str(host.get(field) or "") for field in ("name", "node"))
+    try:
+        yield from structure_names(json.loads((Path(folder) / "readiness" / "snapshot.json").read_text("utf-8")))
+    except (OSError, ValueError, RecursionError):
+        # Without the report, names are learned from the objects that are read.
+        return
 
 
 def not_read(hosts: Sequence[Mapping[str, Any]]) -> Iterator[Missing]:
@@ -151,8 +164,11 @@ def main() -> None:
     redactor = Redactor(params["secrets"] or ())
     at = datetime.now(timezone.utc)
     gathered = Gathered(redactor)
-    hosts = redactor.data(params["hosts"] or [])
-    gathered.missing += [Missing(str(one["what"]), redactor.text(str(one["why"]))) for one in params["missing"] or ()]
+    redactor.learn(names(params["folder"], params["hosts"] or []))
+    hosts = redactor.structure(params["hosts"] or [])
+    gathered.missing += [
+        Missing(str(one["what"]), redactor.message(str(one["why"]))) for one in params["missing"] or ()
+    ]
     try:
         gather(
             connect(ansible.params, retry_for=min(20.0, float(params["api_timeout"]))),
@@ -160,7 +176,7 @@ def main() -> None:
             reporter(params["progress_file"]),
         )
     except ClusterError as error:
-        gathered.missing.append(Missing("cluster", redactor.text(str(error))))
+        gathered.missing.append(Missing("cluster", redactor.message(str(error))))
     try:
         parts = [cut(part) for part in [*gathered.parts, *stored(params["folder"], redactor)]]
     finally:
@@ -182,8 +198,8 @@ def main() -> None:
         "missing": [{"what": one.what, "why": one.why, "rule": one.rule} for one in missing],
         "files": [one.as_dict() for one in kept],
     }
-    page = Part("index.html", redactor.text(render_page(named, facts, kept, missing, hosts)))
-    files = [page, Part("summary.json", json.dumps(redactor.data(summary), indent=1)), *kept]
+    page = Part("index.html", redactor.known(render_page(named, facts, kept, missing, hosts)))
+    files = [page, Part("summary.json", redactor.known(json.dumps(summary, indent=1))), *kept]
     name = f"kubewin-gather-{at.strftime('%Y%m%dT%H%M%SZ')}"
     path = None
     if not ansible.check_mode:

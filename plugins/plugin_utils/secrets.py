@@ -12,7 +12,12 @@ from typing import Any
 
 import yaml
 from ansible.errors import AnsibleError
-from ansible_collections.kubewin.csi.plugins.module_utils.redact import is_secret, kubeconfig_secrets, texts
+from ansible_collections.kubewin.csi.plugins.module_utils.redaction.known_secrets import LEAST
+from ansible_collections.kubewin.csi.plugins.module_utils.redaction.names import (
+    is_secret_variable,
+    kubeconfig_secrets,
+    texts,
+)
 
 # Options of connection plugins that hold one.
 _OPTIONS = ("remote_password", "password", "become_pass", "private_key_passphrase", "private_key")
@@ -20,13 +25,24 @@ _OPTIONS = ("remote_password", "password", "become_pass", "private_key_passphras
 
 def held(variables: Mapping[str, Any], templar: Any, connection: Any = None) -> tuple[str, ...]:
     """Every one, each once. variables: those of a host, not yet templated."""
-    environment = (value for name, value in os.environ.items() if is_secret(name) and value)
-    return tuple(dict.fromkeys([*_of_variables(variables, templar), *_of_connection(connection), *environment]))
+    environment = (value for name, value in os.environ.items() if is_secret_variable(name))
+    values = (*_of_variables(variables, templar), *_of_connection(connection), *environment)
+    return tuple(dict.fromkeys(value for value in values if _hides(value)))
+
+
+def _hides(value: str) -> bool:
+    """Whether a value is worth hiding: a switch, or a place that is printed on purpose, would be hidden everywhere else too."""
+    if len(value) < LEAST or value.lower() in ("true", "false", "none", "null"):
+        return False
+    try:
+        return not (os.path.isabs(value) and os.path.exists(value))
+    except ValueError:
+        return True
 
 
 def _of_variables(variables: Mapping[str, Any], templar: Any) -> Iterator[str]:
     for name in list(variables):
-        if not is_secret(str(name)):
+        if not is_secret_variable(str(name)):
             continue
         try:
             yield from texts(templar.template(variables[name]))

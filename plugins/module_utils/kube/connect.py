@@ -25,7 +25,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import (
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.faults import body_of, brief, is_connection, status_of
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import Interrupted
-from ansible_collections.kubewin.csi.plugins.module_utils.redact import kubeconfig_secrets, texts
+from ansible_collections.kubewin.csi.plugins.module_utils.redaction.names import kubeconfig_secrets, texts
 
 try:
     import yaml

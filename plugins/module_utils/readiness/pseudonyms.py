@@ -36,7 +36,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot, Unread
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.suppress import Suppression
-from ansible_collections.kubewin.csi.plugins.module_utils.redact import texts
+from ansible_collections.kubewin.csi.plugins.module_utils.redaction.names import texts
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout import facts as gate
 
 WITHHELD = "(left out)"

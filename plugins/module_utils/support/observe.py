@@ -17,7 +17,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.kinds import Kind
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import controller_of
-from ansible_collections.kubewin.csi.plugins.module_utils.redact import Redactor
+from ansible_collections.kubewin.csi.plugins.module_utils.redaction.redactor import Redactor
 from ansible_collections.kubewin.csi.plugins.module_utils.support.parts import Missing, Part
 
 # Lines of a container's log, and most bytes of it.
@@ -37,20 +37,20 @@ class Gathered:
         self.missing: list[Missing] = []
         self._redactor = redactor
 
-    def objects(self, name: str, found: Sequence[Object]) -> None:
-        """A file with objects of the API."""
-        text = json.dumps(self._redactor.data(list(found)), indent=1, sort_keys=True)
+    def objects(self, name: str, kind: Kind, found: Sequence[Object]) -> None:
+        """A file with objects of the API, whose names may be shown in all that is read later."""
+        text = json.dumps(self._redactor.objects(kind.kind, found), indent=1, sort_keys=True)
         self.parts.append(Part(f"cluster/{name}.json", text))
 
     def log(self, path: str, raw: bytes) -> None:
         """A container's log."""
-        self.parts.append(Part(path, self._redactor.raw(raw)))
+        self.parts.append(Part(path, self._redactor.log(raw)))
 
     def lacks(self, what: str, error: ClusterError, verb: str, kind: Kind, resource: str = "") -> None:
         """Something may not, or cannot, be read."""
         lacking = Need(verb, kind.group, resource or kind.plural).rule() if error.status == 403 else ""
         why = f"this account may not {verb} {resource or kind.plural}." if lacking else str(error)
-        one = Missing(what, self._redactor.text(why), lacking)
+        one = Missing(what, self._redactor.message(why), lacking)
         if one not in self.missing:
             self.missing.append(one)
 
@@ -58,7 +58,7 @@ class Gathered:
 def gather(client: Client, into: Gathered, notify: Callable[[str], None] = lambda text: None) -> None:
     """Read the cluster. Raises ClusterError where it cannot be reached at all."""
     notify("reading the objects of the cluster")
-    into.objects("version", [{"gitVersion": client.version()}])
+    into.parts.append(Part("cluster/version.json", json.dumps([{"gitVersion": client.version()}], indent=1)))
     nodes = _listed(client, into, kinds.NODE, "nodes", label_selector=kinds.WINDOWS)
     windows = {one["metadata"]["name"] for one in nodes}
     for kind in (kinds.CSI_NODE, kinds.CSI_DRIVER, kinds.VOLUME_ATTACHMENT, kinds.STORAGE_CLASS):
@@ -89,7 +89,7 @@ def _listed(
             raise
         into.lacks(f"cluster/{name}.json", error, "list", kind)
         return []
-    into.objects(name, found if order is None else sorted(found, key=order)[-_EVENTS:])
+    into.objects(name, kind, found if order is None else sorted(found, key=order)[-_EVENTS:])
     return list(found)
 
 

@@ -16,16 +16,17 @@ PREFIX = "ansible_collections.kubewin.csi.plugins.module_utils."
 # From the lowest to the highest, each with the folders that it may import. Files of module_utils itself are below them all.
 MAY_IMPORT = {
     "catalog": set(),
-    "kube": {"catalog"},
+    "redaction": set(),
+    "kube": {"catalog", "redaction"},
     "rollout": {"kube", "catalog"},
     "drivers": {"kube", "catalog", "rollout"},
     "handover": {"kube", "catalog", "rollout", "drivers"},
-    "readiness": {"kube", "catalog", "rollout", "drivers"},
+    "readiness": {"kube", "catalog", "redaction", "rollout", "drivers"},
     "verify": {"kube", "catalog", "rollout", "drivers"},
     "data": {"kube", "verify"},
     "inventory": {"kube", "catalog", "drivers", "readiness"},
     "upgrade": {"kube", "catalog", "rollout", "drivers", "readiness"},
-    "support": {"kube", "catalog", "rollout", "drivers", "readiness"},
+    "support": {"kube", "catalog", "redaction", "rollout", "drivers", "readiness"},
     "convert": {"kube", "catalog", "drivers", "readiness", "verify", "data"},
 }
 # What talks to the API server or to files: no file that decides imports it.
