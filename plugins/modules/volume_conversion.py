@@ -339,8 +339,11 @@ def main() -> None:
         if refused:
             ansible.fail_json(msg=_refusal(refused), reason="refused", **returned)
         if ansible.check_mode:
-            ansible.exit_json(changed=any(result.status == "to_do" for result in results), **returned)
+            ansible.exit_json(changed=any(result.status == "to_do" or result.plan for result in results), **returned)
+        warned = len(runs.warnings)
         runs.run(results)
+        for warning in runs.warnings[warned:]:
+            ansible.warn(warning)
     returned["results"] = [result.as_dict() for result in results]
     failed = [result for result in results if result.status == "failed"]
     changed = any(result.actions for result in results)

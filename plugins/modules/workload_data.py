@@ -239,7 +239,7 @@ from datetime import datetime
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.data import explain
-from ansible_collections.kubewin.csi.plugins.module_utils.data.baselines import Baselines
+from ansible_collections.kubewin.csi.plugins.module_utils.data.baselines import BaselineError, Baselines
 from ansible_collections.kubewin.csi.plugins.module_utils.data.choice import Limits
 from ansible_collections.kubewin.csi.plugins.module_utils.data.compare import LOST, compare
 from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import Manifest, NotNoted, summary
@@ -339,8 +339,11 @@ class DataRun:
         return " or ".join([*stores, *([self._params["directory"]] if self._params["directory"] else [])])
 
     def _before(self, claim: str) -> Manifest | NotNoted | None:
+        if not self._params["renew"]:
+            return self.baselines.read(claim)
         # What is replaced anyway need not be readable.
-        return None if self._params["renew"] else self.baselines.read(claim)
+        self.baselines.replace(claim)
+        return None
 
     def plan(self) -> Iterator[str]:
         """What would be done, a line a claim."""
@@ -424,7 +427,14 @@ class DataRun:
         }
         entry |= summary(after)
         if old is None:
-            kept = self.baselines.write(claim, after, self._params["growing"])
+            try:
+                kept = self.baselines.write(claim, after, self._params["growing"])
+            except BaselineError as error:
+                if error.reason != "conflict":
+                    raise
+                # Another run recorded one meanwhile, which this one keeps, or replaces.
+                self._one(claim)
+                return
             self.changed = True
             self._report(entry, explain.taken(kept if isinstance(kept, Manifest) else after))
             return

@@ -10,6 +10,7 @@ import json
 import os
 import random
 import re
+import select
 import signal
 import sys
 import threading
@@ -245,6 +246,8 @@ class Conversion:
     final: bool = True
     storage_class: str = ""
     others: tuple[Story, ...] = ()
+    # Namespace of the second copy of the record; empty for the folder.
+    second: str = ""
 
 
 class AtOnce:
@@ -352,7 +355,8 @@ def convert(
     order = RunOptions(desired, conversion.roll_back, limits, conversion.final, len(desired))
 
     asked = {
-        "record_dir": str(conversion.folder), "record_namespace": conversion.records, "second_record_namespace": "",
+        "record_dir": "" if conversion.second else str(conversion.folder),
+        "record_namespace": conversion.records, "second_record_namespace": conversion.second,
     }  # fmt: skip
     made = Runs(
         client, cluster_uid(client), order, lambda bound: stores(bound, asked), conversion.records,
@@ -361,7 +365,7 @@ def convert(
     results = made.prepare()
     if meanwhile is not None:
         meanwhile()
-    if results[0].status == "to_do":
+    if results[0].status != "refused":
         made.run(results)
     first, *others = [result.as_dict() for result in results]
     return {**first, "others": others, "warnings": made.warnings}
@@ -375,8 +379,15 @@ class End:
     died: str = ""
 
 
-def in_process(conversion: Conversion, decide: Callable[[int, str, str], bool] | None = None) -> End:
-    """Run one in a process of its own, which kills itself at the first request for which `decide` is true."""
+def in_process(
+    conversion: Conversion,
+    decide: Callable[[int, str, str], bool] | None = None,
+    until: Callable[[], bool] | None = None,
+) -> End:
+    """Run one in a process of its own, which kills itself at the first request for which `decide` is true.
+
+    until: kills it as soon as this is true.
+    """
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -399,6 +410,12 @@ def in_process(conversion: Conversion, decide: Callable[[int, str, str], bool] |
             sys.stderr.flush()
             os._exit(code)
     os.close(writing)
+    if until is not None:
+        eventually(
+            lambda: until() or bool(select.select([reading], [], [], 0)[0]), "the run ends, or is to be killed", 600
+        )
+        if until():
+            os.kill(pid, signal.SIGKILL)
     with open(reading, encoding="utf-8") as reported:
         text = reported.read()
     dummy, status = os.waitpid(pid, 0)

@@ -270,7 +270,7 @@ def a_second_run_is_kept_away(lab: Lab, folder: Path) -> None:
         convert(conversion(lab, story, elsewhere, roll_back=True, **how))
     result = refused(lab, story, elsewhere, **how)
     assert [finding["id"] for finding in result["findings"] if finding["severity"] == "blocker"] == ["CSI-B13"]
-    name = next((folder / "here").iterdir()).stem
+    name = objects.lease_name(NAMESPACE, story.claim)
     path = f"/apis/coordination.k8s.io/v1/namespaces/kubewin/leases/{name}"
     # As if its holder were on another machine, where its process cannot be checked.
     with renewed(lab, path, "elsewhere/1-1/1-1"):

@@ -31,6 +31,13 @@ from integration.convert_kills import (
     random_kills,
     undone_the_volume_is_what_it_was,
 )
+from integration.convert_late import (
+    SWEEPS,
+    a_final_run_planned_before_a_rollback_says_so_and_the_next_one_converts,
+    a_rollback_planned_before_the_conversion_became_final_finds_nothing_to_do,
+    every_write_late,
+    writes_that_arrive_late_change_nothing,
+)
 from integration.convert_parts import account, controller, conversion, deploy, killed_everywhere, untouched
 from integration.convert_stories import (
     a_claim_that_was_deleted_and_bound_by_hand_is_gone_on_with,
@@ -79,6 +86,9 @@ def ready() -> Iterator[Lab]:
 TOLD = (
     killed_before_and_after_every_write_it_goes_on,
     by_playbook_two_workloads_at_once_and_nothing_more_afterwards,
+    a_rollback_planned_before_the_conversion_became_final_finds_nothing_to_do,
+    a_final_run_planned_before_a_rollback_says_so_and_the_next_one_converts,
+    writes_that_arrive_late_change_nothing,
     killed_at_random_instants_it_goes_on,
     claims_of_one_workload_are_converted_one_after_the_other_also_after_a_death,
     a_set_that_deletes_its_claims_meanwhile_is_not_scaled_down,
@@ -206,3 +216,15 @@ def test_fifty_kills_of_the_api_server(ready: Lab, tmp_path: Path) -> None:
 @pytest.mark.parametrize("step", ["quiesce", "delete_volume", "release", "create_volume", "finish"])
 def test_a_conversion_rolls_back_from_every_step(ready: Lab, tmp_path: Path, step: str) -> None:
     undone_the_volume_is_what_it_was(ready, tmp_path, step)
+
+
+@pytest.mark.torture
+def test_every_write_that_arrives_after_the_next_run(ready: Lab, tmp_path: Path) -> None:
+    sweeps = {sweep.name: sweep for sweep in SWEEPS}
+
+    def notify(name: str) -> None:
+        every_write_late(Lab(ready.state), tmp_path / f"{name}.d", sweeps[name])
+
+    lanes = AtOnce(list(sweeps), notify, tmp_path, WIDTH, seconds=3600)
+    for name in sweeps:
+        lanes.result(name)

@@ -9,10 +9,12 @@ done because it was sent.
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.convert import actions as do
@@ -33,6 +35,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import FIELD_MANAGER, Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, StreamError, UnreachableError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.kinds import Kind
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.modify import modify
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.nodes import ProofNode, place
 from ansible_collections.kubewin.csi.plugins.module_utils.waiting import Awaited, Waits, reporting, so_far
 
@@ -43,6 +46,8 @@ _TROUBLE = frozenset({401, 429, 500, 502, 503, 504})
 # After so many restores, another client will keep restoring it.
 _PATIENCE = 3
 _UNCOMPARED = "not compared"
+# Seconds that a helper pod lives beyond the time limits of its start and of reading.
+_GRACE = 60
 # What a volume that was created is.
 _SIDES: dict[Side, str] = {"new": "the native one", "old": "the in-tree one"}
 
@@ -86,12 +91,30 @@ class Converter:
         self._cut_since = 0.0
         self.record: Record | None = None
 
+    def fence(self, record: Record) -> None:
+        """Change everything that a run before may still write, so that its requests under way are refused from here on."""
+        for kind, name, namespace in objects.fenced(record):
+            # Set and removed: what counts is the new resourceVersion, to which no earlier request is bound.
+            for token in (secrets.token_hex(8), None):
+                patch = {"metadata": {"annotations": {objects.FENCE: token}}}
+                modify(self._client, kind, name, namespace, partial(_always, patch))
+
+    def tidy(self, record: Record) -> None:
+        """Complete the stores of a record that is done, and remove what late requests of its runs created."""
+        if self._records.differ(record.run):
+            self._save(record)
+        self._go_on(record)
+        self.record = None
+
     def run(self, record: Record) -> Outcome:
         """From the record to its end.
 
         Raises StoppedError or ClusterError; `record` has the progress.
         """
         self.record = record = self._save(record)
+        return self._go_on(record)
+
+    def _go_on(self, record: Record) -> Outcome:
         view = View(self._client, final=self._final)
         waiting, since, pause = "", time.monotonic(), _FIRST
         waits = Waits(self._notify)
@@ -173,9 +196,14 @@ class Converter:
             case do.StartHelper():
                 client.create_new(kinds.POD, self._helper(record), dry_run=False)
             case do.StopHelper():
-                live = client.get(kinds.POD, objects.helper_name(record.run), namespace)
+                name = objects.helper_name(record.run)
+                live = client.get(kinds.POD, name, namespace)
                 if live is not None:
-                    client.discard(kinds.POD, live)
+                    metadata = live["metadata"]
+                    client.delete(
+                        kinds.POD, name, namespace, metadata["uid"],
+                        dry_run=False, policy="Background", version=metadata["resourceVersion"],
+                    )  # fmt: skip
             case do.Mark():
                 self._mark(record, action)
             case do.DeleteClaim():
@@ -319,7 +347,9 @@ class Converter:
                 "no_node",
             )
         image = self._limits.image or node.image()
-        return objects.helper(record, node.name, image, node.tolerations(self._limits.tolerations))
+        tolerations = node.tolerations(self._limits.tolerations)
+        # One that a late request creates ends by itself; one that ends too early is created again.
+        return objects.helper(record, node.name, image, tolerations, int(2 * self._limits.step) + _GRACE)
 
     def _mark(self, record: Record, action: do.Mark) -> None:
         kind, name, namespace = kinds.PERSISTENT_VOLUME_CLAIM, record.claim, record.namespace
@@ -360,6 +390,10 @@ class Converter:
         self._patch_volume(action.volume, {"persistentVolumeReclaimPolicy": action.policy})
         self._repeated[done] += 1
         self._note(f"PersistentVolume {action.volume.name}: policy {action.policy}")
+
+
+def _always(patch: dict[str, Any], _live: Mapping[str, Any]) -> dict[str, Any]:
+    return patch
 
 
 def _bound_to(observed: ObservedClaim | ObservedVolume | ObservedWorkload) -> dict[str, Any]:

@@ -38,6 +38,8 @@ def next_move(record: Record, observed: Observation) -> do.Move:
                 "Wait for that run to end.",
             )
         return do.Mark(claim, record.lock, record.generation, claim.held)
+    if observed.helper == "stale":
+        return do.StopHelper()
     return _STEPS[record.step](record, observed)
 
 
@@ -541,8 +543,29 @@ def _unlock(record: Record, observed: Observation) -> do.Move:
     return do.Mark(claim, "", 0, hold=False)
 
 
-def _done(_record: Record, _observed: Observation) -> do.Move:
+def _done(record: Record, observed: Observation) -> do.Move:
+    """Remove what requests created that were sent before this and arrived later: the helper pod, and the other volume."""
+    if observed.helper:
+        return do.StopHelper() if observed.helper != "stopping" else do.Wait("the helper pod ends", "Check its node.")
+    for volume in leftovers(record, observed):
+        if volume.terminating:
+            return do.Wait(f"PersistentVolume {volume.name} is deleted", "Check its finalizers.")
+        return do.DeleteVolume(volume)
     return do.Done()
+
+
+def leftovers(record: Record, observed: Observation) -> list[ObservedVolume]:
+    """Volumes of the other side beside the one that the claim is bound to. Deleting one keeps the disk, which that one has too."""
+    if not _bound(observed.claim, _target(record, observed)):
+        return []
+    return [
+        volume
+        for volume in observed.volumes
+        if volume.whose in ("old", "new")
+        and volume.whose != record.target_side
+        and volume.policy == "Retain"
+        and volume.phase != "Bound"
+    ]
 
 
 _STEPS: dict[Step, Callable[[Record, Observation], do.Move]] = {

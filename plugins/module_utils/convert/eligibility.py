@@ -10,7 +10,7 @@ changes the object that describes the disk, and nothing about how the disk is us
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
@@ -18,7 +18,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.in_tree import
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.native import Native, native
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.translation import TranslationError, plugin_of
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.facts import strange
-from ansible_collections.kubewin.csi.plugins.module_utils.convert.objects import keep_claims, locked_by
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.objects import helper_name, keep_claims, locked_by
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import Record, Variant, Workload
 from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding, blocker, warning
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import HELM, Marks
@@ -135,6 +135,22 @@ def evaluate(facts: Facts, desired: Request, first: Collection[str] = ()) -> Eli
     findings += _kept(facts, desired, claim, volume)
     findings += _surroundings(facts, desired, claim, volume)
     return Eligibility(tuple(findings), translated, handle, workloads, tuple(node.name for node in able))
+
+
+def without_leftovers(facts: Facts, done: Sequence[Record]) -> Facts:
+    """The facts without what late requests of earlier runs created, which a run removes first. done: their records."""
+    sides = {(record.run, "old" if record.target_side == "new" else "new") for record in done}
+    pods = {helper_name(record.run) for record in done}
+    return replace(
+        facts,
+        volumes=[one for one in facts.volumes if locked_by(one) not in sides or not _is_unused(one)],
+        pods=[one for one in facts.pods if one["metadata"]["name"] not in pods],
+    )
+
+
+def _is_unused(volume: Object) -> bool:
+    phase = (volume.get("status") or {}).get("phase")
+    return phase != "Bound" and volume["spec"].get("persistentVolumeReclaimPolicy") == "Retain"
 
 
 def _bound(claim: Object, volume: Object) -> bool:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.module_utils.convert.actions import Stop
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.actions import DeleteVolume, Stop, StopHelper
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import Record, Step
 
 # The variables that make a conversion final, and that roll it back before.
@@ -60,6 +60,21 @@ def _text(record: Record, step: Step, final: bool) -> str:
         "done": "",
     }
     return known[step]
+
+
+def leftover(move: DeleteVolume | StopHelper) -> dict[str, str]:
+    """The step that removes what a request of an earlier run created late."""
+    what = f"PersistentVolume {move.volume.name}" if isinstance(move, DeleteVolume) else "the helper pod"
+    return {"step": "done", "description": f"delete {what}, which a late request of an earlier run created"}
+
+
+def found(record: Record | None) -> str:
+    """Which conversion is under way."""
+    if record is None:
+        return "no conversion"
+    if not record.sequence:
+        return "a claim that is not converted"
+    return f"run {record.run} at step {record.step} ({record.direction})"
 
 
 def stopped(record: Record, stop: Stop) -> str:

@@ -23,7 +23,8 @@ def strange(finalizers: Iterable[str]) -> list[str]:
 
 
 Whose = Literal["old", "new", "foreign"]
-Helper = Literal["", "starting", "running", "stopping", "failed"]
+# "stale": created by a request of a run before this one.
+Helper = Literal["", "starting", "running", "stopping", "failed", "stale"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,8 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.native import Native
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import Record, Side
+from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.kinds import Kind
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MANAGED_BY, MANAGER, PART_OF
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.pod import idle_pod
 
@@ -20,6 +22,8 @@ PART = "convert"
 LOCK = "kubewin.io/convert"
 # On a claim while its volume's policy is restored.
 HOLD = "kubewin.io/convert-hold"
+# On what a run before may still write: changed by the one that takes over, so that its requests under way are refused.
+FENCE = "kubewin.io/fence"
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 MOUNT = "C:\\kubewin"
 CONTAINER = "convert"
@@ -162,9 +166,14 @@ def keep_claims(namespace: str, stateful_set: str) -> str:
     return f"kubectl -n {namespace} patch statefulset {stateful_set} --type=merge -p '{policy}'"
 
 
-def labels(run: str) -> dict[str, str]:
+def labels(run: str = "") -> dict[str, str]:
     """On what a run makes for itself."""
-    return {MANAGED_BY: MANAGER, PART_OF: PART, LOCK: run}
+    return {MANAGED_BY: MANAGER, PART_OF: PART, **({LOCK: run} if run else {})}
+
+
+def lease_name(namespace: str, claim: str) -> str:
+    """Name of the Lease of a claim's conversions."""
+    return f"kubewin-convert-{hashlib.sha256(f'{namespace}/{claim}'.encode()).hexdigest()[:16]}"
 
 
 def record_name(run: str) -> str:
@@ -177,17 +186,33 @@ def run_name(claim_uid: str) -> str:
     return hashlib.sha256(claim_uid.encode()).hexdigest()[:16]
 
 
+def fenced(record: Record) -> list[tuple[Kind, str, str | None]]:
+    """Kind, name and namespace of what a conversion updates or deletes. It creates the helper pod with the generation of its run."""
+    return [
+        (kinds.PERSISTENT_VOLUME_CLAIM, record.claim, record.namespace),
+        *((kinds.PERSISTENT_VOLUME, name, None) for name in dict.fromkeys((record.old.name, record.new.name))),
+        *((kinds.SCALABLE[one.kind], one.name, one.namespace) for one in record.workloads),
+    ]
+
+
 def helper_name(run: str) -> str:
     """Name of the pod that reads the data."""
     return f"kubewin-convert-{run}"
 
 
-def helper(record: Record, node: str, image: str, tolerations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The pod that reads the data, on that node and no other. It cannot write."""
-    metadata = {"name": helper_name(record.run), "namespace": record.namespace, "labels": labels(record.run)}
+def helper(
+    record: Record, node: str, image: str, tolerations: Sequence[Mapping[str, Any]], seconds: int
+) -> dict[str, Any]:
+    """The pod that reads the data, on that node and no other, for so many seconds. It cannot write."""
+    metadata = {
+        "name": helper_name(record.run),
+        "namespace": record.namespace,
+        "labels": labels(record.run),
+        "annotations": {LOCK: lock(record)},
+    }
     return idle_pod(
         metadata, node, image, tolerations, record.claim,
-        container=CONTAINER, mount=MOUNT, read_only=True, restartPolicy="Never",
+        container=CONTAINER, mount=MOUNT, read_only=True, restartPolicy="Never", activeDeadlineSeconds=seconds,
     )  # fmt: skip
 
 

@@ -188,6 +188,8 @@ class View:
         pod = PodFacts.from_object(live)
         if pod.deleting:
             return "stopping", pod.node
+        if "/".join(objects.locked_by(live)) != objects.lock(record):
+            return "stale", pod.node
         return "failed" if pod.ended else "running" if pod.works else "starting", pod.node
 
     def _uses(self, record: Record, helper_node: str) -> Iterator[str]:

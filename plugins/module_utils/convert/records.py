@@ -31,21 +31,28 @@ class Folder:
 
     def __init__(self, path: str) -> None:
         self._files = Files(path)
+        # As read or written last, None before that.
+        self._known: dict[str, str] | None = None
 
     def read(self) -> list[tuple[str, str]]:
         """(where it is stored, text) of every record in it."""
         pattern = f"{objects.record_name('*')}.json"
         try:
-            return [(self._files.where(name), text) for name, text in self._files.all(pattern)]
+            self._known = known = dict(self._files.all(pattern))
+            return [(self._files.where(name), text) for name, text in known.items()]
         except (OSError, UnicodeDecodeError) as error:
             raise RecordError(f"{self._files.where(pattern)} cannot be read: {error}", "record_unreadable") from error
 
     def write(self, record: Record) -> None:
-        """The disk has it when this returns."""
-        name = f"{objects.record_name(record.run)}.json"
+        """The disk has it when this returns. A run that was taken over writes no more."""
+        name, text = f"{objects.record_name(record.run)}.json", record.as_json()
         try:
-            self._files.write(name, record.as_json())
-        except OSError as error:
+            known = self._known if self._known is not None else dict(self._files.all(name))
+            if (found := self._files.read(name)) not in (None, known.get(name)):
+                _refuse_later(self._files.where(name), found, record)
+            self._files.write(name, text)
+            self._known = {**known, name: text}
+        except (OSError, UnicodeDecodeError) as error:
             raise RecordError(
                 f"the record cannot be written to {self._files.where(name).removeprefix('file ')}: {error}, expected "
                 "a writable directory that outlives the run. Fix it, or set another record_dir.",
@@ -68,18 +75,23 @@ class Space:
         name = objects.record_name(record.run)
 
         def meet(found: str) -> None:
-            try:
-                other = from_json(found)
-            except FormatError:
-                return
-            if other.generation >= record.generation:
-                raise RecordError(
-                    f"{self._maps.where(name)} was written by another run (generation {other.generation}, this run has "
-                    f"{record.generation}). Wait for that run to end",
-                    "taken_over",
-                )
+            _refuse_later(self._maps.where(name), found, record)
 
         self._maps.write(name, record.as_json(), meet, labels={objects.LOCK: record.run})
+
+
+def _refuse_later(where: str, found: str | None, record: Record) -> None:
+    """Refuse to replace what a run wrote that took over; a late write of an earlier one is replaced."""
+    try:
+        other = from_json(found or "")
+    except FormatError:
+        return
+    if other.generation >= record.generation:
+        raise RecordError(
+            f"{where} was written by another run (generation {other.generation}, this run has {record.generation}). "
+            "Wait for that run to end",
+            "taken_over",
+        )
 
 
 Store: TypeAlias = Folder | Space
@@ -98,9 +110,13 @@ class Records:
         self._stores, self._cluster = tuple(stores), cluster
         # By run: a claim that is converted again has the name of its last run.
         self._sequences: dict[str, int] = {}
+        # By run: which versions of its record the stores have.
+        self._versions: dict[str, set[tuple[str, int, int]]] = {}
         self.warnings: list[str] = []
         # When the conversion of the claim last searched for was made final, empty without such a record.
         self.final = ""
+        # The records of that claim that are done, one for each run.
+        self.done: list[Record] = []
 
     def find(self, namespace: str, claim: str, lock: str) -> Record | None:
         """The record of a claim that is not done yet, the newest copy of it; None when there is none. lock: on the claim now.
@@ -122,6 +138,7 @@ class Records:
                 copies[where] = record
         newest_ones = _newest(copies.items())
         open_ones = [one for one in newest_ones if one.step != "done"]
+        self.done = [one for one in newest_ones if one.step == "done"]
         self.final = max(
             (
                 one.times.get("forward:done", "")
@@ -160,8 +177,13 @@ class Records:
                 bad[where] = str(error)
                 continue
             self._sequences[record.run] = max(record.sequence, self._sequences.get(record.run, 0))
+            self._versions.setdefault(record.run, set()).add((record.key, record.generation, record.sequence))
             if record.cluster == self._cluster:
                 yield where, record
+
+    def differ(self, run: str) -> bool:
+        """Whether the stores, as they were read, have different versions of a run's record."""
+        return len(self._versions.get(run, ())) > 1
 
     def write(self, record: Record, when: str) -> Record:
         """Write to both stores; answers with the record as it stands there."""

@@ -13,12 +13,18 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from ansible_collections.kubewin.csi.plugins.module_utils.convert import actions as do
 from ansible_collections.kubewin.csi.plugins.module_utils.convert import explain
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.apply import Converter, Limits, Outcome, StoppedError
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.begin import begin, groups
-from ansible_collections.kubewin.csi.plugins.module_utils.convert.eligibility import Request, evaluate
-from ansible_collections.kubewin.csi.plugins.module_utils.convert.objects import labels, locked_by, record_name
-from ansible_collections.kubewin.csi.plugins.module_utils.convert.observe import facts
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.decide import next_move
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.eligibility import (
+    Request,
+    evaluate,
+    without_leftovers,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.objects import labels, lease_name, locked_by
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.observe import View, facts
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import Record
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.records import Records, Store
 from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding
@@ -99,6 +105,13 @@ def _same(record: Record, desired: Request, *, roll_back: bool) -> None:
         )
 
 
+def _is_another(now: Record, planned: Record | None) -> bool:
+    """Whether it is not what was planned. A conversion that another run began meanwhile, with the same request, is continued."""
+    if planned is None or now.direction != planned.direction:
+        return True
+    return bool(planned.sequence) and now.key != planned.key
+
+
 class Runs:
     """All of them. cluster: its uid. stores: makes the two record stores with a client, for each thread its own."""
 
@@ -117,41 +130,74 @@ class Runs:
         self._failed.set()
 
     def prepare(self) -> list[Result]:
-        """Observe every claim; change nothing."""
+        """Observe every claim; change nothing. `run` applies none of it: it observes again under the lease of each claim."""
         return [self._prepare(desired) for desired in self._options.desired]
 
     def _prepare(self, desired: Request) -> Result:
-        name = f"{desired.namespace}/{desired.claim}"
         records = Records(self._stores(self._client), self._cluster)
+        found = self._find(desired, records)
+        together = [one.claim for one in self._options.desired if one.namespace == desired.namespace]
+        return self._plan(desired, found, records, together)
+
+    def _find(self, desired: Request, records: Records) -> Record | None:
+        """The record of the claim that is not done."""
         lock = self._locked(desired.namespace, desired.claim)
         found = records.find(desired.namespace, desired.claim, lock)
-        self.warnings += records.warnings
-        if found is not None:
+        self.warnings += [text for text in records.warnings if text not in self.warnings]
+        if found is None and lock and self._options.roll_back:
+            raise ClusterError(
+                f"PersistentVolumeClaim {desired.namespace}/{desired.claim} is locked by run {lock}, and its record is in "
+                "none of the given stores. Name the stores of that run (record_dir, record_namespace, "
+                "second_record_namespace; kubewin_output_dir, kubewin_convert_namespace, "
+                f"kubewin_convert_second_namespace). {'; '.join(records.warnings)}".strip(),
+                "record_unreadable",
+            )
+        return found
+
+    def _locked(self, namespace: str, claim: str) -> str:
+        """The run that the claim is locked by, empty when it is not."""
+        live = self._client.get(kinds.PERSISTENT_VOLUME_CLAIM, claim, namespace)
+        return locked_by(live)[0] if live is not None else ""
+
+    def _has_begun(self, record: Record) -> bool:
+        """Whether its run may have changed anything; otherwise what it recorded, such as replicas, may be old by now."""
+        return (
+            record.step != "lock"
+            or record.direction == "rollback"
+            or self._locked(record.namespace, record.claim) == record.lock
+        )
+
+    def _plan(self, desired: Request, found: Record | None, records: Records, first: Collection[str]) -> Result:
+        """What is to be done with the claim. found: its record."""
+        name = f"{desired.namespace}/{desired.claim}"
+        if found is not None and (self._options.roll_back or self._has_begun(found)):
             _same(found, desired, roll_back=self._options.roll_back)
             goes_back = self._options.roll_back and found.direction == "forward"
             record = found.rolled_back("requested") if goes_back else found
             return Result(name, "to_do", record, plan=explain.steps(record, final=self._options.final))
         if self._options.roll_back:
-            if lock:
-                raise ClusterError(
-                    f"PersistentVolumeClaim {name} is locked by run {lock}, and its record is in none of the given "
-                    "stores. Name the stores of that run (record_dir, record_namespace, second_record_namespace; "
-                    "kubewin_output_dir, kubewin_convert_namespace, kubewin_convert_second_namespace). "
-                    f"{'; '.join(records.warnings)}".strip(),
-                    "record_unreadable",
-                )
             ended = f"was made final at {records.final}" if records.final else "does not exist"
-            return Result(name, "nothing", message=f"a conversion of {name} {ended}, so there is nothing to roll back")
-        together = [one.claim for one in self._options.desired if one.namespace == desired.namespace]
-        return self._evaluate(desired, records, together)
+            message = f"a conversion of {name} {ended}, so there is nothing to roll back"
+            result = Result(name, "nothing", message=message)
+        else:
+            result = self._evaluate(desired, records, first)
+        result.plan = [*self._leftovers(records), *result.plan]
+        return result
+
+    def _leftovers(self, records: Records) -> list[dict[str, str]]:
+        """The steps that remove what requests of earlier runs created after these runs had ended."""
+        view = View(self._client, final=False)
+        moves = [next_move(record, view.observe(record)) for record in records.done]
+        return [explain.leftover(move) for move in moves if isinstance(move, (do.DeleteVolume, do.StopHelper))]
 
     def _evaluate(self, desired: Request, records: Records, first: Collection[str]) -> Result:
-        """A claim that has no record."""
+        """A claim whose conversion has not begun."""
         name = f"{desired.namespace}/{desired.claim}"
         # Before and after, so that a run that stopped a workload shows in one of them.
         before = records.open_ones()
         observed = facts(self._client, desired)
-        observed = replace(observed, records=(*before, *records.open_ones()))
+        others = [one for one in (*before, *records.open_ones()) if f"{one.namespace}/{one.claim}" != name]
+        observed = without_leftovers(replace(observed, records=others), records.done)
         entry = evaluate(observed, desired, first)
         if [finding.id for finding in entry.findings] == ["CSI-B02"]:
             return Result(name, "native", message=entry.findings[0].message)
@@ -160,17 +206,16 @@ class Runs:
         record = begin(observed, entry, desired, self._cluster, secrets.token_hex(4))
         return Result(name, "to_do", record, entry.findings, plan=explain.steps(record, final=self._options.final))
 
-    def _locked(self, namespace: str, claim: str) -> str:
-        """The run that the claim is locked by, empty when it is not."""
-        live = self._client.get(kinds.PERSISTENT_VOLUME_CLAIM, claim, namespace)
-        return locked_by(live)[0] if live is not None else ""
-
     def run(self, results: Sequence[Result]) -> None:
-        """Convert the claims; return their results."""
-        to_do = {result.record.run: result for result in results if result.status == "to_do" and result.record}
-        lanes = groups([result.record for result in to_do.values() if result.record])
+        """Convert the claims that were not refused. results: of `prepare`, which this completes."""
+        to_do = {result.record.run: result for result in results if result.record is not None}
+        lanes = [
+            [to_do[record.run] for record in lane]
+            for lane in groups([one.record for one in to_do.values() if one.record])
+        ]
+        lanes += [[result] for result in results if result.status in ("native", "nothing")]
         with ThreadPoolExecutor(max_workers=self._options.parallel) as pool:
-            for done in [pool.submit(self._lane, [to_do[record.run] for record in lane]) for lane in lanes]:
+            for done in [pool.submit(self._lane, lane) for lane in lanes]:
                 done.result()
 
     def _lane(self, results: Sequence[Result]) -> None:
@@ -178,25 +223,25 @@ class Runs:
             if self._failed.is_set():
                 result.status, result.message = "not_run", "another conversion failed before this one began"
                 continue
+            (desired,) = [one for one in self._options.desired if f"{one.namespace}/{one.claim}" == result.claim]
             try:
-                if result.record is not None:
-                    self._one(result, result.record)
+                self._one(result, desired)
             except ClusterError as error:
                 self._failed.set()
                 result.status, result.message, result.reason = "failed", str(error), error.reason
 
-    def _lease(self, planned: Record) -> Lease:
-        name = record_name(planned.run)
+    def _lease(self, desired: Request) -> Lease:
+        """Named after the claim, so that it is taken before anything that it protects is read."""
         about = About(
             namespace=self._lease_namespace,
-            name=name,
-            labels=labels(planned.run),
-            what=f"the conversion of {planned.namespace}/{planned.claim}",
+            name=lease_name(desired.namespace, desired.claim),
+            labels=labels(),
+            what=f"the conversion of {desired.namespace}/{desired.claim}",
         )
         return Lease(self._client, about, holder_of(os.getpid()), self._notify)
 
-    def _one(self, result: Result, planned: Record) -> None:
-        lease = self._lease(planned)
+    def _one(self, result: Result, desired: Request) -> None:
+        lease = self._lease(desired)
         lease.take()
 
         def check() -> None:
@@ -214,14 +259,9 @@ class Runs:
             client, records, self._options.limits, self._notify, final=self._options.final, check=check
         )
         try:
-            # No other run writes it from here on; what was read before may be stale.
-            lock = self._locked(planned.namespace, planned.claim)
-            found = records.find(planned.namespace, planned.claim, lock)
-            record = found.taken_over() if found is not None else self._begun(result, planned, records)
+            record = self._planned(result, desired, records, converter)
             if record is None:
                 return
-            if self._options.roll_back and record.direction == "forward":
-                record = record.rolled_back("requested")
             outcome = converter.run(record)
         except ClusterError as error:
             begun = converter.record
@@ -238,19 +278,35 @@ class Runs:
             result.status = "converted" if outcome.record.direction == "forward" else "rolled_back"
             result.message = outcome.record.rollback_reason
 
-    def _begun(self, result: Result, planned: Record, records: Records) -> Record | None:
-        """The record of a claim that has none yet: what was found for the plan may be old, and a workload stopped then."""
-        if self._options.roll_back:
-            return planned
-        (desired,) = [one for one in self._options.desired if f"{one.namespace}/{one.claim}" == result.claim]
-        now = self._evaluate(desired, records, ())
-        result.record, result.findings = now.record, now.findings
+    def _planned(self, result: Result, desired: Request, records: Records, converter: Converter) -> Record | None:
+        """The record to continue or to begin, by what is read under the lease; None when nothing is left to do.
+
+        ClusterError if another run changed the conversion since the plan was made.
+        """
+        found = self._find(desired, records)
+        if found is not None:
+            converter.fence(found)
+            # Requests of the run before arrived until now, or are refused from here on.
+            found = self._find(desired, records)
+        if found is None:
+            for record in records.done:
+                converter.tidy(record)
+        now = self._plan(desired, found, records, ())
+        result.findings = now.findings or result.findings
         if now.status == "refused":
             lines = "\n".join(finding.line() for finding in now.findings if finding.severity == "blocker")
             raise ClusterError(f"it was not changed. New obstacles:\n{lines}", "refused")
         if now.record is None:
-            result.status, result.message = now.status, now.message
-        return now.record
+            result.record, result.status, result.message = None, now.status, now.message
+            return None
+        if _is_another(now.record, result.record):
+            raise ClusterError(
+                f"PersistentVolumeClaim {result.claim} was changed by another run meanwhile: found "
+                f"{explain.found(now.record)}, expected {explain.found(result.record)}. Run again for a new plan.",
+                "conflict",
+            )
+        result.record = now.record
+        return now.record.taken_over() if now.record.sequence else now.record
 
     def _until(self, outcome: Outcome) -> str:
         """How the user ends the time in which a conversion can be rolled back."""

@@ -61,10 +61,17 @@ class Baselines:
             )
         return None
 
-    def write(self, claim: str, found: Manifest | NotNoted, growing: Sequence[str]) -> Manifest | NotNoted:
-        """Keep a baseline; answers with it as it was kept, which is digests of folders where the whole is too large."""
+    def replace(self, claim: str) -> None:
+        """Read which baseline is to be replaced, without its content."""
         if self._maps is not None:
             self._maps.read(self._object(claim))
+
+    def write(self, claim: str, found: Manifest | NotNoted, growing: Sequence[str]) -> Manifest | NotNoted:
+        """Keep a baseline; answers with it as it was kept, which is digests of folders where the whole is too large.
+
+        Raises BaselineError conflict if another run wrote one since `read` or `replace`.
+        """
+        if self._maps is not None:
             try:
                 self._keep(self._maps, claim, found)
             except TooLargeError:
@@ -103,7 +110,12 @@ class Baselines:
 
     def _keep(self, maps: ConfigMaps, claim: str, found: Manifest | NotNoted) -> None:
         about = f"Content of the volume of {claim}, for {self._name}. {found.taken}\n"
-        maps.write(self._object(claim), found.to_json(), beside={"about.txt": about}, labels=self._labels)
+
+        def meet(_other: str) -> None:
+            where = maps.where(self._object(claim))
+            raise BaselineError(f"{where} was written by another run meanwhile. Run again.", "conflict")
+
+        maps.write(self._object(claim), found.to_json(), meet, beside={"about.txt": about}, labels=self._labels)
 
     def _object(self, claim: str) -> str:
         return f"kubewin-data-{_short(f'{self._name}/{claim}')}"

@@ -9,6 +9,7 @@ import random
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,21 @@ def test_more_files_than_can_be_kept_become_digests_of_folders() -> None:
     assert not kept.entries
     assert [one.path for one in kept.folders] == [str(number) for number in range(7)]
     assert Baselines(client_of(store), "kubewin", "nine", None).read(CLAIM) == kept
+
+
+def test_a_baseline_that_another_run_recorded_meanwhile_is_not_replaced() -> None:
+    store = ObjectStore()
+    first, second = (Baselines(client_of(store), "kubewin", "nine", None) for _run in range(2))
+    assert first.read(CLAIM) is second.read(CLAIM) is None
+    first.write(CLAIM, KEPT, ())
+    later = replace(KEPT, taken="2026-11-21T11:00:00Z")
+    with pytest.raises(BaselineError, match="was written by another run meanwhile") as raised:
+        second.write(CLAIM, later, ())
+    assert raised.value.reason == "conflict"
+    assert first.read(CLAIM) == KEPT
+    second.replace(CLAIM)
+    second.write(CLAIM, later, ())
+    assert first.read(CLAIM) == later
 
 
 def test_a_set_is_removed_and_others_stay() -> None:

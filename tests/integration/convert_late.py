@@ -1,0 +1,214 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Stories of two runs on one claim: plans that another run made invalid, and requests that arrive after the next run has ended."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import yaml
+from ansible_collections.kubewin.csi.plugins.module_utils.convert import objects
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import Variant
+from integration.convert import CLAIMS, NAMESPACE, VOLUMES, Story, convert, in_process, plant, remove, runs, shape
+from integration.convert_parts import (
+    PLAYBOOK,
+    conversion,
+    converted,
+    kubeconfig_of_account,
+    untouched,
+)
+from integration.playbooks import Run, family, finish, meanwhile, start
+from lab.faultproxy import Call, Fault, FaultProxy
+from lab.handle import Lab, eventually
+
+_LEASES = "/apis/coordination.k8s.io/v1/namespaces/kubewin/leases"
+_WRITTEN = ("persistentvolumes", "persistentvolumeclaims", "pods", "configmaps", "statefulsets")
+_WRITES = ("create", "patch", "delete")
+# What may be created late: the next run removes it, or begins anew.
+_CREATED = {("create", name) for name in ("pods", "persistentvolumes", "configmaps")}
+
+
+@contextmanager
+def proxied(lab: Lab) -> Iterator[FaultProxy]:
+    """A proxy for the account of conversions."""
+    token = yaml.safe_load(kubeconfig_of_account(lab).read_text(encoding="utf-8"))["users"][0]["user"]["token"]
+    with FaultProxy(lab.state, token) as proxy:
+        yield proxy
+
+
+# Plans
+
+
+def a_rollback_planned_before_the_conversion_became_final_finds_nothing_to_do(lab: Lab, folder: Path) -> None:
+    story = Story("final-first")
+    plant(lab, story)
+    uid = lab.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"]
+    final, back = {"kubewin_convert_final": True}, {"kubewin_convert_roll_back": True}
+    first, later = _side_by_side(lab, story, folder, final, back)
+    assert first.code == 0, first.screen
+    assert later.code == 0, later.screen
+    assert later.changed == []
+    assert f"a conversion of {NAMESPACE}/{story.claim} was made final at " in later.screen
+    converted(lab, story, uid)
+    assert convert(conversion(lab, story, folder / "again"))["status"] == "native"
+    remove(lab, story)
+
+
+def a_final_run_planned_before_a_rollback_says_so_and_the_next_one_converts(lab: Lab, folder: Path) -> None:
+    story = Story("back-first")
+    plant(lab, story)
+    before = shape(lab, story)
+    uid = lab.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"]
+    final, back = {"kubewin_convert_final": True}, {"kubewin_convert_roll_back": True}
+    first, later = _side_by_side(lab, story, folder, back, final)
+    assert first.code == 0, first.screen
+    assert later.code != 0, later.screen
+    assert "was changed by another run meanwhile: found a claim that is not converted, expected run " in later.screen
+    eventually(lambda: shape(lab, story) == before, "everything as it was")
+    assert convert(conversion(lab, story, folder / "again"))["status"] == "converted"
+    converted(lab, story, uid)
+    remove(lab, story)
+
+
+def _side_by_side(
+    lab: Lab, story: Story, folder: Path, first: dict[str, Any], later: dict[str, Any]
+) -> tuple[Run, Run]:
+    """Two runs of the playbook on a conversion that can be rolled back; both have planned before the first one begins."""
+    assert convert(conversion(lab, story, folder / "first", final=False))["status"] == "reversible"
+    now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    name = objects.lease_name(NAMESPACE, story.claim)
+    spec = {"holderIdentity": "elsewhere/1-1/1-1", "leaseDurationSeconds": 600, "renewTime": now}
+    lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name}, "spec": spec}
+    lab.api.post(_LEASES, lease)
+    given = {
+        "kubewin_convert_claims": f"{NAMESPACE}/{story.claim}",
+        "kubewin_output_dir": str(folder),
+        "kubewin_convert_tolerations": [{"operator": "Exists"}],
+    }
+    with proxied(lab) as one, proxied(lab) as two:
+        processes = []
+        for proxy, how in ((one, first), (two, later)):
+            variables = {**given, **how, "kubewin_kubeconfig": proxy.kubeconfig}
+            record = folder / f"{proxy.port}.jsonl"
+            processes.append((start(PLAYBOOK, "localhost,", record=record, variables=variables), record))
+        for proxy, (process, _record) in zip((one, two), processes, strict=True):
+            meanwhile(process, partial(_waits, proxy), "it waits for the lease")
+        (leader, its_record), (follower, record) = processes
+        stopped = family(follower.pid)
+        for number in stopped:
+            os.kill(number, signal.SIGSTOP)
+        lab.api.gone(f"{_LEASES}/{name}")
+        ended = finish(leader, its_record)
+        for number in stopped:
+            os.kill(number, signal.SIGCONT)
+        return ended, finish(follower, record)
+
+
+def _waits(proxy: FaultProxy) -> bool:
+    return any(call.resource == "leases" for call in proxy.calls)
+
+
+# Requests
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """How the run goes whose request is late, and the one that takes over. backward: whether it is a rollback."""
+
+    name: str
+    backward: bool
+    next_backward: bool
+    variant: Variant = "in_place"
+
+
+SWEEPS = (
+    Sweep("on", backward=False, next_backward=False),
+    Sweep("on-back", backward=False, next_backward=True),
+    Sweep("back", backward=True, next_backward=True),
+    Sweep("anew", backward=False, next_backward=False, variant="re_claim"),
+    Sweep("anew-back", backward=False, next_backward=True, variant="re_claim"),
+    Sweep("anew-back-back", backward=True, next_backward=True, variant="re_claim"),
+)
+
+
+def held_until_the_next_run_has_ended(lab: Lab, folder: Path, sweep: Sweep, number: int) -> tuple[Call, int] | None:
+    """Hold one write of a run in a proxy, kill the run, let another one end, and let the write through.
+
+    number: of the write. Answers with the write and the status of its response, None when the run has not so many. What is
+    created all the same is gone after one more run.
+    """
+    story = Story(f"{sweep.name}-{number}")
+    plant(lab, story)
+    how: dict[str, Any] = {"variant": sweep.variant, "records": "kubewin", "second": "kubewin-records"}
+    if sweep.backward:
+        assert convert(conversion(lab, story, folder, **how, final=False))["status"] == "reversible"
+    with proxied(lab) as proxy:
+        proxy.add(Fault("hold", verbs=_WRITES, resources=_WRITTEN, dry_run=False, times=1, skip=number))
+        first = conversion(lab, story, folder, **how, roll_back=sweep.backward, final=not sweep.backward)
+        end = in_process(replace(first, kubeconfig=proxy.kubeconfig), until=lambda: bool(proxy.hits()))
+        if end.result is not None:
+            assert end.result["status"] == ("rolled_back" if sweep.backward else "converted"), end.result
+            remove(lab, story)
+            return None
+        following = conversion(lab, story, folder, **how, roll_back=sweep.next_backward, final=not sweep.next_backward)
+        _ended(convert(following), sweep)
+        ((call, status),) = proxy.release()
+    print(f"{sweep.name} {number}: {call.verb} {call.resource} answered {status}", flush=True)
+    if status < 300:
+        assert (call.verb, call.resource) in _CREATED, (call, status)
+    _ended(convert(following), sweep)
+    _clean(lab, story, sweep)
+    remove(lab, story)
+    return call, status
+
+
+def _ended(result: dict[str, Any], sweep: Sweep) -> None:
+    allowed = ("rolled_back", "nothing") if sweep.next_backward else ("converted", "native")
+    assert result["status"] in allowed, result
+
+
+def _clean(lab: Lab, story: Story, sweep: Sweep) -> None:
+    """One volume, the data and the workload as they should be, and nothing of a run beside them."""
+    claim = lab.api.get(f"{CLAIMS}/{story.claim}")
+    native = not sweep.next_backward
+    name = f"{story.volume}-csi" if native and sweep.variant == "re_claim" else story.volume
+    volumes = [one for one in lab.api.items(VOLUMES) if one["spec"]["claimRef"]["name"] == story.claim]
+    assert [one["metadata"]["name"] for one in volumes] == [name] == [claim["spec"]["volumeName"]]
+    assert ("csi" in volumes[0]["spec"]) is native
+    assert volumes[0]["spec"]["persistentVolumeReclaimPolicy"] == story.policy
+    assert not [key for key in claim["metadata"].get("annotations", {}) if "convert" in key]
+    pods = lab.api.items(f"/api/v1/namespaces/{NAMESPACE}/pods?labelSelector=app.kubernetes.io/part-of=convert")
+    uses = [pod["metadata"]["name"] for pod in pods if story.claim in str(pod["spec"].get("volumes"))]
+    assert uses == []
+    assert lab.api.get(story.workload)["spec"]["replicas"] == 1
+    runs(lab, story)
+    untouched(lab, story)
+
+
+def writes_that_arrive_late_change_nothing(lab: Lab, folder: Path) -> None:
+    """A sample: the lock, the workload's replicas, the helper pod, the volume, a record."""
+    for sweep, number in SAMPLE:
+        assert held_until_the_next_run_has_ended(lab, folder, sweep, number) is not None
+
+
+SAMPLE: Sequence[tuple[Sweep, int]] = ((SWEEPS[0], 7), (SWEEPS[4], 20))
+
+
+def every_write_late(lab: Lab, folder: Path, sweep: Sweep) -> None:
+    accepted: list[Call] = []
+    number = 0
+    while (late := held_until_the_next_run_has_ended(lab, folder, sweep, number)) is not None:
+        number += 1
+        if late[1] < 300:
+            accepted.append(late[0])
+    created = ", ".join(f"{call.verb} {call.resource}" for call in accepted)
+    print(f"{sweep.name}: {number} writes late, {len(accepted)} creations accepted and cleaned: {created}")
