@@ -13,10 +13,12 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.actions import (
     CreateVolume,
     DeleteClaim,
+    DeleteVolume,
     Done,
     Mark,
     Save,
     Stop,
+    StopHelper,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.decide import next_move
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.eligibility import Request
@@ -137,3 +139,30 @@ def test_on_the_way_back_a_volume_that_was_deleted_is_made_again() -> None:
     for step in ("restore", "finish"):
         assert next_move(back.at(step), Observation((), claim, ())) == Save(back)
     assert next_move(back.at("create_volume"), Observation((), claim, ())) == CreateVolume("old", back.claim_uid)
+
+
+def test_what_arrived_after_a_run_had_ended_is_removed_only_beside_the_bound_volume() -> None:
+    """The native volume that a request created after the rollback: its disk has the in-tree volume that the claim is bound to."""
+    ended = record(RECLAIM).rolled_back("requested").at("done")
+    claim = replace(theirs(ended.old.name), uid=ended.claim_uid)
+    bound = replace(TARGET, name=ended.old.name, whose="old", policy="Delete", phase="Bound", claim_uid=ended.claim_uid)
+    late = replace(TARGET, name=ended.new.name)
+    beside = Observation((bound, late), claim, ())
+    assert next_move(ended, beside) == DeleteVolume(late)
+    kept = [
+        replace(beside, volumes=(bound, replace(late, policy="Delete"))),
+        replace(beside, volumes=(bound, replace(late, phase="Bound"))),
+        replace(beside, volumes=(bound, replace(late, whose="foreign"))),
+        replace(beside, volumes=(late,)),
+        replace(beside, claim=theirs("pv-of-another")),
+        replace(beside, claim=None),
+    ]
+    assert [next_move(ended, one) for one in kept] == [Done()] * len(kept)
+    assert next_move(ended, replace(beside, helper="running")) == StopHelper()
+
+
+def test_a_helper_pod_of_an_earlier_run_is_deleted_at_every_step() -> None:
+    found = record()
+    claim = replace(theirs(found.old.name, found.lock), uid=found.claim_uid)
+    for step in found.steps:
+        assert next_move(found.at(step), Observation((), claim, (), helper="stale")) == StopHelper()

@@ -9,12 +9,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.convert import objects
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.begin import begin
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.eligibility import (
     Eligibility,
     Facts,
     Request,
     evaluate,
+    without_leftovers,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import Record, Workload
 from unit.plugins.module_utils.convert.world import PATH, claim, facts, node, pod, stateful_set, volume
@@ -253,3 +255,18 @@ def test_everything_in_the_way_is_named_at_once() -> None:
     spoiled = facts(nodes=[node("win-2", "v1.27.4", ())], storage_class=None, migrations=[])
     assert set(blocks(spoiled)) == {"CSI-B04", "CSI-B07", "CSI-B08", "CSI-B18"}
     assert PATH in blocks(spoiled)["CSI-B04"]
+
+
+def test_what_a_late_request_of_a_run_that_ended_created_is_not_in_the_way() -> None:
+    desired = Request("shop", "data-db-0", variant="re_claim")
+    ended = begin(facts(), evaluate(facts(), desired), desired, "c1", "k1").rolled_back("requested").at("done")
+    late = {**objects.to_create(ended, "new", ""), "status": {"phase": "Available"}}
+    helper = pod(None, objects.helper_name(ended.run))
+    found = facts(volumes=[volume(), late], pods=[helper])
+    ids = {finding.id for finding in evaluate(found, desired).findings if finding.severity == "blocker"}
+    assert ids == {"CSI-B05", "CSI-B14", "CSI-B19"}
+    assert not evaluate(without_leftovers(found, [ended]), desired).refused
+    # Another client's volume of that disk stays in the way, and so does one that is not kept.
+    kept = {**late["spec"], "persistentVolumeReclaimPolicy": "Delete"}
+    for other in (TWIN, {**late, "spec": kept}):
+        assert evaluate(without_leftovers(facts(volumes=[volume(), other]), [ended]), desired).refused
