@@ -157,7 +157,7 @@ def held_until_the_next_run_has_ended(
         verbs, resources = (verb,) if verb else _WRITES, (resource,) if resource else _WRITTEN
         proxy.add(Fault("hold", verbs=verbs, resources=resources, dry_run=False, times=1, skip=number))
         first = conversion(lab, story, folder, **how, roll_back=sweep.backward, final=not sweep.backward)
-        end = in_process(replace(first, kubeconfig=proxy.kubeconfig), until=lambda: bool(proxy.hits()))
+        end = in_process(replace(first, kubeconfig=proxy.kubeconfig), until=lambda: bool(proxy.held))
         if end.result is not None:
             assert end.result["status"] == ("rolled_back" if sweep.backward else "converted"), end.result
             remove(lab, story)

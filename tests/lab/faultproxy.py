@@ -209,6 +209,11 @@ class FaultProxy:
         with self._guard:
             return sum(not resource or call.resource == resource for call in self._observed.hits)
 
+    @property
+    def held(self) -> int:
+        """How many requests are held now."""
+        return len(self._held)
+
     def release(self) -> list[tuple[Call, int]]:
         """Let the requests through that were held; answers with the status of each response."""
         return asyncio.run_coroutine_threadsafe(self._release(), self._loop).result(60)

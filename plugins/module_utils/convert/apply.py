@@ -14,7 +14,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.convert import actions as do
@@ -34,8 +33,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.data.read import diges
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import FIELD_MANAGER, Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, StreamError, UnreachableError
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.fencing import fence
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.kinds import Kind
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.modify import modify
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.nodes import ProofNode, place
 from ansible_collections.kubewin.csi.plugins.module_utils.waiting import Awaited, Waits, reporting, so_far
 
@@ -92,12 +91,11 @@ class Converter:
         self.record: Record | None = None
 
     def fence(self, record: Record) -> None:
-        """Change everything that a run before may still write, so that its requests under way are refused from here on."""
-        for kind, name, namespace in objects.fenced(record):
-            # Set and removed: what counts is the new resourceVersion, to which no earlier request is bound.
-            for token in (secrets.token_hex(8), None):
-                patch = {"metadata": {"annotations": {objects.FENCE: token}}}
-                modify(self._client, kind, name, namespace, partial(_always, patch))
+        """Fence all that runs before may still write, also one that gave its lease back without an answer to its last request."""
+        references = objects.fenced(record)
+        fence(self._client, references, secrets.token_hex(8))
+        # The objects are the user's: nothing is left on them.
+        fence(self._client, references, None)
 
     def tidy(self, record: Record) -> None:
         """Complete the stores of a record that is done, and remove what late requests of its runs created."""
@@ -390,10 +388,6 @@ class Converter:
         self._patch_volume(action.volume, {"persistentVolumeReclaimPolicy": action.policy})
         self._repeated[done] += 1
         self._note(f"PersistentVolume {action.volume.name}: policy {action.policy}")
-
-
-def _always(patch: dict[str, Any], _live: Mapping[str, Any]) -> dict[str, Any]:
-    return patch
 
 
 def _bound_to(observed: ObservedClaim | ObservedVolume | ObservedWorkload) -> dict[str, Any]:

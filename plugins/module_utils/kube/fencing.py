@@ -41,8 +41,11 @@ class Reference:
     namespace: str | None = None
 
 
-def fence(client: Client, references: Iterable[Reference], generation: str) -> None:
-    """Change the resourceVersion of each object that exists. client: bound to the lease. generation: a text that no takeover used before."""
+def fence(client: Client, references: Iterable[Reference], generation: str | None) -> None:
+    """Change the resourceVersion of each object that exists. client: bound to the lease.
+
+    generation: a text that no takeover used before; None removes that of a former one, after which the fence holds all the same.
+    """
     for reference in references:
         body = {"metadata": {"annotations": {FENCED_BY: generation}}}
         modify(client, reference.kind, reference.name, reference.namespace, lambda _live, body=body: body)  # type: ignore[misc]  # mypy: python/mypy#15459

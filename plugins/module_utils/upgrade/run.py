@@ -160,6 +160,8 @@ class Upgrade:
         if found is not None and self._is_over(found) and not self._params["generation"]:
             if self._params["ended"] and not found.ended:
                 self._take()
+                # Read again: from here on no other run writes it.
+                found = self.pages.read() or found
                 found = self.pages.keep(
                     replace(found, ended=stamp(self._client.now()), compared=tuple(self._params["compared"]))
                 )
