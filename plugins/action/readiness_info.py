@@ -1,49 +1,216 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Shows the progress of the module of the same name, and its results as a table; the module does the rest."""
+"""Reads what decides whether volumes on Windows nodes will work after a change, and reports it."""
 
 from __future__ import annotations
 
+import json
+import secrets
 from collections.abc import Mapping
+from dataclasses import fields
+from datetime import date, datetime, timezone
+from pathlib import Path
 from typing import Any
 
-from ansible.module_utils.parsing.convert_bool import boolean
-from ansible_collections.kubewin.csi.plugins.modules import readiness_info
-from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import ControllerAction
+from ansible.module_utils.basic import missing_required_lib
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS, unknown
+from ansible_collections.kubewin.csi.plugins.module_utils.decode import decode
+from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
+from ansible_collections.kubewin.csi.plugins.module_utils.files import write_whole
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.definitions import documents
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.evaluate import Options, evaluate
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import ObservedHost
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import SNAPSHOT_VERSION, Snapshot
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.observe import Reading, take
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.pseudonyms import Pseudonyms
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.brief import render_brief, render_refusal
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.html import render_html
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.markdown import render_markdown
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.terminal import render_terminal
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.words import number
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.run import Run, of_run, simulate
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.suppress import read_suppressions, suppress
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.target import check
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Report, Target
+from ansible_collections.kubewin.csi.plugins.module_utils.text import harmless_json
+from ansible_collections.kubewin.csi.plugins.module_utils.waiting import reporting
+from ansible_collections.kubewin.csi.plugins.modules.readiness_info import DOCUMENTATION
+from ansible_collections.kubewin.csi.plugins.plugin_utils.cluster_action import ClusterAction, TaskError
 
+try:
+    import msgspec
+except ImportError:
+    HAS_MSGSPEC = False
+else:
+    HAS_MSGSPEC = True
+
+# Number of findings in the message without the whole report.
+NAMED = 20
 # What goes to a job's statistics: short enough for any job.
 _STATISTIC = ("verdict", "counts", "taken_at", "blockers", "unread")
 
 
-class ActionModule(ControllerAction):
-    """Runs the module where the task runs."""
+class ActionModule(ClusterAction):
+    """Reads the cluster or a snapshot, evaluates it, and shows the report."""
 
-    module = readiness_info
+    argument_spec = documented(DOCUMENTATION)
+    remainder = "Nothing was changed"
 
-    def _work(self, task_vars: dict[str, Any] | None) -> dict[str, Any]:
-        result = super()._work(task_vars)
-        if "verdict" not in result:
-            return result
-        if result.get("failed"):
-            # The callback shows all that a failed task returns, and the blockers are printed already: in the report, or in
-            # the message.
-            result["blockers"] = [{"id": one["id"], "object": one["object"]} for one in result["blockers"]]
+    def work(self, options: Mapping[str, Any]) -> None:
+        """Return the verdict and the report; failed unless the verdict passes."""
+        try:
+            self._evaluate(options)
+        except TaskError:
+            if "verdict" in self.result:
+                self._shorten(options)
+            raise
         # A run reports its intermediate result at its end.
-        if self._task.args.get("run"):
-            return result
-        self._say(*shown(result, brief=boolean(self._task.args.get("before", False), strict=False)))
-        if result.get("failed"):
-            del result["table"], result["unread"]
-        else:
-            # AWX shows them as artifacts, and hands them to a workflow's next jobs.
-            summary = {key: result[key] for key in _STATISTIC}
-            result["ansible_stats"] = {"data": {"kubewin_preflight": summary}, "per_host": False, "aggregate": False}
-        return result
+        if options["run"]:
+            return
+        self._show_report(brief=options["before"])
+        # AWX shows them as artifacts, and hands them to a workflow's next jobs.
+        summary = {key: self.result[key] for key in _STATISTIC}
+        self.result["ansible_stats"] = {"data": {"kubewin_preflight": summary}, "per_host": False, "aggregate": False}
+
+    def _evaluate(self, params: Mapping[str, Any]) -> None:
+        if not HAS_MSGSPEC:
+            raise TaskError(missing_required_lib("msgspec"), "configuration")
+        given = params["target"] or {}
+        target = Target(**{one.name: str(given[one.name]) for one in fields(Target) if given.get(one.name)})
+        try:
+            # Before the cluster is contacted.
+            check(target)
+            run = run_of(params, target)
+            suppressions = read_suppressions(params["suppressions"] or ())
+            if params["snapshot_from"]:
+                snapshot = loaded(params["snapshot_from"])
+            else:
+                hosts = tuple(ObservedHost.from_option(host) for host in params["hosts"] or ())
+                now = datetime.now(timezone.utc)
+                client, reading = self.connect(params), Reading()
+                with reporting(self.show, reading.__str__):
+                    snapshot = take(client, name=params["cluster_name"], hosts=hosts, hosts_at=now, reading=reading)
+        except ValueError as error:
+            raise TaskError(str(error), "configuration") from error
+        if params["pseudonyms"]:
+            names = Pseudonyms(secrets.token_bytes(32))
+            snapshot = names.snapshot(snapshot)
+            suppressions = tuple(names.suppression(one) for one in suppressions)
+        options = Options(target=target, before=params["before"], host_facts_max_age=params["host_facts_max_age"])
+        report = suppress(evaluate(simulate(snapshot, run) if run else snapshot, options), suppressions, today())
+        counted = of_run(evaluate(snapshot, options), report, run, snapshot.controllers) if run else report
+        self.result.update(
+            {
+                "verdict": counted.verdict,
+                "counts": counted.counts(),
+                "taken_at": report.taken_at,
+                "blockers": named(counted),
+                "unread": [dict(one) for one in report.unread],
+                "table": list(render_brief(report)) if run else render_terminal(report).splitlines(),
+                "paths": {},
+            }
+        )
+        if params["details"]:
+            self.result["report"] = report.as_dict()
+        if params["output_dir"] and not self.check_mode and not run:
+            try:
+                self.result["paths"] = write(report, snapshot, params["output_dir"])
+            except OSError as error:
+                raise TaskError(
+                    f"cannot write the report to {params['output_dir']}: {error.strerror}. Set output_dir to a "
+                    "writable directory, or leave it unset.",
+                    "configuration",
+                ) from error
+        if not passes(counted, params["fail_on"]):
+            counts = ", ".join(number(count, severity) for severity, count in counted.counts().items() if count)
+            raise TaskError(
+                render_refusal(counted)
+                if run
+                else f"the verdict is {report.verdict}: {counts}. The report lists what to do first.",
+                "not_ready",
+            )
+
+    def _shorten(self, options: Mapping[str, Any]) -> None:
+        """Leave out of a failed task's result, which the callback shows whole, what is printed already: in the report or the message."""
+        self.result["blockers"] = [{"id": one["id"], "object": one["object"]} for one in self.result["blockers"]]
+        if not options["run"]:
+            self._show_report(brief=False)
+            del self.result["table"], self.result["unread"]
+
+    def _show_report(self, *, brief: bool) -> None:
+        for line in shown(self.result, brief=brief):
+            self._display.display(line)
+
+
+def loaded(path: str) -> Snapshot:
+    """A snapshot that an earlier run wrote. ValueError says what is wrong with it."""
+    try:
+        data = decode(msgspec.json.decode, harmless_json(Path(path).read_bytes()))
+    except (OSError, ValueError) as error:
+        raise ValueError(f"snapshot_from {path} cannot be read: {error}") from error
+    if not isinstance(data, dict):
+        raise ValueError(f"snapshot_from {path}: this is not a snapshot")
+    try:
+        return Snapshot.from_dict(data)
+    except ValueError as error:
+        raise ValueError(f"snapshot_from {path}: {error}") from error
+
+
+def saved(snapshot: Snapshot) -> bytes:
+    """A snapshot for a file, without making a second one in memory."""
+    parts = {field.name: getattr(snapshot, field.name) for field in fields(snapshot)}
+    return msgspec.json.encode({"snapshot_version": SNAPSHOT_VERSION, **parts})
+
+
+def passes(report: Report, fail_on: str) -> bool:
+    """Whether a report passes."""
+    bad = {
+        "never": False,
+        "blocked": report.verdict == "blocked",
+        "unknown": report.verdict != "ready",
+        "warning": report.verdict != "ready" or report.counts()["warning"] > 0,
+    }
+    return not bad[fail_on]
+
+
+def run_of(params: Mapping[str, Any], target: Target) -> Run | None:
+    """The planned run to evaluate. ValueError or ClusterError if it is invalid."""
+    given = params["run"]
+    if not given:
+        return None
+    if target or params["pseudonyms"]:
+        raise ValueError("run is mutually exclusive with target and pseudonyms")
+    keys = tuple(one["driver"] for one in given["drivers"])
+    if wrong := next((unknown(key) for key in keys if key not in DRIVERS), ""):
+        raise ValueError(f"run: {wrong}")
+    objects = tuple(item for one in given["drivers"] for item in documents(one["definition"]))
+    return Run(keys, objects, frozenset(given["nodes"] or ()))
+
+
+def named(report: Report) -> list[dict[str, str]]:
+    """The worst findings, in few words."""
+    worst = [one for one in report.findings if one.severity == "blocker"]
+    return [{"id": one.id, "object": one.object, "message": one.message, "remedy": one.remedy} for one in worst[:NAMED]]
+
+
+def write(report: Report, snapshot: Snapshot, folder: str) -> dict[str, str]:
+    """Write everything that is kept; paths by kind."""
+    return {
+        "json": write_whole(folder, "readiness.json", json.dumps(report.as_dict(), indent=1).encode()),
+        "markdown": write_whole(folder, "readiness.md", render_markdown(report).encode()),
+        "html": write_whole(folder, "readiness.html", render_html(report).encode()),
+        "snapshot": write_whole(folder, "snapshot.json", saved(snapshot)),
+    }
+
+
+def today() -> date:
+    """The day that decides about suppressions."""
+    return datetime.now(timezone.utc).date()
 
 
 def shown(result: Mapping[str, Any], *, brief: bool) -> list[str]:
     """The text lines: the verdict alone if another report follows, else the table and the files with the report."""
-    if brief and not result.get("failed"):
+    if brief:
         return ["", result["table"][0]]
     return ["", *result["table"], *(f"written to {path}" for path in result["paths"].values())]

@@ -19,7 +19,3 @@ def test_a_report_that_another_one_follows_names_no_file_and_repeats_no_table() 
     assert shown(RESULT, brief=True) == ["", "READY: all"]
     whole = ["", *RESULT["table"], "written to /out/readiness.html"]
     assert shown(RESULT, brief=False) == whole
-
-
-def test_a_failed_report_is_shown_whole() -> None:
-    assert shown({**RESULT, "failed": True}, brief=True)[-1] == "written to /out/readiness.html"

@@ -8,11 +8,11 @@ import random
 from typing import Any
 
 import pytest
+from ansible_collections.kubewin.csi.plugins.action.readiness_info import passes
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.evaluate import Options, evaluate
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot, Unread
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import READY, UNCHANGED, Report
-from ansible_collections.kubewin.csi.plugins.modules.readiness_info import passes
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from situations.cluster import attach, csi, node, pod, pod_spec, volume, workload

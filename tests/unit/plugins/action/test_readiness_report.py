@@ -11,12 +11,13 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
+from ansible_collections.kubewin.csi.plugins.action import readiness_info
+from ansible_collections.kubewin.csi.plugins.action.readiness_info import loaded, passes, saved
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.evaluate import evaluate
-from ansible_collections.kubewin.csi.plugins.modules import readiness_info
-from ansible_collections.kubewin.csi.plugins.modules.readiness_info import loaded, passes, saved
+from ansible_collections.kubewin.csi.plugins.plugin_utils.cluster_action import TaskError
 from situations.cluster import healthy
 from situations.named import SITUATIONS
 
@@ -119,23 +120,15 @@ def test_a_refusal_counts_findings_in_plain_words(tmp_path: Path) -> None:
 
 
 def test_without_msgspec_it_can_be_imported_and_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    class ModuleFailed(Exception):
-        """What the module fails with."""
-
-    class Ansible:
-        params: ClassVar[dict[str, Any]] = {}
-
-        def fail_json(self, **result: Any) -> None:
-            raise ModuleFailed(result["reason"], result["msg"])
-
     with monkeypatch.context() as without:
         without.setitem(sys.modules, "msgspec", None)
         importlib.reload(readiness_info)
-        without.setattr(readiness_info, "module", lambda spec: Ansible())
-        with pytest.raises(ModuleFailed, match="Python library \\(msgspec\\)") as message:
-            readiness_info.main()
+        action = object.__new__(readiness_info.ActionModule)
+        action.result = {}
+        with pytest.raises(TaskError, match="Python library \\(msgspec\\)") as error:
+            action.work({})
     importlib.reload(readiness_info)
-    assert message.value.args[0] == "configuration"
+    assert error.value.reason == "configuration"
 
 
 BLOCKED = evaluate(SITUATIONS["a_driver_without_its_controller"].world().snapshot())
