@@ -37,8 +37,12 @@ class ActionModule(WindowsAction):
         checked = checked_path(directory, "reference_counters") if directory else ""
         snapshot = observe.observe(node, desired, with_mounts=True)
         counted = {"references": list(observe.references(node, checked))} if checked else {}
-        mapped = {}
+        mapped: dict[str, Any] = {}
         if options["smb_mappings"]:
             names = ("local", "remote", "status")
-            mapped = {"smb_mappings": [dict(zip(names, one, strict=True)) for one in observe.smb_mappings(node)]}
+            found = observe.smb_mappings(node)
+            mapped = {
+                "smb_used": snapshot.trouble.uses_smb,
+                "smb_mappings": None if found is None else [dict(zip(names, one, strict=True)) for one in found],
+            }
         return {"changed": False, "csi_proxy": {**prove.state(desired, snapshot), **counted, **mapped}}

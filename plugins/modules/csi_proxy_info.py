@@ -125,9 +125,14 @@ csi_proxy:
       elements: str
       returned: when O(reference_counters) is given
     smb_mappings:
-      description: Mapped SMB shares, each with C(local), C(remote) and C(status), which is 0 when it is connected.
+      description: Mapped SMB shares, each with C(local), C(remote) and C(status), which is 0 when it is connected. Null when they cannot be read,
+        because the host lacks C(wmic.exe), as Windows Server 2025 does.
       type: list
       elements: dict
+      returned: when O(smb_mappings) is given
+    smb_used:
+      description: Whether the host has a node plugin that maps SMB shares.
+      type: bool
       returned: when O(smb_mappings) is given
     drift:
       description: Required pipes that are missing and a service that does not run, with C(item), C(found) and C(expected).

@@ -185,6 +185,11 @@ def _host(host: HostFacts) -> Iterator[Diagnosis]:
                 "csi-proxy", finding["id"], finding["severity"], f"{about}, {finding['object']}", finding["message"],
                 "none of it", finding["remedy"],
             )  # fmt: skip
+    if host.state.get("smb_used") and host.state.get("smb_mappings") is None:
+        yield Diagnosis(
+            "SMB", "CSI-X20", "warning", about, "its SMB mappings cannot be read: it lacks wmic.exe", "the mappings of all sessions",
+            "If a mount of a share hangs, look there: Get-SmbGlobalMapping in PowerShell on the host.",
+        )  # fmt: skip
     yield from _mappings(host.state.get("smb_mappings"), about)
 
 
@@ -197,6 +202,7 @@ def _unreached(host: HostFacts, about: str) -> Diagnosis:
     known = {
         "access_denied": ("CSI-X08", "an account that may log on and is an administrator"),
         "quota_exceeded": ("CSI-X09", "fewer shells and operations than WinRM allows"),
+        "remote_shell_disabled": ("CSI-X11", "WinRM with remote shells, or the connection ssh"),
         "connection_configuration": ("CSI-X11", "a connection that this controller can open"),
         "unsupported_connection": ("CSI-X11", "the connection winrm, psrp or ssh"),
         "not_windows": ("CSI-X12", "a Windows host that runs cmd.exe"),

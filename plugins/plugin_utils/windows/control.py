@@ -20,7 +20,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands impor
     list_pipes,
     program,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError, meaning_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import START, NodeError, meaning_of
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.lock import NodeLock
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Failure, Node
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.observe import observed_pipes, status_steps
@@ -246,7 +246,8 @@ class Control:
         if failure is None or failure.label != "start" or failure.code == 1056:
             return
         what = f"The service {name!r} did not start"
-        raise meaning_of(failure.code).error(what, failure.code, result=self._log(log_file))
+        meaning = START.get(failure.code) or meaning_of(failure.code)
+        raise meaning.error(what, failure.code, result=self._log(log_file))
 
     def wait_serving(self, name: str, image: str, required: tuple[str, ...], log_file: str) -> int:
         """Wait until the service runs, serves every required pipe and keeps its PID; return that PID."""

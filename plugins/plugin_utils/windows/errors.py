@@ -116,6 +116,19 @@ class QuotaExceededError(ChannelError):
         )
 
 
+class RemoteShellRefusedError(ChannelError):
+    """WinRM answers, and a policy forbids remote shells (winrm/config/winrs AllowRemoteShellAccess)."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(
+            "remote_shell_disabled",
+            "WinRM of the node refuses remote shells, as with the policy 'Allow Remote Shell Access' disabled (CIS Benchmark, "
+            f"level 2): {text.rstrip('.')}",
+            remedy="Connect by OpenSSH (ansible_connection: ssh), or enable the policy for this node "
+            r"(HKLM\SOFTWARE\Policies\Microsoft\Windows\WinRM\Service\WinRS AllowRemoteShellAccess=1).",
+        )
+
+
 class UnsupportedError(ChannelError):
     def __init__(self, message: str, remedy: str, reason: str = "unsupported_connection") -> None:
         super().__init__(reason, message, remedy=remedy)
@@ -232,6 +245,24 @@ WIN32: dict[int, Meaning] = {
         "Allow the install directory or the file's hash in the policy.",
     ),
 }
+
+_APP_CONTROL = Meaning(
+    "blocked_by_policy",
+    "an App Control policy blocked the executable",
+    "Allow the file's hash in the policy, or sign the executable with a certificate that it allows.",
+)
+# ERROR_SYSTEM_INTEGRITY_* (winerror.h), from POLICY_VIOLATION to REPUTATION_OFFLINE, but for 4552 to 4555, which are of policies.
+WIN32 |= dict.fromkeys((4551, 4556, 4557, 4558, 4559), _APP_CONTROL)
+
+START: dict[int, Meaning] = {
+    5: Meaning(
+        "blocked_by_policy",
+        "Windows denied the start of the executable, as Microsoft Defender or App Control does, or the account of the service may "
+        "not read it",
+        "Check the logs of Defender and of CodeIntegrity on the node, and allow the file's SHA-256; then run the play again.",
+    )
+}
+"""what a code means where it ends the start of a service: the account that asked for it is allowed to, or sc.exe had said so before"""
 
 CURL: dict[int, Meaning] = {
     5: Meaning("download_failed", "the proxy's name cannot be resolved", "Check source_proxy and the node's DNS."),

@@ -79,8 +79,9 @@ def _next_start(desired: Desired, snapshot: Snapshot) -> Iterator[Finding]:
         yield warning(
             "CSI-N17",
             "time of the last boot",
-            "Neither the System event log nor wmic.exe has it, so a plugin pod from before the boot is not detected.",
-            "Enlarge the log (wevtutil sl System /ms:67108864), which then keeps the next boot.",
+            "The System event log and wmic.exe do not have it, or they disagree, so a plugin pod from before the boot is not detected.",
+            "Enlarge the log (wevtutil sl System /ms:67108864), which then keeps the next boot. If the hardware's clock is in UTC, "
+            "tell Windows so (RealTimeIsUniversal).",
         )
     if service is None or service.state in (0, model.STOPPED):
         return
@@ -110,6 +111,11 @@ def _next_start(desired: Desired, snapshot: Snapshot) -> Iterator[Finding]:
             + (f"it starts only with {depends}." if depends else "no reboot starts it."),
             f"After each reboot: sc.exe start {service.name}" if asked else f"sc.exe config {service.name} start= auto",
         )
+
+
+def _vanished(snapshot: Snapshot) -> bool:
+    """Whether the service's executable is not where it was."""
+    return snapshot.service is not None and snapshot.executable_code in _GONE
 
 
 def _changed_since_proven(service: Service, snapshot: Snapshot) -> str:
@@ -156,12 +162,12 @@ def _storage(desired: Desired, snapshot: Snapshot) -> Iterator[Finding]:
             f"The driver for Unix domain sockets is {state}; node plugins and the kubelet communicate through such sockets.",
             "sc.exe config afunix start= system, then reboot (Windows Server 2019 or later).",
         )
-    if trouble.compartment_namespace != 1:
+    if trouble.uses_smb and trouble.compartment_namespace != 1:
         yield note(
             "CSI-N13",
             r"HKLM\SYSTEM\CurrentControlSet\Services\hns\State EnableCompartmentNamespace",
             "Names of SMB servers may not resolve for shares that are mapped from a container's compartment.",
-            r"Only where SMB or Azure File is used: reg add HKLM\SYSTEM\CurrentControlSet\Services\hns\State"
+            r"reg add HKLM\SYSTEM\CurrentControlSet\Services\hns\State"
             " /v EnableCompartmentNamespace /t REG_DWORD /d 1 /f, then reboot.",
         )
     if desired.needs_wmic and not trouble.wmic_present:
@@ -191,17 +197,21 @@ def _policy(desired: Desired, snapshot: Snapshot) -> Iterator[Finding]:
     trouble = snapshot.trouble
     excluded = {path.lower().rstrip("\\") for path in trouble.defender_exclusions}
     if (
-        trouble.defender_start not in (None, _DISABLED)
+        _vanished(snapshot)
+        and trouble.defender_start not in (None, _DISABLED)
         and not trouble.defender_realtime_off
         and desired.install_dir.lower() not in excluded
     ):
         yield note(
             "CSI-N20",
             "Microsoft Defender",
-            f"Real-time protection is on and no policy excludes {desired.install_dir}; it may delay or remove a new csi-proxy.exe.",
-            f"If it does, allow the file's SHA-256, or exclude {desired.install_dir} by policy.",
+            f"csi-proxy.exe is missing, the service WinDefend is not disabled, and no policy turns real-time protection off or excludes "
+            f"{desired.install_dir}: Defender may have removed the file. Its own settings were not read.",
+            f"Look for it in Defender's protection history; allow the file's SHA-256, or exclude {desired.install_dir} by policy.",
         )
-    if trouble.applocker_exe_mode == 1 and trouble.applocker_start not in (None, _DISABLED):
+    # Rules of a collection whose enforcement is not configured are enforced (Microsoft Learn, AppLocker rule collections).
+    enforced = trouble.applocker_exe_mode == 1 or (trouble.applocker_exe_mode is None and trouble.applocker_exe_rules)
+    if enforced and trouble.applocker_start not in (None, _DISABLED):
         yield warning(
             "CSI-N21",
             "AppLocker",
@@ -212,6 +222,6 @@ def _policy(desired: Desired, snapshot: Snapshot) -> Iterator[Finding]:
         yield note(
             "CSI-N22",
             "Windows Defender Application Control",
-            f"Code integrity policies are present ({', '.join(trouble.wdac_policies[:5])}); an unsigned csi-proxy.exe may not start (577).",
+            f"Code integrity policies are present ({', '.join(trouble.wdac_policies[:5])}); an unsigned csi-proxy.exe may not start (577, 4551).",
             "Sign the executable when it is built, or allow its hash in the policy.",
         )

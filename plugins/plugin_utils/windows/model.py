@@ -224,8 +224,11 @@ class Trouble:
     defender_exclusions: tuple[str, ...] = ()
     applocker_start: int | None = None
     applocker_exe_mode: int | None = None
+    applocker_exe_rules: bool = False
     wdac_policies: tuple[str, ...] = ()
     stale_mounts: tuple[str, ...] = ()
+    uses_smb: bool = False
+    """the kubelet has the directory of a node plugin that maps SMB shares"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,11 +42,14 @@ _WU_REBOOT = r"HKLM\SOFTWARE\Microsoft\Windows\CurrentVersion\WindowsUpdate\Auto
 _SRP_EXE = r"HKLM\SOFTWARE\Policies\Microsoft\Windows\SrpV2\Exe"
 _DEFENDER_POLICY = r"HKLM\SOFTWARE\Policies\Microsoft\Windows Defender"
 _CODE_INTEGRITY = SYSTEM32 + r"\CodeIntegrity"
-_BOOT_EVENT = "/q:*[System[Provider[@Name='Microsoft-Windows-Kernel-General'] and (EventID=12)]]"
+_CLOCK_EVENTS = "/q:*[System[Provider[@Name='Microsoft-Windows-Kernel-General'] and (EventID=1 or EventID=12)]]"
+_UPTIME_EVENT = "/q:*[System[(Provider[@Name='EventLog'] and EventID=6013) or (Provider[@Name='Microsoft-Windows-Kernel-General'] and EventID=12)]]"
 _CSI_DIRECTORY = r"\plugins\kubernetes.io\csi"
 _GLOBAL_MOUNT = "\\globalmount"
 _MISSING = (2, 3)
 """ERROR_FILE_NOT_FOUND and ERROR_PATH_NOT_FOUND"""
+_SMB_DRIVERS = {"smb.csi.k8s.io", "file.csi.azure.com"}
+"""drivers that map SMB shares; each has its socket in a directory of its name"""
 _ALWAYS_SERVED = "lsass"
 """A pipe that every Windows serves: where it is not listed, listing does not work (builds are known on which it does not)."""
 _KNOWN_PIPES = tuple(sorted({pipe for release in catalog.RELEASES for pipe in release.pipes}))
@@ -143,7 +146,7 @@ def first_steps(desired: model.Desired, with_mounts: bool = False) -> list[tuple
                 _query(_PREFETCH, "BootId"),
             ),
         ),
-        ("boot", program("wevtutil", "qe", "System", _BOOT_EVENT, "/c:1", "/rd:true", "/f:xml", quiet=True)),
+        ("boot", program("wevtutil", "qe", "System", _CLOCK_EVENTS, "/c:4", "/rd:true", "/f:xml", quiet=True)),
         (
             "trouble",
             _group(
@@ -156,7 +159,7 @@ def first_steps(desired: model.Desired, with_mounts: bool = False) -> list[tuple
                 _query(_SESSION_MANAGER, "PendingFileRenameOperations"),
                 _query(_DEFENDER_POLICY + r"\Real-Time Protection", "DisableRealtimeMonitoring"),
                 _query(_DEFENDER_POLICY + r"\Exclusions\Paths"),
-                _query(_SRP_EXE, "EnforcementMode"),
+                _query(_SRP_EXE),
             ),
         ),
         # A key without values prints nothing: only the exit code shows that it exists.
@@ -166,7 +169,11 @@ def first_steps(desired: model.Desired, with_mounts: bool = False) -> list[tuple
         ("wdac_single", builtin("dir", _CODE_INTEGRITY + r"\SiPolicy.p7b", switches="/b", quiet=True)),
     ]
     if with_mounts:
-        steps += [("mounts", list_links(desired.kubelet_path + _CSI_DIRECTORY)), ("volumes", program("mountvol"))]
+        steps += [
+            ("mounts", list_links(desired.kubelet_path + _CSI_DIRECTORY)),
+            ("volumes", program("mountvol")),
+            ("plugins", builtin("dir", desired.kubelet_path + r"\plugins", switches="/b /ad", quiet=True)),
+        ]
     if desired.needs_wmic:
         steps.append(("wmic", builtin("dir", SYSTEM32 + r"\wbem\WMIC.exe", switches="/b", quiet=True)))
     return steps
@@ -295,7 +302,10 @@ def _second_steps(node: Node, answers: Answers, name: str, read_whole: bool) -> 
     if not read_whole:
         running = program("tasklist", "/svc", "/fi", f"IMAGENAME eq {IMAGE}", "/fo", "csv", "/nh")
         steps += [("services", running), ("dependents", program("sc", "enumdepend", name))]
-    if parse.system_time(answers.text("boot")) is None:
+    if parse.boot_time(parse.clock_events(answers.text("boot"))) is None:
+        steps.append(
+            ("uptime", program("wevtutil", "qe", "System", _UPTIME_EVENT, "/c:1", "/rd:true", "/f:xml", quiet=True))
+        )
         asked = program(r"wbem\WMIC", "os", "get", "LastBootUpTime", "/value", quiet=True)
         steps.append(("wmi boot", Command(f"{asked.text} <nul")))
     return steps
@@ -317,14 +327,16 @@ def references(node: Node, directory: str) -> tuple[str, ...]:
     return parse.names(answers.text("references"))
 
 
-def smb_mappings(node: Node) -> tuple[tuple[str, str, int], ...]:
-    """(local, remote, status) of the global SMB mappings of the host; status 0 is connected.
+def smb_mappings(node: Node) -> tuple[tuple[str, str, int], ...] | None:
+    """(local, remote, status) of the global SMB mappings of the host; status 0 is connected. None: they cannot be read.
 
-    wmic.exe is the in-box program that lists them for another session (MSFT_SmbGlobalMapping). Empty without it.
+    wmic.exe is the only in-box program besides PowerShell that is known to list them (MSFT_SmbGlobalMapping); ``net use`` shows
+    those of its own session. Windows Server 2025 has it as a feature on demand.
     """
     asked = rf"{SYSTEM32}\wbem\WMIC.exe /namespace:\\root\microsoft\windows\smb path MSFT_SmbGlobalMapping get"
     answers = node.ask([("mappings", Command(f"{asked} LocalPath,RemotePath,Status /value <nul 2>nul"))])
-    return parse.smb_mappings(answers.text("mappings"))
+    # Without a mapping wmic.exe says so on stderr, and its code is 0.
+    return parse.smb_mappings(answers.text("mappings")) if answers.code("mappings") == 0 else None
 
 
 def _in_use(node: Node, service: model.Service | None, pids: set[int]) -> bool:
@@ -465,9 +477,17 @@ def _host(answers: Answers, second: Answers) -> model.Host:
         addresses=tuple(sorted(addresses)),
         os_build=f"{build}.{revision}" if revision is not None else build,
         installation_type=version.get("installationtype", ("", ""))[1],
-        boot_time=parse.system_time(answers.text("boot")) or parse.wmi_time(second.text("wmi boot")),
+        boot_time=parse.boot_time(
+            sorted((*parse.clock_events(answers.text("boot")), *_uptime(second)), key=lambda event: -event.record),
+            parse.wmi_time(second.text("wmi boot")),
+        ),
         boot_id=parse.number(tree.get(parse.registry_key(_PREFETCH), {}).get("bootid")),
     )
+
+
+def _uptime(answers: Answers) -> list[parse.ClockEvent]:
+    """The last uptime that the event log wrote, unless the system booted later."""
+    return [event for event in parse.clock_events(answers.text("uptime")) if event.kind == "uptime"]
 
 
 def _lock(answers: Answers) -> model.LockOwner | None:
@@ -515,8 +535,10 @@ def _trouble(tree: parse.RegistryTree, answers: Answers, desired: model.Desired)
         defender_exclusions=tuple(tree.get(parse.registry_key(_DEFENDER_POLICY + r"\Exclusions\Paths"), {})),
         applocker_start=start("AppIDSvc"),
         applocker_exe_mode=value(_SRP_EXE, "EnforcementMode"),
+        applocker_exe_rules=any(key.startswith(parse.registry_key(_SRP_EXE) + "\\") for key in tree),
         wdac_policies=tuple(policies),
         stale_mounts=_stale_mounts(answers),
+        uses_smb=bool({name.lower() for name in parse.names(answers.text("plugins"))} & _SMB_DRIVERS),
     )
 
 

@@ -10,8 +10,10 @@ position or their shape.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
+from typing import Literal
 
 from ansible_collections.kubewin.csi.plugins.module_utils.decode import read_number
 
@@ -27,8 +29,29 @@ _VOLUME = re.compile(r"Volume\{[0-9a-f-]+\}", re.IGNORECASE)
 _WMI_TIME = re.compile(r"=(\d{14})\.\d+([+-]\d{3})")
 _SYSTEM_TIME = re.compile(r"<TimeCreated\s+SystemTime=['\"]([^'\"]+)['\"]")
 
+_EVENT = re.compile(r"<Event\b.*?</Event>", re.DOTALL)
+_EVENT_ID = re.compile(r"<EventID[^>]*>(\d{1,5})</EventID>")
+_RECORD = re.compile(r"<EventRecordID>(\d{1,18})</EventRecordID>")
+_NEW_TIME = re.compile(r"<Data Name=['\"]NewTime['\"]>([^<]*)<")
+_OLD_TIME = re.compile(r"<Data Name=['\"]OldTime['\"]>([^<]*)<")
+_UPTIME = re.compile(r"<EventData>(?:<Data>[^<]*</Data>|<Data/>){4}<Data>(\d{1,10})</Data>")
+_CLOCK_IS_SET = timedelta(hours=1)
+"""uptime from which on the clock counts as set by a time service"""
+_AGREEMENT = timedelta(minutes=2)
+"""by how much two sources of one time may differ"""
+
 RegistryTree = dict[str, dict[str, tuple[str, str]]]
 """Key (lower case, HKEY_LOCAL_MACHINE spelled out) -> value name (lower case) -> (type, data as printed)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClockEvent:
+    """Kernel-General 12 (boot), Kernel-General 1 (step, by ``length``) or EventLog 6013 (uptime of ``length``), at the clock's time."""
+
+    kind: Literal["boot", "step", "uptime"]
+    record: int
+    at: datetime
+    length: timedelta = timedelta()
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,10 +230,60 @@ def wmi_time(text: str) -> str | None:
     return local.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def system_time(text: str) -> str | None:
-    """``SystemTime`` of an event in XML (UTC, ISO 8601), cut to seconds."""
-    found = _SYSTEM_TIME.search(text)
-    return found[1].split(".")[0].rstrip("Z") + "Z" if found else None
+def clock_events(text: str) -> tuple[ClockEvent, ...]:
+    """The events of ``wevtutil qe System ... /f:xml`` that say something about the clock, newest first; others are left out."""
+    found = []
+    for xml in _EVENT.findall(text):
+        number, record, created = _EVENT_ID.search(xml), _RECORD.search(xml), _SYSTEM_TIME.search(xml)
+        at = _event_time(created[1]) if created else None
+        if number is None or record is None or at is None:
+            continue
+        step = [_event_time(value[1]) if (value := named.search(xml)) else None for named in (_NEW_TIME, _OLD_TIME)]
+        uptime = _UPTIME.search(xml)
+        if number[1] == "12":
+            found.append(ClockEvent("boot", int(record[1]), at))
+        elif number[1] == "1" and step[0] is not None and step[1] is not None:
+            found.append(ClockEvent("step", int(record[1]), at, step[0] - step[1]))
+        elif number[1] == "6013" and uptime is not None:
+            found.append(ClockEvent("uptime", int(record[1]), at, timedelta(seconds=int(uptime[1]))))
+    return tuple(sorted(found, key=lambda event: -event.record))
+
+
+def _event_time(text: str) -> datetime | None:
+    try:
+        return datetime.strptime(text[:19], "%Y-%m-%dT%H:%M:%S").replace(tzinfo=timezone.utc)
+    except ValueError:
+        return None
+
+
+def boot_time(events: Sequence[ClockEvent], wmi: str | None = None) -> str | None:
+    """The last boot in UTC, ISO 8601; None where the events do not show it, or two sources disagree.
+
+    The event of the boot carries the time of the hardware's clock, which Windows takes for local time: on KVM and Nutanix it is
+    often UTC, and hours off. So it counts with every step of the clock since. Where more steps were logged than read, the
+    uptime that the event log writes once a day counts; the one that it writes at the boot carries the same wrong time.
+    Sources of the events: captures in the tests; "Every time W32time updates the clock, this event is logged" (Microsoft Learn,
+    on Kernel-General 1). wmi: what WMI says, which moves with the clock.
+    """
+    shift = timedelta()
+    found: list[datetime] = []
+    steps = [event.length for event in events if event.kind == "step"]
+    for event in events:
+        if event.kind == "boot":
+            found.append(event.at + shift)
+            break
+        if event.kind == "step":
+            shift += event.length
+        elif event.length >= _CLOCK_IS_SET:
+            found.append(event.at - event.length + shift)
+    else:
+        if any(abs(step) > _AGREEMENT for step in steps):
+            found = []
+    if wmi is not None and (at := _event_time(wmi)) is not None:
+        found.append(at)
+    if not found or max(found) - min(found) > _AGREEMENT:
+        return None
+    return found[0].strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def executable_of(command_line: str) -> str:

@@ -30,6 +30,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import 
     ConnectionLostError,
     OutputLimitError,
     QuotaExceededError,
+    RemoteShellRefusedError,
     TicketError,
     UnsupportedError,
     misconfigured,
@@ -52,6 +53,8 @@ _FAULT_SILENCE = 2150858793
 _FAULT_NO_SHELL = 2150858843
 _FAULT_MANY_SHELLS = 2150859173
 _FAULT_MANY_OPERATIONS = 2150859174
+_FAULT_SHELLS_REFUSED = 2150859180
+"""ERROR_WSMAN_REMOTESHELLS_NOT_ALLOWED (wsmerror.h)"""
 
 # What the winrm plugin says of kinit, and codes of MIT Kerberos (krb5_err.et), with a sign or without, which psrp passes on.
 _NO_TICKET = re.compile(r"Kerberos auth failure|\bkinit:|(?<!\d)(-17653\d{5}|25296(38|39)\d{3})\b")
@@ -198,6 +201,8 @@ class _WinrsChannel(ABC):
             str(code) in text for code in (_FAULT_MANY_OPERATIONS, _FAULT_MANY_SHELLS)
         ):
             return QuotaExceededError(f"WinRM refuses another operation of this account: {text}")
+        if _FAULT_SHELLS_REFUSED in codes or str(_FAULT_SHELLS_REFUSED) in text:
+            return RemoteShellRefusedError(text)
         name = type(error).__name__
         if (
             name in ("InvalidCredentialsError", "BasicAuthDisabledError", "AuthenticationError")

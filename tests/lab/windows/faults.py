@@ -17,6 +17,7 @@ EFFECTS = {
     "unauthorized": "from this request on everything is answered 401, until the rules are cleared",
     "http_500": "HTTP 500 without a body",
     "quota": "fault 2150859174: operations of this user exhausted",
+    "shells_refused": "fault 2150859180: a policy forbids remote shells",
     "operation_timeout": "fault 2150858793: nothing within OperationTimeout",
     "busy": "fault 170: the command is busy",
     "delay": "the answer comes after `delay_ms`",

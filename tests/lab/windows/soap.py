@@ -35,6 +35,7 @@ TIMED_OUT = 2150858793
 NOT_FOUND = 2150858843
 TOO_MANY_OPERATIONS = 2150859174
 TOO_MANY_SHELLS = 2150859173
+SHELLS_REFUSED = 2150859180
 INVALID_RESOURCE_URI = 2150858811
 ACTION_NOT_SUPPORTED = 2150858754
 BROKEN_PIPE = 232
@@ -121,6 +122,13 @@ def too_many_shells(limit: int) -> Fault:
         f" ({limit}) has been exceeded. Close existing shells or raise the quota for this user. "
     )
     return Fault(TOO_MANY_SHELLS, text, "w:QuotaLimit", sender=True)
+
+
+def shells_refused() -> Fault:
+    """ERROR_WSMAN_REMOTESHELLS_NOT_ALLOWED (wsmerror.h). The words are ours: nothing may depend on them, they are translated."""
+    return Fault(
+        SHELLS_REFUSED, "The WS-Management service does not allow remote shells. ", "w:AccessDenied", sender=True
+    )
 
 
 def parse_duration(text: str | None, default: float) -> float:

@@ -192,6 +192,8 @@ class Endpoint:
                 return 500
             case "quota":
                 raise soap.too_many_operations(self.config.limits.operations)
+            case "shells_refused":
+                raise soap.shells_refused()
             case "operation_timeout":
                 raise soap.timed_out()
             case "busy":

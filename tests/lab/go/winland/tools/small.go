@@ -1,6 +1,8 @@
 package tools
 
 import (
+	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -31,29 +33,95 @@ func fsutil(s *console.Session, args []string) int {
 	return 0
 }
 
-// wevtutil tells the newest start of the system, as XML, and the events that were planted: those of a channel are the value
-// "Events CHANNEL" below HKLM\SOFTWARE\WinLab, whatever is asked of them.
+// wevtutil tells the events of the clock, newest first, as XML, and the events that were planted: those of a channel are the
+// value "Events CHANNEL" below HKLM\SOFTWARE\WinLab, whatever is asked of them.
 func wevtutil(s *console.Session, args []string) int {
 	line := strings.ToLower(strings.Join(args, " "))
-	if len(args) == 6 && args[0] == "qe" && args[4] == "/rd:true" && args[5] == "/f:xml" && !strings.Contains(line, "eventid=12") {
+	if len(args) != 6 || args[0] != "qe" || args[4] != "/rd:true" || args[5] != "/f:xml" || !strings.HasPrefix(args[3], "/c:") {
+		return s.Reject("wevtutil %s", strings.Join(args, " "))
+	}
+	wanted := map[string]bool{}
+	for _, id := range regexp.MustCompile(`eventid=(\d+)`).FindAllStringSubmatch(line, -1) {
+		wanted[id[1]] = true
+	}
+	if len(wanted) == 0 {
 		if v, err := host.RegValueOf(s, `HKLM\SOFTWARE\WinLab`, "Events "+args[1]); err == nil {
 			s.Printf("%s\r\n", v.Text())
 		}
 		return 0
 	}
-	for _, part := range []string{"qe system ", "microsoft-windows-kernel-general", "eventid=12", "/c:1", "/rd:true", "/f:xml"} {
-		if !strings.Contains(line, part) {
-			return s.Reject("wevtutil %s", strings.Join(args, " "))
+	most, err := strconv.Atoi(args[3][len("/c:"):])
+	if err != nil || !strings.EqualFold(args[1], "System") {
+		return s.Reject("wevtutil %s", strings.Join(args, " "))
+	}
+	events := clockEvents(s)
+	for record := len(events); record > 0 && most > 0; record-- {
+		if e := events[record-1]; wanted[e.id] {
+			s.Printf("%s\r\n", e.xml(record, s.Name()))
+			most--
 		}
 	}
-	at := s.Boot().UTC().Format("2006-01-02T15:04:05.000000000Z")
-	s.Printf("<Event xmlns='http://schemas.microsoft.com/win/2004/08/events/event'><System>"+
-		"<Provider Name='Microsoft-Windows-Kernel-General' Guid='{a68ca8b7-004f-d7b6-a698-07e2de0f1f5d}'/><EventID>12</EventID>"+
-		"<Version>1</Version><Level>4</Level><Task>1</Task><Opcode>0</Opcode><Keywords>0x8000000000000080</Keywords>"+
-		"<TimeCreated SystemTime='%s'/><EventRecordID>1</EventRecordID><Correlation/><Execution ProcessID='4' ThreadID='8'/>"+
-		"<Channel>System</Channel><Computer>%s</Computer><Security UserID='S-1-5-18'/></System><EventData>"+
-		"<Data Name='StartTime'>%s</Data></EventData></Event>\r\n", at, s.Name(), at)
 	return 0
+}
+
+// clockEvent is an event of the System log; at is what the clock said.
+type clockEvent struct {
+	id   string
+	at   time.Time
+	data string
+}
+
+const eventTime = "2006-01-02T15:04:05.000000000Z"
+
+// clockEvents are the start of the system (Kernel-General 12), what the event log says at boot and once a day (EventLog 6013),
+// and each time the clock was set (Kernel-General 1). WinLab\RtcOffset, in seconds, is by how much the hardware's clock was
+// ahead: a hypervisor that keeps it in UTC for a Windows that takes it for local time. It is set right 20 s after the boot.
+// WinLab\ClockSteps is how often an integration service set the clock by less than a millisecond since.
+func clockEvents(s *console.Session) []clockEvent {
+	number := func(name string) int64 {
+		v, err := host.RegValueOf(s, `HKLM\SOFTWARE\WinLab`, name)
+		if err != nil {
+			return 0
+		}
+		n, _ := strconv.ParseInt(v.Text(), 10, 64) // not planted is 0
+		return n
+	}
+	boot, offset := s.Boot().UTC(), time.Duration(number("RtcOffset"))*time.Second
+	wrong := boot.Add(offset)
+	uptime := func(at time.Time, seconds int64) clockEvent {
+		return clockEvent{"6013", at, fmt.Sprintf("<Data></Data><Data></Data><Data></Data><Data></Data><Data>%d</Data><Data>60</Data>"+
+			"<Data>0 Coordinated Universal Time</Data>", seconds)}
+	}
+	step := func(to, from time.Time) clockEvent {
+		return clockEvent{"1", to, fmt.Sprintf("<Data Name='NewTime'>%s</Data><Data Name='OldTime'>%s</Data><Data Name='Reason'>1</Data>",
+			to.Format(eventTime), from.Format(eventTime))}
+	}
+	events := []clockEvent{
+		{"12", wrong, "<Data Name='StartTime'>" + wrong.Format(eventTime) + "</Data>"}, uptime(wrong.Add(6*time.Second), 6),
+	}
+	if offset != 0 {
+		events = append(events, step(boot.Add(20*time.Second), wrong.Add(20*time.Second)))
+	}
+	for day := int64(1); boot.Add(time.Duration(day) * 24 * time.Hour).Before(s.Now()); day++ {
+		events = append(events, uptime(boot.Add(time.Duration(day)*24*time.Hour), day*86400))
+	}
+	for n := number("ClockSteps"); n > 0; n-- {
+		now := s.Now().UTC()
+		events = append(events, step(now, now.Add(600*time.Microsecond)))
+	}
+	return events
+}
+
+func (e clockEvent) xml(record int, computer string) string {
+	provider := "<Provider Name='Microsoft-Windows-Kernel-General' Guid='{a68ca8b7-004f-d7b6-a698-07e2de0f1f5d}'/><EventID>" + e.id + "</EventID>"
+	if e.id == "6013" {
+		provider = "<Provider Name='EventLog'/><EventID Qualifiers='32768'>6013</EventID>"
+	}
+	return fmt.Sprintf("<Event xmlns='http://schemas.microsoft.com/win/2004/08/events/event'><System>%s"+
+		"<Version>1</Version><Level>4</Level><Task>1</Task><Opcode>0</Opcode><Keywords>0x8000000000000080</Keywords>"+
+		"<TimeCreated SystemTime='%s'/><EventRecordID>%d</EventRecordID><Correlation/><Execution ProcessID='4' ThreadID='8'/>"+
+		"<Channel>System</Channel><Computer>%s</Computer><Security UserID='S-1-5-18'/></System><EventData>%s</EventData></Event>",
+		provider, e.at.Format(eventTime), record, computer, e.data)
 }
 
 // Volumes gives the names of the volumes that the mount manager knows, as Volume{...}.

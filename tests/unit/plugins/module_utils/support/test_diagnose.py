@@ -120,6 +120,8 @@ PLANTED: dict[str, tuple[Controller, ClusterFacts, HostFacts, str, str]] = {
     "a driver that is not registered": (CONTROLLER, replace(CLUSTER, blockers=[BLOCKER]), HOST, "driver", "enable_csi"),
     "a stale SMB mapping": (
         CONTROLLER, CLUSTER, state(smb_mappings=[{"local": "", "remote": r"\\nas\x", "status": 2}]), "SMB", "Remove-SmbGlobalMapping"),
+    "mappings that cannot be read": (
+        CONTROLLER, CLUSTER, state(smb_mappings=None, smb_used=True), "SMB", "Get-SmbGlobalMapping"),
     "two accounts on a server": (
         CONTROLLER, replace(CLUSTER, events=[("Pod shop/a", "New-SmbGlobalMapping failed: HRESULT 0x800704C3")]), HOST,
         "SMB", "Use the same Secret"),

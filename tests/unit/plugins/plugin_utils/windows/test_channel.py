@@ -27,6 +27,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import 
     ConnectionLostError,
     OutputLimitError,
     QuotaExceededError,
+    RemoteShellRefusedError,
     UnsupportedError,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Node
@@ -141,6 +142,17 @@ def test_a_persistent_quota_is_reported(endpoint: Endpoint) -> None:
     with pytest.raises(QuotaExceededError) as caught:
         channel.run("ver")
     assert "MaxShellsPerUser" in str(caught.value)
+    connection.close()
+
+
+def test_a_policy_against_remote_shells_is_named_with_the_way_out(endpoint: Endpoint) -> None:
+    connection = endpoint.connection()
+    endpoint.fault("shells_refused", operation="", times=None)
+    with pytest.raises(RemoteShellRefusedError) as caught:
+        open_channel(connection).run("ver")
+    assert caught.value.reason == "remote_shell_disabled"
+    assert "Allow Remote Shell Access" in caught.value.message
+    assert "ansible_connection: ssh" in caught.value.remedy
     connection.close()
 
 

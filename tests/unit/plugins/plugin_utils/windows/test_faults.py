@@ -37,9 +37,12 @@ from unit.plugins.plugin_utils.windows.simulated import (
         ({"pipes": "none"}, None, "no_pipes", "csi-proxy-disk-v1"),
         ({}, {"block": r"\\1\.3\.0-", "code": 1260}, "blocked_by_policy", "1260"),
         ({}, {"block": r"\\1\.3\.0-", "code": 577}, "blocked_by_policy", "577"),
+        ({}, {"block": r"\\1\.3\.0-", "code": 4551}, "blocked_by_policy", "App Control"),
+        ({}, {"block": r"\\1\.3\.0-", "code": 4557}, "blocked_by_policy", "App Control"),
+        # The account may start services: sc.exe said 5 for the executable.
+        ({}, {"block": r"\\1\.3\.0-", "code": 5}, "blocked_by_policy", "Defender"),
         ({}, {"match": r"sc\.exe start", "rc": 225}, "quarantined", "225"),
         ({}, {"match": r"sc\.exe start", "rc": 1069}, "start_failed", "1069"),
-        ({}, {"match": r"sc\.exe start", "rc": 5}, "access_denied", "5"),
     ],
 )
 def test_an_executable_that_does_not_serve(

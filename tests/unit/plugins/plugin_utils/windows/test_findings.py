@@ -40,11 +40,12 @@ def test_a_healthy_node_has_none() -> None:
         ({"defragsvc_start": 4}, "CSI-N11"),
         ({"afunix_start": 4}, "CSI-N12"),
         ({"afunix_start": None}, "CSI-N12"),
-        ({"compartment_namespace": None}, "CSI-N13"),
+        ({"compartment_namespace": None, "uses_smb": True}, "CSI-N13"),
         ({"stale_mounts": (r"C:\x\globalmount",)}, "CSI-N15"),
         ({"reboot_pending": ("Windows Update",)}, "CSI-N16"),
-        ({"defender_start": 2}, "CSI-N20"),
         ({"applocker_exe_mode": 1, "applocker_start": 2}, "CSI-N21"),
+        # Rules whose enforcement is not configured are enforced.
+        ({"applocker_exe_rules": True, "applocker_start": 2}, "CSI-N21"),
         ({"wdac_policies": ("{a}.cip",)}, "CSI-N22"),
     ],
 )
@@ -55,14 +56,30 @@ def test_each_trouble_is_found(changes: dict[str, object], expected: str) -> Non
 @pytest.mark.parametrize(
     "changes",
     [
-        {"defender_start": 2, "defender_exclusions": (r"c:\csi-proxy",)},
-        {"defender_start": 2, "defender_realtime_off": True},
-        {"applocker_exe_mode": 0, "applocker_start": 2},
+        {"applocker_exe_mode": 0, "applocker_exe_rules": True, "applocker_start": 2},
+        {"applocker_start": 2},
+        {"compartment_namespace": None},
+        {"defender_start": 2},
         {"wmic_present": False},
     ],
 )
 def test_harmless_settings_make_no_finding(changes: dict[str, object]) -> None:
     assert ids(with_trouble(**changes)) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({}, True),
+        ({"defender_exclusions": (r"c:\csi-proxy",)}, False),
+        ({"defender_realtime_off": True}, False),
+        ({"defender_start": 4}, False),
+    ],
+)
+def test_defender_is_named_where_the_executable_vanished(changes: dict[str, object], named: bool) -> None:
+    snapshot = with_trouble(**{"defender_start": 2, **changes})
+    gone = replace(snapshot, executable_sha256=None, executable_code=0x80070002)
+    assert ("CSI-N20" in ids(gone)) is named
 
 
 def test_wmic_matters_only_where_a_driver_calls_it() -> None:
@@ -139,6 +156,7 @@ def test_every_finding_has_a_remedy() -> None:
         defragsvc_start=4,
         afunix_start=4,
         compartment_namespace=0,
+        uses_smb=True,
         stale_mounts=("m",),
         reboot_pending=("r",),
         defender_start=2,

@@ -149,6 +149,46 @@ def test_a_boot_missing_in_the_event_log_is_read_from_wmi(host: Host) -> None:
     assert "CSI-N17" in {finding["id"] for finding in prove.state(looked_for, snapshot)["findings"]}
 
 
+LAB = r"HKLM\SOFTWARE\WinLab"
+
+
+@pytest.mark.parametrize("offset", [-18000, 7200])
+def test_a_hardware_clock_in_another_zone_moves_no_boot(host: Host, offset: int) -> None:
+    known = info(host)[1].host.boot_time
+    host.plant(registry=[{"key": LAB, "name": "RtcOffset", "data": str(offset)}])
+    assert info(host)[1].host.boot_time == known
+    host.agent.control("reboot")
+    assert info(host)[1].host.boot_time != known
+
+
+def test_where_the_clock_was_set_too_often_the_daily_uptime_counts(host: Host) -> None:
+    known = info(host)[1].host.boot_time
+    host.plant(
+        registry=[
+            {"key": LAB, "name": name, "data": data} for name, data in (("RtcOffset", "7200"), ("ClockSteps", "9"))
+        ],
+        files={r"C:\Windows\System32\wbem\WMIC.exe": None},
+    )
+    # Until the event log writes it the boot is unknown, not wrong.
+    assert info(host)[1].host.boot_time is None
+    host.agent.control("clock", advance_ms=25 * 3600 * 1000)
+    assert info(host)[1].host.boot_time == known
+
+
+def test_smb_mappings_that_cannot_be_read_are_not_absent(host: Host) -> None:
+    assert observe.smb_mappings(host.node()) == ()
+    host.plant(registry=[{"key": LAB, "name": "SmbGlobalMappings", "data": r"|\\nas\share|2"}])
+    assert observe.smb_mappings(host.node()) == (("", r"\\nas\share", 2),)
+    host.plant(files={r"C:\Windows\System32\wbem\WMIC.exe": None})
+    assert observe.smb_mappings(host.node()) is None
+
+
+def test_smb_matters_where_its_node_plugin_is(host: Host) -> None:
+    assert "CSI-N13" not in found(host)
+    host.plant(files={r"C:\var\lib\kubelet\plugins\smb.csi.k8s.io": {"dir": True}})
+    assert "CSI-N13" in found(host)
+
+
 def test_services_behind_a_denied_key_are_found_by_their_processes(host: Host, artifacts: Artifacts) -> None:
     host.run(wanted(artifacts.csi_proxy(NEW)))
     host.plant(

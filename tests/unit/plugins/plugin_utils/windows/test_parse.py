@@ -311,10 +311,70 @@ def test_a_time_of_wmi() -> None:
     assert parse.wmi_time("x=99999999999999.0+000") is None
 
 
-def test_boot_time() -> None:
-    event = "<Event><System><TimeCreated SystemTime='2026-11-20T06:07:08.5000000Z'/></System></Event>"
-    assert parse.system_time(event) == "2026-11-20T06:07:08Z"
-    assert parse.system_time("") is None
+BOOT = "<Provider Name='Microsoft-Windows-Kernel-General'/><EventID>12</EventID>"
+STEP = "<Provider Name='Microsoft-Windows-Kernel-General'/><EventID>1</EventID>"
+UPTIME = "<Provider Name='EventLog'/><EventID Qualifiers='32768'>6013</EventID>"
+
+
+def event(record: int, head: str, at: str, data: str = "") -> str:
+    """As wevtutil prints one. Those of 6013 and 1 are shaped as in public captures (openwec's tests; a parser's of events)."""
+    return (
+        f"<Event xmlns='http://schemas.microsoft.com/win/2004/08/events/event'><System>{head}<Version>0</Version>"
+        f"<TimeCreated SystemTime='{at}.7965565Z'/><EventRecordID>{record}</EventRecordID><Channel>System</Channel></System>"
+        f"<EventData>{data}</EventData></Event>\r\n"
+    )
+
+
+def step(record: int, old: str, new: str) -> str:
+    data = f"<Data Name='NewTime'>{new}.500000000Z</Data><Data Name='OldTime'>{old}.390589600Z</Data><Data Name='Reason'>1</Data>"
+    return event(record, STEP, new, data)
+
+
+def uptime(record: int, at: str, seconds: int) -> str:
+    empty = "<Data></Data>" * 4
+    data = f"{empty}<Data>{seconds}</Data><Data>60</Data><Data>0 Coordinated Universal Time</Data><Binary>3100</Binary>"
+    return event(record, UPTIME, at, data)
+
+
+@pytest.mark.parametrize(
+    ("text", "wmi", "boot"),
+    [
+        ("", None, None),
+        (event(5, BOOT, "2026-11-20T06:07:08"), None, "2026-11-20T06:07:08Z"),
+        # The hardware's clock was two hours behind and five ahead, as on KVM with a clock in UTC; a time service set it.
+        (
+            step(7, "2026-11-20T04:07:30", "2026-11-20T06:07:30") + event(5, BOOT, "2026-11-20T04:07:08"),
+            None,
+            "2026-11-20T06:07:08Z",
+        ),
+        (
+            step(7, "2026-11-20T11:07:30", "2026-11-20T06:07:30") + event(5, BOOT, "2026-11-20T11:07:08"),
+            None,
+            "2026-11-20T06:07:08Z",
+        ),
+        # The events are in the order of their records, whatever the clock said.
+        (
+            event(5, BOOT, "2026-11-20T11:07:08") + step(7, "2026-11-20T11:07:30", "2026-11-20T06:07:30"),
+            None,
+            "2026-11-20T06:07:08Z",
+        ),
+        # More steps than were read: the uptime that was written once a day.
+        (
+            step(9, "2026-11-22T06:07:30", "2026-11-22T06:07:30") + uptime(8, "2026-11-21T06:07:08", 86400),
+            None,
+            "2026-11-20T06:07:08Z",
+        ),
+        # The uptime that was written at the boot carries the wrong clock.
+        (step(9, "2026-11-22T06:07:30", "2026-11-22T06:07:30") + uptime(8, "2026-11-20T04:07:14", 6), None, None),
+        (step(9, "2026-11-22T04:07:30", "2026-11-22T06:07:30"), None, None),
+        ("", "2026-11-20T06:07:08Z", "2026-11-20T06:07:08Z"),
+        # Two sources that disagree by more than two minutes.
+        (uptime(8, "2026-11-21T06:07:08", 86400), "2026-11-20T06:08:08Z", "2026-11-20T06:07:08Z"),
+        (uptime(8, "2026-11-21T06:07:08", 86400), "2026-11-20T08:07:08Z", None),
+    ],
+)
+def test_boot_time(text: str, wmi: str | None, boot: str | None) -> None:
+    assert parse.boot_time(parse.clock_events(text), wmi) == boot
 
 
 @pytest.mark.parametrize(
