@@ -23,7 +23,7 @@ from integration.playbooks import ROOT
 from lab.cluster import access, vsphere
 from lab.cluster.api import Object
 from lab.handle import Lab, eventually
-from unit.roles.test_rbac import IN_NAMESPACES
+from unit.roles.test_rbac import BY_ROLE, IN_NAMESPACES, TAKEOVERS
 
 FILES = ROOT / "roles" / "csi_driver" / "files"
 PREFLIGHT = FILES / "kubewin-preflight-rbac.yaml"
@@ -121,6 +121,17 @@ def test_no_role_allows_more_than_its_file_documents(bound: Lab) -> None:
         granted = {asked for asked in FORBIDDEN if allowed(bound, name, asked)}
         assert {(asked[0], asked[2]) for asked in granted} == ADMITTED.get(name, set()), name
         assert len(FORBIDDEN) - len(granted) >= 10
+
+
+def test_a_role_takes_over_nodes_only_as_the_security_page_says(bound: Lab) -> None:
+    for role in roles():
+        name = role["metadata"]["name"]
+        attacks = {
+            (verb, resource, of)
+            for verb, group, resource, of in TAKEOVERS
+            if allowed(bound, name, (verb, group, resource, HOME, of))
+        }
+        assert attacks == BY_ROLE.get(name, set()), name
 
 
 def test_rules_that_name_their_objects_let_an_apply_create_them_and_no_others(bound: Lab) -> None:

@@ -120,3 +120,59 @@ def test_the_roles_of_a_conversion_have_the_rules_it_needs_by_namespace() -> Non
 def test_the_role_of_support_has_exactly_the_rules_of_gather() -> None:
     assert pairs(ROLES[support.ROLE]["rules"]) == asked(support.needs())
     assert asked(support.of_role(ROLES[support.ROLE])) == asked(support.needs())
+
+
+SECURITY = (Path(__file__).parents[3] / "SECURITY.md").read_text(encoding="utf-8")
+# By each of these in a namespace where a privileged node plugin runs, an account runs its own image as SYSTEM or root on a node.
+# A volume with a node's directory does the same from outside of it.
+TAKEOVERS = (
+    ("create", "", "pods", "any"),
+    ("patch", "", "pods", "any"),
+    ("create", "", "pods/exec", "any"),
+    ("create", "apps", "daemonsets", "any"),
+    ("patch", "apps", "daemonsets", "any"),
+    ("patch", "apps", "daemonsets", "csi-smb-node-win"),
+    ("patch", "apps", "deployments", "any"),
+    ("patch", "apps", "statefulsets", "any"),
+    ("create", "", "persistentvolumes", "any"),
+    ("create", "", "namespaces", "any"),
+    ("create", "", "serviceaccounts/token", "any"),
+    ("create", "", "nodes/proxy", "any"),
+)
+# What takes nodes over, by role, and nothing else does.
+BY_ROLE = {
+    "kubewin-csi-deploy": {("patch", "daemonsets", "csi-smb-node-win")},
+    "kubewin-csi-prepull": {("create", "pods", "any")},
+    "kubewin-csi-handover": {("patch", "pods", "any"), ("patch", "daemonsets", "csi-smb-node-win")},
+    "kubewin-csi-proof-pods": {("create", "pods", "any"), ("patch", "pods", "any"), ("create", "pods/exec", "any")},
+    "kubewin-csi-proof-namespace": {("create", "namespaces", "any")},
+    "kubewin-csi-data-pods": {("create", "pods", "any"), ("create", "pods/exec", "any")},
+    "kubewin-csi-convert": {("create", "persistentvolumes", "any")},
+    "kubewin-csi-convert-workloads": {
+        ("create", "pods", "any"), ("create", "pods/exec", "any"), ("patch", "deployments", "any"), ("patch", "statefulsets", "any"),
+    },
+}  # fmt: skip
+
+
+def grants(role: dict[str, Any], verb: str, group: str, resource: str, name: str) -> bool:
+    """Whether a role's rules allow that, as the API server's authorizer decides."""
+    return any(
+        verb in rule["verbs"]
+        and group in rule["apiGroups"]
+        and resource in rule["resources"]
+        and name in rule.get("resourceNames", [name])
+        for rule in role["rules"]
+    )
+
+
+@pytest.mark.parametrize("name", sorted(ROLES))
+def test_who_can_take_over_nodes_is_what_the_documents_say(name: str) -> None:
+    attacks = {(verb, one, of) for verb, group, one, of in TAKEOVERS if grants(ROLES[name], verb, group, one, of)}
+    assert attacks == BY_ROLE.get(name, set())
+    (row,) = [line for line in SECURITY.splitlines() if line.startswith(f"| `{name}` |")]
+    assert ("takes over nodes" in row) == bool(attacks)
+
+
+def test_every_role_stands_in_the_security_page_once() -> None:
+    rows = [line.split("`")[1] for line in SECURITY.splitlines() if line.startswith("| `")]
+    assert sorted(rows) == sorted([*ROLES, "kubewin-preflight"])
