@@ -32,6 +32,7 @@ TARGETS = (
     "format",
     "order",
     "picture",
+    "tarball",
 )
 # What needs Go, disk and packages of the machine, by what it is for.
 FOR_CHECKS = ("check", "test", "torture")
@@ -40,6 +41,7 @@ FOR_TESTS = ("test", "lab-tests", "torture")
 # Lanes by target; every other target needs the main one alone.
 NEEDS: dict[str, tuple[str, ...]] = {
     "check": (*CORES, LINT),
+    "tarball": (LINT,),
     "test": (*CORES, LINT, MOLECULE),
     "lab-tests": (*CORES, MOLECULE),
     "torture": (*CORES, *MOLECULES, KERBEROS, RULEBOOK),
@@ -196,6 +198,8 @@ def dispatch(target: str, words: Sequence[str], pythons: dict[str, Python]) -> i
         return format_all(bench)
     if target == "bench":
         return benchmark(bench, words)
+    if target == "tarball":
+        return parts.release(bench)
     if target == "links":
         return 0
     return run_parts(bench, choose_parts(target, bench, words))

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import tempfile
 import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Mapping
@@ -23,6 +24,8 @@ TEST_FOLDERS = ("unit", "lab_tests", "integration")
 SCRATCH = paths.WORK / "runs" / str(os.getpid())
 EXPORT = SCRATCH / "export"
 DIST = SCRATCH / "dist"
+# Where `make tarball` puts what is published.
+RELEASE = paths.WORK / "release"
 # Scenarios of molecule that run before each landing; `make torture` runs all.
 SCENARIOS = ("enable", "limit")
 # Its own run of ansible-lint is left out: the part of that name has stricter settings, and the importer gives up on it
@@ -273,6 +276,22 @@ def tarball(step: Step, bench: Bench) -> None:
         step.notify(problem)
     if problems:
         raise PartFailed(f"{len(problems)} files differ from what a user should get")
+
+
+def release(bench: Bench) -> int:
+    """Build the tarball of the last commit in RELEASE; the exit code."""
+    with tempfile.TemporaryDirectory(prefix="kubewin-release-") as name:
+        source = tree.committed(Path(name) / "csi")
+        command = [
+            str(bench.lint.bin / "ansible-galaxy"),
+            "collection",
+            "build",
+            "--force",
+            "--output-path",
+            str(RELEASE),
+            str(source),
+        ]
+        return subprocess.run(command, check=False, cwd=name, env={**os.environ, **lint_environment(bench)}).returncode
 
 
 def importer(step: Step, bench: Bench) -> None:

@@ -1,11 +1,12 @@
 """Exports files that git tracks or would add into a tree of the shape that Ansible's own tools require.
 
 ansible-test refuses to start anywhere else and through a link, and `ansible-galaxy collection build` packs whatever
-lies in the folder, ignored or not. So they are given a copy.
+lies in the folder, ignored or not. So they are given a copy. A release is built from the last commit alone.
 """
 
 from __future__ import annotations
 
+import io
 import re
 import shutil
 import subprocess
@@ -52,6 +53,17 @@ def export(target: Path, collections: Path, *, shipped: bool = False) -> Path:
     # ignored. As a repository of its own it is taken as a whole.
     subprocess.run(["git", "init", "-q", "-b", "main", str(own)], check=True, capture_output=True)
     return own
+
+
+def committed(target: Path, checkout: Path = paths.ROOT) -> Path:
+    """Fill `target` anew with what a user gets of the last commit, and galaxy.yml; nothing else that lies in the checkout."""
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(parents=True)
+    done = subprocess.run(["git", "archive", "--format=tar", "HEAD"], cwd=checkout, capture_output=True, check=True)
+    with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
+        wanted = [one for one in archive if one.isfile() and (SHIPPED.fullmatch(one.name) or one.name == "galaxy.yml")]
+        archive.extractall(target, wanted)
+    return target
 
 
 def expected_files(checkout: Path) -> set[str]:
