@@ -32,6 +32,7 @@ class Plan:
     """What to measure with: how many hosts, forks and PowerShell start times (seconds) to compare at.
 
     enabled: numbers of hosts of a whole converged enable_csi. sliced, slices: hosts of enable_csi by slices, and numbers of slices.
+    smallest: each part in its smallest form, whose figures mean nothing.
     """
 
     rig: Rig
@@ -43,6 +44,7 @@ class Plan:
     enabled: Sequence[int] = (50, 200)
     sliced: int = 200
     slices: Sequence[int] = (1, 2, 4)
+    smallest: bool = False
     _next: Iterator[int] = field(default_factory=lambda: iter(range(1, 100000)))
 
     def number(self, count: int = 1) -> int:
@@ -178,7 +180,7 @@ def many(plan: Plan) -> dict[str, Sequence[Row]]:
 
 def waiting(plan: Plan) -> dict[str, Sequence[Row]]:
     """The gate against polling."""
-    return gate.measure(plan.rig.folder, plan.notify)
+    return gate.measure(plan.rig.folder, plan.notify, gate.PHASES[: 1 if plan.smallest else None])
 
 
 def enabling(plan: Plan) -> dict[str, Sequence[Row]]:
@@ -193,7 +195,7 @@ def slicing(plan: Plan) -> dict[str, Sequence[Row]]:
 
 def evaluating(plan: Plan) -> dict[str, Sequence[Row]]:
     """A large cluster read and evaluated."""
-    return readiness.measure(plan.rig.folder, plan.notify)
+    return readiness.measure(plan.rig.folder, plan.notify, readiness.TINY if plan.smallest else readiness.SIZES)
 
 
 COMPARISONS: Mapping[str, Callable[[Plan], dict[str, Sequence[Row]]]] = {

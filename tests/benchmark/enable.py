@@ -23,7 +23,7 @@ from lab import handle
 from lab.state import REPOSITORY
 
 from benchmark.report import Row
-from benchmark.rig import BenchmarkError, environment
+from benchmark.rig import BenchmarkError, environment, requests_sent
 
 _RECAP = re.compile(
     r"^\S+\s+: ok=(?P<ok>\d+)\s+changed=(?P<changed>\d+)\s+unreachable=0\s+failed=0\s+skipped=(?P<skipped>\d+)",
@@ -94,7 +94,7 @@ def _of(
             ]
         )
         counters = [lab.front.counters(host.name) for host in lab.state.hosts]
-        requests = sum(one["requests"] for one in counters)
+        requests = sum(map(requests_sent, counters))
         kilobytes = sum(one["bytes_in"] + one["bytes_out"] for one in counters) / 1000
     finally:
         lab.stop()

@@ -4,7 +4,8 @@
 """How soon a gate notices that the last node is there: by watch, and by polling every 5 s.
 
 In a lab of its own a node is added whose plugin pod does not start yet. Once both gates report that they wait for it the pod is let
-start; what counts is how long after the pod is Ready and registered each of them reports its task done.
+start; what counts is how long each of them needs from the write that makes the pod Ready and registered, as the API server's audit
+log has it, until it reports its task done.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _LONGEST = 600.0
 _WAITING = re.compile(r"^\s+\d[\w ]* of \d[\w ]*: |^FAILED - RETRYING: ")
 
 
-def measure(folder: Path, notify: Callable[[str], None]) -> dict[str, Sequence[Row]]:
+def measure(folder: Path, notify: Callable[[str], None], phases: Sequence[float] = PHASES) -> dict[str, Sequence[Row]]:
     """Run all trials in a lab of their own and answer the table."""
     notify("a cluster for the gate")
     lab = handle.start(f"bench-{os.getpid()}", windows="none")
@@ -48,7 +49,7 @@ def measure(folder: Path, notify: Callable[[str], None]) -> dict[str, Sequence[R
             _mark(lab, name)
         _until("the first plugin pods to be Ready", lambda: names <= _ready(lab))
         observed: list[tuple[float, float]] = []
-        for phase in PHASES:
+        for phase in phases:
             notify(f"gate, the last pod may start {phase:g} s after both gates wait for it")
             observed.append(_trial(folder, lab, phase))
     finally:
@@ -67,6 +68,7 @@ def _trial(folder: Path, lab: handle.Lab, phase: float) -> tuple[float, float]:
     added = lab.call("node-add")
     names = sorted(_windows(lab))
     try:
+        size = lab.audit_size()
         with lab.settings(start_delay=_HELD):
             _mark(lab, added)
             hosts = {"gate_hosts": [_host(name) for name in names]}
@@ -74,7 +76,8 @@ def _trial(folder: Path, lab: handle.Lab, phase: float) -> tuple[float, float]:
             ours, peer = _Play(folder, lab, "gate_ours.yml", hosts), _Play(folder, lab, "gate_peer.yml", nodes)
             _until("both gates to wait for the added node", lambda: ours.waits and peer.waits)
             time.sleep(phase)
-        happened = _until("the added node to be ready", lambda: set(names) <= _ready(lab))
+        _until("the added node to be ready", lambda: set(names) <= _ready(lab))
+        happened = _written(lab, size, added, time.time())
         return ours.wait() - happened, peer.wait() - happened
     finally:
         lab.call("node-remove", name=added)
@@ -112,7 +115,7 @@ class _Play:
 
     def _read(self) -> None:
         for line in self._process.stdout or ():
-            now = time.monotonic()
+            now = time.time()
             if line.startswith(("ok: [localhost]", "changed: [localhost]")):
                 self._done = now
             elif _WAITING.search(line):
@@ -127,7 +130,7 @@ class _Play:
         return self._waiting
 
     def wait(self) -> float:
-        """Wait for its end; answers the moment at which its last task was reported done."""
+        """Wait for its end; answers when its last task was reported done, in seconds since 1970."""
         try:
             self._process.wait(_LONGEST)
         except subprocess.TimeoutExpired:
@@ -156,6 +159,19 @@ def _ready(lab: handle.Lab) -> set[str]:
         if any(c["type"] == "Ready" and c["status"] == "True" for c in pod["status"].get("conditions", ()))
     }
     return {name for name in pods if name in _windows(lab) and lab.registered(name)}
+
+
+def _written(lab: handle.Lab, size: int, node: str, seen: float) -> float:
+    """When the last write to a node's pods or its CSINode before it was seen ready was done; seconds since 1970."""
+    pods = {pod["metadata"]["name"] for pod in lab.api.items(handle.PODS) if pod["spec"].get("nodeName") == node}
+    moments = [
+        datetime.fromisoformat(entry["stageTimestamp"].replace("Z", "+00:00")).timestamp()
+        for entry in lab.audit("", size)
+        if entry["verb"] in ("create", "update", "patch")
+        and (entry.get("objectRef") or {}).get("resource") in ("pods", "csinodes")
+        and (entry.get("objectRef") or {}).get("name") in {node, *pods}
+    ]
+    return max(moment for moment in moments if moment <= seen)
 
 
 def _host(name: str) -> dict[str, Any]:

@@ -39,6 +39,11 @@ REAL = Fleet(nodes=2000, windows=400, pods=20_000, volumes=5_000)
 SMALL = Fleet(nodes=100, windows=20, pods=3_000, volumes=1_000)
 
 
+# Served by the peer, held by a real API server, and asked for by k8s_info.
+SIZES = (LARGE, REAL, SMALL)
+TINY = (Fleet(nodes=10, windows=2, pods=300, volumes=100),) * 3
+
+
 @dataclass(frozen=True, slots=True)
 class Cost:
     """One run. cpu, seconds; mib: most memory of a process of it."""
@@ -110,22 +115,25 @@ def decoded(server: str) -> dict[str, Any]:
     return _run([server, "--json"])
 
 
-def measure(folder: Path, notify: Callable[[str], None]) -> dict[str, Sequence[Row]]:
-    """Both comparisons."""
-    notify(f"a cluster of {LARGE.nodes:,} nodes")
-    with served(LARGE) as url:
-        ours = read(url, LARGE)
+def measure(
+    folder: Path, notify: Callable[[str], None], sizes: tuple[Fleet, Fleet, Fleet] = SIZES
+) -> dict[str, Sequence[Row]]:
+    """All comparisons."""
+    large_fleet, real_fleet, small_fleet = sizes
+    notify(f"a cluster of {large_fleet.nodes:,} nodes")
+    with served(large_fleet) as url:
+        ours = read(url, large_fleet)
         notify("its pages through json.loads")
         bare = decoded(url)
-    notify(f"a real API server with {REAL.nodes:,} nodes")
-    with loaded(REAL) as config:
-        real = read(config, REAL)
+    notify(f"a real API server with {real_fleet.nodes:,} nodes")
+    with loaded(real_fleet) as config:
+        real = read(config, real_fleet)
         plain = decoded(config)
-    notify(f"a cluster of {SMALL.nodes} nodes, through kubernetes.core.k8s_info")
-    with served(SMALL) as url:
-        mine = _play(folder, "readiness_ours.yml", url, SMALL)
-        theirs = _play(folder, "readiness_peer.yml", url, SMALL)
-    large, real_size, small = map(_size, (LARGE, REAL, SMALL))
+    notify(f"a cluster of {small_fleet.nodes} nodes, through kubernetes.core.k8s_info")
+    with served(small_fleet) as url:
+        mine = _play(folder, "readiness_ours.yml", url, small_fleet)
+        theirs = _play(folder, "readiness_peer.yml", url, small_fleet)
+    large, real_size, small = map(_size, sizes)
     return {
         f"Reading and evaluating {large} ({bare['bytes'] / 1e6:,.0f} MB), beside json.loads alone over the same pages": [
             Row("share of its CPU", ours["cpu"] / bare["cpu"], digits=2, at_most=0.3),

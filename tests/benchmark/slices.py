@@ -22,7 +22,7 @@ from lab import handle
 from lab.handle import Lab
 
 from benchmark.report import Row
-from benchmark.rig import BenchmarkError
+from benchmark.rig import BenchmarkError, requests_sent
 
 _TICK = os.sysconf("SC_CLK_TCK")
 _LOOK_EVERY = 2.0
@@ -164,5 +164,5 @@ def _launch(lab: Lab, mesh: Mesh, count: int, forks: int) -> Ran:
         memory=memory.most,
         calls=sum(entry["stage"] == "ResponseComplete" for entry in lab.audit(ACCOUNT, size)),
         writes=len(writes(lab, size)),
-        requests=sum(lab.front.counters(host.name)["requests"] for host in lab.state.hosts),
+        requests=sum(requests_sent(lab.front.counters(host.name)) for host in lab.state.hosts),
     )

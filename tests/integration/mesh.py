@@ -223,7 +223,7 @@ class Mesh:
         self._project = folder / "project"
         # A directory of the execution nodes that AWX exposes to jobs, at SUPPORT.
         self.support = folder / "support"
-        self.support.mkdir()
+        self.support.mkdir(parents=True)
         program = builds.build("receptor")["receptor"]
         port = self._ports.take("receptor")
         listener = {"tcp-listener": {"port": port, "bindaddr": "127.0.0.1"}}
