@@ -33,7 +33,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.data.read import diges
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import FIELD_MANAGER, Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, StreamError, UnreachableError
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.fencing import fence
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.fencing import Reference, fence
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.kinds import Kind
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.nodes import ProofNode, place
 from ansible_collections.kubewin.csi.plugins.module_utils.waiting import Awaited, Waits, reporting, so_far
@@ -92,7 +92,7 @@ class Converter:
 
     def fence(self, record: Record) -> None:
         """Fence all that runs before may still write, also one that gave its lease back without an answer to its last request."""
-        references = objects.fenced(record)
+        references = [Reference(*one) for one in objects.fenced(record)]
         fence(self._client, references, secrets.token_hex(8))
         # The objects are the user's: nothing is left on them.
         fence(self._client, references, None)

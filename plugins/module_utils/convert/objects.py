@@ -13,7 +13,7 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.native import Native
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import Record, Side
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.fencing import Reference
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.kinds import Kind
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MANAGED_BY, MANAGER, PART_OF
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.pod import idle_pod
 
@@ -184,12 +184,15 @@ def run_name(claim_uid: str) -> str:
     return hashlib.sha256(claim_uid.encode()).hexdigest()[:16]
 
 
-def fenced(record: Record) -> list[Reference]:
-    """What a conversion updates or deletes. Its record is bound to the version that was read, its helper pod names its generation."""
+def fenced(record: Record) -> list[tuple[Kind, str, str | None]]:
+    """Kind, name and namespace of what a conversion updates or deletes.
+
+    Its record is bound to the version that was read, and its helper pod names the generation of its run.
+    """
     return [
-        Reference(kinds.PERSISTENT_VOLUME_CLAIM, record.claim, record.namespace),
-        *(Reference(kinds.PERSISTENT_VOLUME, name) for name in dict.fromkeys((record.old.name, record.new.name))),
-        *(Reference(kinds.SCALABLE[one.kind], one.name, one.namespace) for one in record.workloads),
+        (kinds.PERSISTENT_VOLUME_CLAIM, record.claim, record.namespace),
+        *((kinds.PERSISTENT_VOLUME, name, None) for name in dict.fromkeys((record.old.name, record.new.name))),
+        *((kinds.SCALABLE[one.kind], one.name, one.namespace) for one in record.workloads),
     ]
 
 
