@@ -177,6 +177,21 @@ def an_operator_that_goes_to_the_next_line(world: World) -> None:
     operator(world, "10.22.0-1a2b3c")
 
 
+@situation("target", "CSI-T16", target=Target(openshift="5.0.3"), only_here=NO_OPENSHIFT)
+def a_plugin_of_ours_where_openshift_will_bring_its_own(world: World) -> None:
+    openshift(world, "4.23.9")
+    operator(world, "11.0.0-1a2b3c")
+
+
+@situation("target", target=Target(openshift="5.0.3"), only_here=NO_OPENSHIFT)
+def the_operators_own_plugin_stays(world: World) -> None:
+    openshift(world, "4.23.9")
+    operator(world, "11.0.0-1a2b3c")
+    for one in world.of("DaemonSet"):
+        one["metadata"]["labels"].pop("app.kubernetes.io/managed-by", None)
+        one["metadata"].setdefault("annotations", {})["operator.openshift.io/spec-hash"] = "1"
+
+
 @situation("target", "CSI-T12", target=Target(kubernetes="1.27"))
 def a_target_that_every_node_is_past(world: World) -> None:
     pass

@@ -47,6 +47,7 @@ class Release:
 
     version: without a leading v. images: by IMAGE_ROLES, "repository:tag". mode_images: by mode, what replaces them there.
     published: by IMAGE_ROLES, the source that shows that they can be pulled; only a user chooses a release without one.
+    mode_published: by mode, what replaces these there; an empty text is no source.
     max_volumes: most volumes a node may take by upstream's default, 0 when the release leaves that to Kubernetes.
     """
 
@@ -55,11 +56,12 @@ class Release:
     max_volumes: int = 0
     mode_images: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     published: Mapping[str, str] = field(default_factory=dict)
+    mode_published: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
-    @property
-    def unproven(self) -> tuple[str, ...]:
-        """Roles of the images of which nothing shows that they were published."""
-        return tuple(role for role in self.images if not self.published.get(role))
+    def unproven(self, mode: str) -> tuple[str, ...]:
+        """Roles of the images in a mode of which nothing shows that they were published."""
+        sources = {**self.published, **self.mode_published.get(mode, {})}
+        return tuple(role for role in self.images if not sources.get(role))
 
     def images_for(self, mode: str) -> dict[str, str]:
         """The images of this release in a mode, by role."""
@@ -235,6 +237,32 @@ class Advisory:
         return not has_fix(version, self.fixed)
 
 
+@dataclass(frozen=True, slots=True)
+class KnownIssue:
+    """An error of a driver on Windows in one mode, of which no release has the fix yet.
+
+    latest: the newest release without the fix; the first one after it has it. what: completes "release ... ". source: the fix upstream.
+    workaround: an imperative sentence.
+    """
+
+    mode: Mode
+    latest: str
+    what: str
+    source: str
+    workaround: str
+
+    def concerns(self, version: Version, mode: str) -> bool:
+        """Whether a release has it in a mode."""
+        return mode == self.mode and version.release <= parse(self.latest).release
+
+
+# Of the drivers of SMB shares.
+STALE_MAPPING = (
+    "does not mount a share again after its node restarted, if Windows has kept a disconnected mapping of the share"
+)
+REMOVE_MAPPING = "remove the mapping on the node (Remove-SmbGlobalMapping), or drain the node before you restart it"
+
+
 def _before(earlier: Mapping[str, Mapping[str, Any]], version: Version, now: Mapping[str, Any]) -> Mapping[str, Any]:
     """Of what releases had, by the first one that no longer has it, what belongs to a release; earliest first."""
     return next((had for first, had in earlier.items() if version.release < parse(first).release), now)
@@ -257,6 +285,7 @@ class Driver:
     keeps away from. prerequisites: what is required but not visible in the cluster. drain_to: modes to which a node
     may be switched only without volumes of this driver on it. counters: directory on a host where its HostProcess mode
     keeps a file for each volume in use, empty where it keeps none. advisories: published weaknesses of releases.
+    known_issues: errors without a released fix.
     """
 
     key: str
@@ -293,6 +322,7 @@ class Driver:
     drain_to: tuple[Mode, ...] = ()
     counters: str = ""
     advisories: tuple[Advisory, ...] = ()
+    known_issues: tuple[KnownIssue, ...] = ()
 
     @property
     def service_account(self) -> str:
@@ -333,6 +363,12 @@ class Driver:
         found = [rule for rule in self.modes if rule.covers(version)]
         return tuple(sorted(found, key=lambda rule: not rule.is_default(version)))
 
+    def published_rules(self, version: Version) -> tuple[ModeRule, ...]:
+        """The modes of a known release that this collection deploys and whose images are known to be published."""
+        known = self.release(version)
+        rules = self.mode_rules(version) if known is not None else ()
+        return tuple(rule for rule in rules if rule.template is not None and known and not known.unproven(rule.mode))
+
     def rule(self, mode: str) -> ModeRule | None:
         """What is known of a mode of this driver, None when it has no such mode."""
         return next((rule for rule in self.modes if rule.mode == mode), None)
@@ -349,7 +385,7 @@ class Driver:
             (parse(known.version), rule.mode)
             for known in self.releases
             for rule in self.mode_rules(parse(known.version))
-            if (known_only or (rule.template is not None and not known.unproven)) and mode in (None, rule.mode)
+            if (known_only or rule in self.published_rules(parse(known.version))) and mode in (None, rule.mode)
         ]
         if not usable:
             return None

@@ -4,8 +4,8 @@
 """Which upstream release of a driver each OpenShift line ships, since its images are digests without a release.
 
 Source: the branches release-4.N of the forks https://github.com/openshift/vmware-vsphere-csi-driver,
-aws-ebs-csi-driver, azure-disk-csi-driver, azure-file-csi-driver, gcp-pd-csi-driver and csi-driver-smb. Where a branch's
-chart and Makefile disagree both are listed. Maintenance updates of a line can move them.
+aws-ebs-csi-driver, azure-disk-csi-driver, azure-file-csi-driver, gcp-pd-csi-driver and csi-driver-smb. 4.12 and 4.13 are what their
+Makefiles state; where a later branch's chart and Makefile disagree both are listed. Maintenance updates of a line can move them.
 """
 
 from __future__ import annotations
@@ -14,13 +14,19 @@ from collections.abc import Mapping
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, parse
 
+# First release whose storage operators bring Windows node plugins, which must then be the only ones of these drivers: HostProcess
+# containers that use csi-proxy. "OpenShift 5.x" with Azure File and vSphere first, in
+# enhancements/windows-containers/windows-CSI-driver-support.md (pull request 2072 of https://github.com/openshift/enhancements).
+BRINGS_PLUGINS_FROM = "5.0"
+BROUGHT = ("vsphere", "azure_file")
+
 # Keys of the drivers that OpenShift ships.
 DRIVERS = ("vsphere", "aws_ebs", "azure_disk", "azure_file", "gce_pd", "smb")
 
 # A line is (vsphere, aws_ebs, azure_disk, azure_file, gce_pd, smb); "-" is a driver that it does not ship, or not known.
 _LINES: Mapping[str, str] = {
-    "4.12": "2.7.1 - - - - -",
-    "4.13": "3.0.2 - - - - -",
+    "4.12": "2.7.1 1.11.3 1.22.0 1.21.0 - -",
+    "4.13": "3.0.2 1.15.0 1.26.7 1.25.0 - -",
     "4.14": "3.0.2 1.17/1.18 1.28.1 1.29.5 1.10.1 -",
     "4.15": "3.0.2 1.24.1/1.25 1.29.0 1.29.5 1.12.2 -",
     "4.16": "3.1.2 1.26 1.29.3 1.29.5 1.13.0 1.14.0",

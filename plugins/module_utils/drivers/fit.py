@@ -87,12 +87,15 @@ def nearest(
     The same release in another mode comes first, then the newest older one, then the oldest newer one. Given a mode,
     only that one counts. Other releases count when something shows that their images were published.
     """
-    versions = [version, *(parse(known.version) for known in driver.releases if not known.unproven)]
+    versions = [version, *(parse(known.version) for known in driver.releases)]
     usable = [
         (one, rule)
         for one in dict.fromkeys(versions)
         for rule in driver.mode_rules(one)
-        if rule.template is not None and mode in (None, rule.mode) and not obstacles(driver, one, rule, snapshot)
+        if rule.template is not None
+        and (one == version or rule in driver.published_rules(one))
+        and mode in (None, rule.mode)
+        and not obstacles(driver, one, rule, snapshot)
     ]
     if not usable:
         return None

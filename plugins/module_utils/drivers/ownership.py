@@ -22,7 +22,13 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Dr
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import Request, Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding, note, warning
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import ObservedDaemonSet
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import HELM, MANAGED_BY, MANAGER, Marks
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import (
+    HELM,
+    MANAGED_BY,
+    MANAGER,
+    OPENSHIFT_OPERATOR,
+    Marks,
+)
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
 
 PLATFORMS = {
@@ -166,7 +172,7 @@ def owner(driver: Driver, running_on: str, observed: ObservedDaemonSet) -> Owner
 def keeper(driver: Driver, running_on: str, marks: Marks) -> Owner | None:
     """The manager that restores a changed or deleted object, None when no mark shows one."""
     labels, notes = marks.labels, marks.annotations
-    for key in ("operator.openshift.io/spec-hash", "csi.openshift.io/managed"):
+    for key in OPENSHIFT_OPERATOR:
         if key in notes:
             return Owner("managed by OpenShift's storage operator", f"annotation {key}", True, _openshift(driver))
     if labels.get(MANAGED_BY, "").upper() == "EKS":

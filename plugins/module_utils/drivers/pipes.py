@@ -13,7 +13,12 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Dr
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal import Use
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import ObservedDaemonSet
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MANAGED_BY, MANAGER, PART_OF
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import finished, host_paths, owned_by
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import (
+    finished,
+    host_paths,
+    is_host_process,
+    owned_by,
+)
 
 _PIPE = re.compile(r"^[\\/]+\.[\\/]+pipe[\\/]+(csi-proxy-[a-z0-9-]+)", re.IGNORECASE)
 _SHOWN = 20
@@ -22,6 +27,16 @@ _SHOWN = 20
 def pipes_of(pod_spec: Mapping[str, Any]) -> tuple[str, ...]:
     """Pipes of csi-proxy that a pod mounts, bare names."""
     return tuple(match[1] for path in host_paths(pod_spec) if (match := _PIPE.match(path)))
+
+
+def uses_unmounted(daemon_set: Mapping[str, Any]) -> bool:
+    """Whether a DaemonSet uses csi-proxy without mounting a pipe: a HostProcess plugin of OpenShift's storage operator.
+
+    Source: enhancements/windows-containers/windows-CSI-driver-support.md (pull request 2072 of
+    https://github.com/openshift/enhancements).
+    """
+    observed = ObservedDaemonSet.from_object(daemon_set)
+    return observed.of_openshift and observed.plugin and is_host_process(daemon_set["spec"]["template"]["spec"])
 
 
 def mounting(
@@ -40,6 +55,8 @@ def mounting(
             leaving.add(metadata.get("uid"))
         elif pipes := pipes_of(item["spec"]["template"]["spec"]):
             found.append(f"DaemonSet {name} mounts {', '.join(pipes)}")
+        elif uses_unmounted(item):
+            found.append(f"DaemonSet {name} of OpenShift's storage operator uses csi-proxy")
     for pod in pods:
         metadata, pipes = pod["metadata"], pipes_of(pod["spec"])
         if pipes and not finished(pod) and not any(owned_by(uid, pod) for uid in leaving):
@@ -56,7 +73,7 @@ def without_pipes(driver: Driver, daemon_sets: Iterable[Mapping[str, Any]]) -> b
     providers = [one for one, found in observed if found.serves_on_windows(driver.name)]
     # A DaemonSet without a Ready pod serves no volume, whatever it claims; what mounts pipes may serve them any moment.
     return any(found.ready for one, found in observed if one in providers) and not any(
-        pipes_of(one["spec"]["template"]["spec"]) for one in providers
+        pipes_of(one["spec"]["template"]["spec"]) or uses_unmounted(one) for one in providers
     )
 
 

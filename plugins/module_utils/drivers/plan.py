@@ -212,5 +212,6 @@ def _around(
     if choice.rule is not None and choice.version is not None:
         found += surroundings.node_findings(driver, desired, choice.rule, choice.version, snapshot)
         found += surroundings.port_findings(driver, choice.rule, snapshot)
+        found += surroundings.issue_findings(driver, choice.rule, choice.version)
         found += ownership.findings(driver, desired, choice.rule, snapshot)
     return found

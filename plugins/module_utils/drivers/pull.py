@@ -24,6 +24,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import (
     absent_or_ours,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import is_host_process
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import DaemonSetFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.hold import rolling
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import why_not
@@ -196,7 +197,7 @@ def pod(daemon_set: Mapping[str, Any], driver: str, node: str, required: Sequenc
         ],
     }
     spec.update({key: template[key] for key in ("os", "imagePullSecrets", "hostNetwork") if key in template})
-    if ((template.get("securityContext") or {}).get("windowsOptions") or {}).get("hostProcess"):
+    if is_host_process(template):
         options = {"hostProcess": True, "runAsUserName": "NT AUTHORITY\\LOCAL SERVICE"}
         spec["securityContext"] = {"windowsOptions": options}
     suffix = hashlib.sha256(node.encode()).hexdigest()[:10]

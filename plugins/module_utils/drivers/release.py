@@ -99,7 +99,7 @@ def choose(driver: Driver, desired: Request, controller: ObservedController | No
         findings.append(stood_in)
     if driver.release(version) is None:
         findings.append(_unlisted(driver, version, rule))
-    elif unproven := _unproven(driver, desired, version):
+    elif unproven := _unproven(driver, desired, version, rule.mode):
         message = f"its images may not be published: {', '.join(unproven)}"
         remedy = "check that your nodes can pull them, or set the images or image_mirror option"
         findings.append(warning("CSI-D09", f"{driver.title} {version}", message, remedy))
@@ -109,10 +109,10 @@ def choose(driver: Driver, desired: Request, controller: ObservedController | No
     return Choice(version, rule, source, tuple(findings))
 
 
-def _unproven(driver: Driver, desired: Request, version: Version) -> tuple[str, ...]:
-    """Roles of images of a release of which nothing shows that they were published, without those that the user gave."""
+def _unproven(driver: Driver, desired: Request, version: Version, mode: str) -> tuple[str, ...]:
+    """Roles of images of a release in a mode of which nothing shows that they were published, without those that the user gave."""
     known = driver.release(version)
-    roles = IMAGE_ROLES[:1] if known is None else known.unproven
+    roles = IMAGE_ROLES[:1] if known is None else known.unproven(mode)
     return tuple(role for role in roles if not desired.images.get(role))
 
 
@@ -122,15 +122,13 @@ def _stand_in(driver: Driver, desired: Request, versions: Sequence[Version], sna
     One of these themselves, else one of the same minor release, else the newest older one, else the oldest newer one, each of
     those that can be pulled and run here. A mirror is the user's own, so it holds what the user put there.
     """
-    if desired.image_mirror or not _unproven(driver, desired, versions[0]):
+    if desired.image_mirror or _provable(driver, replace(desired, mode="auto"), versions[0]):
         return None
     usable = []
     for known in driver.releases:
         version = parse(known.version)
-        rules = [
-            one for one in driver.mode_rules(version) if one.template is not None and desired.mode in ("auto", one.mode)
-        ]
-        if rules and not _unproven(driver, desired, version) and not fit.lacking_switches(driver, version, snapshot):
+        rules = _provable(driver, desired, version)
+        if rules and not fit.lacking_switches(driver, version, snapshot):
             usable.append((version, any(not fit.obstacles(driver, version, rule, snapshot) for rule in rules)))
     usable = [one for one in usable if one[1]] or usable
     found = [version for version, _fits in usable]
@@ -141,6 +139,17 @@ def _stand_in(driver: Driver, desired: Request, versions: Sequence[Version], sna
     return next((one for one in versions if one in found), None) or (
         max(same) if same else max(older) if older else min(found)
     )
+
+
+def _provable(driver: Driver, desired: Request, version: Version) -> list[ModeRule]:
+    """Modes that may be deployed and whose images are known to be published."""
+    return [
+        rule
+        for rule in driver.mode_rules(version)
+        if rule.template is not None
+        and desired.mode in ("auto", rule.mode)
+        and not _unproven(driver, desired, version, rule.mode)
+    ]
 
 
 def _not_published(driver: Driver, version: Version, source: str, near: Version) -> Finding:
@@ -239,7 +248,8 @@ def _skew(
     message = f"the controller runs {running} and the node plugin would be {version}, expected the same minor release"
     if desired.allow_version_skew:
         return warning("CSI-D33", where, message, "accepted by allow_version_skew")
-    if not any(parse(known.version).minor == running.minor and not known.unproven for known in driver.releases):
+    releases = [parse(known.version) for known in driver.releases]
+    if not any(one.minor == running.minor and driver.published_rules(one) for one in releases):
         remedy = f"test this combination first: no release {running.minor[0]}.{running.minor[1]} with an image for Windows is known"
         return warning("CSI-D33", where, message, remedy)
     matching = [rule for rule in driver.mode_rules(running) if rule.template is not None]

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy, wmco
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver, ModeRule
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, from_image, parse
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers import ownership
@@ -164,6 +165,15 @@ def object_findings(
             yield blocker("CSI-D23", subject, message, f'set {key} to "true" there, or deploy {fixed_in} or later')
 
 
+def issue_findings(driver: Driver, rule: ModeRule, version: Version) -> Iterator[Finding]:
+    """Errors of the driver on Windows without a released fix."""
+    for issue in driver.known_issues:
+        if issue.concerns(version, rule.mode):
+            message = f"release {version} in mode {rule.mode} {issue.what} (fixed by {issue.source}, not released yet)"
+            remedy = f"wait for the first release after {issue.latest}; until then {issue.workaround}"
+            yield note("CSI-D25", f"{driver.title} {version}", message, remedy)
+
+
 def no_priority(driver: Driver, namespace: str) -> Finding:
     """GKE admits system priorities outside kube-system only where a ResourceQuota says so."""
     message = f"its pods have no priority class: outside kube-system, GKE admits {driver.priority_class} only with a ResourceQuota"
@@ -291,7 +301,11 @@ def node_findings(
         return
     yield from _build_findings(driver, version, rule, snapshot)
     yield from _runtime_findings(driver, version, rule, snapshot)
-    if rule.mode == "csi_proxy" and driver.wmic_below is not None and _may_use_wmic(driver.wmic_below, desired):
+    if (
+        rule.mode == "csi_proxy"
+        and driver.wmic_below is not None
+        and _may_use_wmic(driver.wmic_below, desired, snapshot)
+    ):
         message = (
             f"csi-proxy below {driver.wmic_below} reads the serial number with wmic.exe, which newer Windows no "
             "longer includes"
@@ -305,8 +319,11 @@ def node_findings(
             yield note("CSI-D53", "Nodes", message, remedy)
 
 
-def _may_use_wmic(below: str, desired: Request) -> bool:
-    """Whether csi-proxy may be older than a release; what a platform brings is unknown."""
+def _may_use_wmic(below: str, desired: Request, snapshot: Snapshot) -> bool:
+    """Whether csi-proxy may be older than a release; what platforms other than OpenShift bring is unknown."""
+    brought = [wmco.csi_proxy_on(node.annotations) for node in snapshot.nodes if node.of_operator]
+    if any(release and csi_proxy.is_below(release, below) for release in brought):
+        return True
     given = desired.csi_proxy_version
     return not (desired.csi_proxy_managed and given) or parse(given) < parse(below)
 

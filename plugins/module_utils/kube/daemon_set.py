@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MANAGED_BY, MODE, Marks
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MANAGED_BY, MODE, OPENSHIFT_OPERATOR, Marks
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import host_paths
 
 _VARIABLE = re.compile(r"\$\(([^)]+)\)")
@@ -77,6 +77,11 @@ class ObservedDaemonSet:
             going="deletionTimestamp" in metadata,
             ready=int((daemon_set.get("status") or {}).get("numberReady") or 0),
         )
+
+    @property
+    def of_openshift(self) -> bool:
+        """Whether OpenShift's storage operator applied it."""
+        return any(mark in self.marks.annotations for mark in OPENSHIFT_OPERATOR)
 
     def serves_on_windows(self, driver: str) -> bool:
         """Whether it resembles a node plugin of that driver for Windows nodes.

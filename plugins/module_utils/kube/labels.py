@@ -51,6 +51,10 @@ def selector_of(workload: Mapping[str, Any]) -> str:
     return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
 
 
+# Annotations by which OpenShift's storage operators mark what they apply: library-go pkg/operator/resource/resourceapply/apps.go.
+OPENSHIFT_OPERATOR = ("operator.openshift.io/spec-hash", "csi.openshift.io/managed")
+
+
 @dataclass(frozen=True, slots=True)
 class Marks:
     """Ownership in an object's metadata. owner: its controller, "ClusterCSIDriver file.csi.azure.com"."""

@@ -189,6 +189,12 @@ def has_volume(pod: Mapping[str, Any]) -> bool:
     return any(not {"persistentVolumeClaim", "ephemeral", "csi"}.isdisjoint(volume) for volume in volumes)
 
 
+def is_host_process(pod_spec: Mapping[str, Any]) -> bool:
+    """Whether a pod's containers are HostProcess containers, by spec.securityContext.windowsOptions.hostProcess."""
+    options = (pod_spec.get("securityContext") or {}).get("windowsOptions") or {}
+    return bool(options.get("hostProcess"))
+
+
 def host_paths(pod_spec: Mapping[str, Any]) -> tuple[str, ...]:
     """What a PodSpec mounts from the host."""
     paths = (str((volume.get("hostPath") or {}).get("path", "")) for volume in pod_spec.get("volumes") or [])

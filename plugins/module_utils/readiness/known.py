@@ -65,6 +65,7 @@ KNOWN: dict[str, Known] = {
     "CSI-N44": Known("blocker", "volumes of this driver cannot be mounted on the node"),
     "CSI-N45": Known("blocker", "a plugin that neither uses csi-proxy nor is a HostProcess container cannot reach the disks of the host"),
     "CSI-N46": Known("note", "Kubernetes reports the driver as working; requirements that only its documentation states are not checked"),
+    "CSI-N47": Known("blocker", "without these pipes that plugin mounts nothing"),
     # Volumes.
     "CSI-V10": Known("warning", "deleting and resizing use CSI already, mounting on Windows does not yet"),
     "CSI-V11": Known("warning", "it works until an upgrade removes the in-tree code"),
@@ -126,6 +127,7 @@ KNOWN: dict[str, Known] = {
     "CSI-T17": Known("blocker", "Kubernetes does not support a kubelet that is newer than the API server"),
     "CSI-T15": Known("blocker", "between in-tree and CSI, no release of the operator mounts these volumes on Windows"),
     "CSI-T14": Known("blocker", "Operator Lifecycle Manager offers only the next minor release, so such an upgrade does not begin"),
+    "CSI-T16": Known("warning", "two node plugins of a driver on a node remove each other's registration"),
     "CSI-T13": Known("blocker", "the target is for another platform, so this cluster never reaches it"),
 }  # fmt: skip
 

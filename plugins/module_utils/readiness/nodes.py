@@ -20,7 +20,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.drivers.fit import ima
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.times import moment
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import DriverEntry, ObservedHost
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import DriverEntry
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ObservedAttachment
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import (
     ObservedPod,
@@ -58,7 +58,7 @@ _CHECKS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ),
     ("started since boot", "pods", ("CSI-G12",)),
     ("one provider", "daemonsets", ("CSI-G30",)),
-    ("csi-proxy", "daemonsets", ("CSI-G40", "CSI-G41", "CSI-G42", "CSI-G43", "CSI-N32")),
+    ("csi-proxy", "daemonsets", ("CSI-G40", "CSI-G41", "CSI-G42", "CSI-G43", "CSI-N32", "CSI-N47")),
     ("room for volumes", "volumeattachments", ("CSI-N33",)),
     ("attachments", "volumeattachments", ("CSI-N34", "CSI-N35")),
 )
@@ -313,6 +313,26 @@ class _DriverOnNode:
         host_process = main.plugin.host_process or any(pod.host_process for pod in pods)
         yield from self._mode(main, main.plugin, host_process, down, evidence)
 
+    def _csi_proxy(self) -> str:
+        """The release of csi-proxy on the node, as the host or the operator states it; empty if it is not known."""
+        read = self._host.facts.release if self._host is not None else ""
+        return read or wmco.csi_proxy_on(self._node.annotations)
+
+    def _of_openshift(self, evidence: tuple[str, ...]) -> Iterator[Finding]:
+        """OpenShift's own plugin is a HostProcess container and uses csi-proxy, so the host must serve its pipes."""
+        host, rule = self._host, None if self._known is None else self._known.rule("csi_proxy")
+        if rule is None or host is None or host.facts.pipes is None:
+            return
+        absent = [pipe for pipe in rule.pipes if pipe not in host.facts.pipes]
+        if absent:
+            message = (
+                "the plugin of OpenShift's storage operator is a HostProcess container that uses csi-proxy, and its host "
+                f"does not serve {', '.join(absent)}"
+            )
+            yield found(
+                "CSI-N47", self._about, message, evidence, "repair csi-proxy on that host; WMCO starts it again"
+            )
+
     def _from_gate(self, lack: Lack, evidence: tuple[str, ...]) -> Finding:
         about = {"CSI-G04": f"Driver {self._driver}", "CSI-G05": f"Node {self._node.name}"}.get(lack.id, self._about)
         severity: Severity = "warning" if lack.id in DOUBTS or lack.id in _WORKS else "blocker"
@@ -336,7 +356,9 @@ class _DriverOnNode:
     ) -> Iterator[Finding]:
         """Findings of the plugin's mode itself: mixed modes, an image for another Windows, wmic."""
         known, node, about = self._known, self._node, self._about
-        if host_process and plugin.gate.pipes:
+        if host_process and plugin.observed.of_openshift:
+            yield from self._of_openshift(evidence)
+        elif host_process and plugin.gate.pipes:
             message = f"its plugin is a HostProcess container and mounts {', '.join(plugin.gate.pipes)}"
             yield found("CSI-N32", about, message, evidence, "deploy one mode; enable_csi.yml chooses it by release")
         version = None if known is None else running(known, main)
@@ -357,7 +379,7 @@ class _DriverOnNode:
             message = f"{known.title} {version} has images for Windows builds {', '.join(builds or ())}; the node runs {node.build}"
             yield found("CSI-N37", about, message, evidence, "choose a release that has an image for this build")
         optional = node.build.isdigit() and int(node.build) >= csi_proxy.WMIC_OPTIONAL_FROM
-        if optional and _needs_wmic(known, rule, version, self._host):
+        if optional and _needs_wmic(known, rule, version, self._csi_proxy()):
             message = (
                 f"{known.title} {version} reads the node ID with wmic.exe, which Windows build {node.build} may lack"
             )
@@ -379,10 +401,10 @@ def running(driver: Driver, template: ObservedTemplate) -> Version | None:
     return from_image(images.get(driver.container, ""))
 
 
-def _needs_wmic(driver: Driver, rule: ModeRule, version: Version, host: ObservedHost | None) -> bool:
+def _needs_wmic(driver: Driver, rule: ModeRule, version: Version, release: str) -> bool:
+    """Whether a driver calls wmic.exe. release: of the node's csi-proxy, empty if it is not known."""
     if rule.mode == "host_process":
         return rule.wmic_before is not None and version.release < parse(rule.wmic_before).release
-    release = host.facts.release if host is not None else ""
     return driver.wmic_below is not None and csi_proxy.is_below(release, driver.wmic_below)
 
 

@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree, wmco
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree, openshift, wmco
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver, ModeRule
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS, unknown
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.target import Now, impossible
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, parse
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers import model, release
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MANAGER
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.cluster_checks import view
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import ObservedCsiNode
@@ -116,6 +117,7 @@ def evaluate(index: Index, target: Target, demand: Mapping[str, int]) -> tuple[F
         *_operator(index, target, then),
         *_no_path(index, target, demand),
         *_drain(index, then),
+        *_brought_plugins(index, target),
     ]
     if target.driver_version or target.mode:
         chosen = (
@@ -258,6 +260,33 @@ def _drain(index: Index, then: Versions) -> Iterator[Finding]:
             message = f"{len(left)} volumes are attached in-tree"
             remedy = f"drain it before its kubelet is upgraded: kubectl drain {node.name} --ignore-daemonsets"
             yield found("CSI-T08", f"Node {node.name}", message, evidence, remedy)
+
+
+def _brought_plugins(index: Index, target: Target) -> Iterator[Finding]:
+    """Node plugins that must be removed before OpenShift brings its own ones for these drivers."""
+    if not target.openshift or parse(target.openshift).minor < parse(openshift.BRINGS_PLUGINS_FROM).minor:
+        return
+    for key in openshift.BROUGHT:
+        driver = DRIVERS[key]
+        for provider in index.providers.get(driver.name, ()):
+            if provider.plugin is None or provider.plugin.observed.of_openshift:
+                continue
+            message = (
+                f"OpenShift {openshift.BRINGS_PLUGINS_FROM} and later are planned to bring their own node plugin of "
+                f"{driver.title} for Windows, a HostProcess container that uses csi-proxy; two node plugins remove each "
+                "other's registration"
+            )
+            ours = provider.plugin.observed.managed_by == MANAGER
+            remove = f"ansible-playbook kubewin.csi.remove -e kubewin_drivers={key}" if ours else "kubectl delete"
+            remedy = (
+                f"read the release notes of {target.openshift}; if it brings the plugin, remove this one right before the "
+                f"update ({remove}), and keep csi-proxy"
+            )
+            evidence = (
+                f"DaemonSet {provider.namespace}/{provider.name} serves {driver.name} on Windows",
+                f"target: OpenShift {target.openshift}",
+            )
+            yield found("CSI-T16", f"DaemonSet {provider.namespace}/{provider.name}", message, evidence, remedy)
 
 
 def _driver(index: Index, target: Target, driver: Driver, nodes: int) -> Iterator[Finding]:

@@ -16,6 +16,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.capability imp
 _MCR = "mcr.microsoft.com/oss/kubernetes-csi"
 # Upstream's manifests of a release, which name its images and its sidecars'.
 _SHOWN = "deploy/v{}/csi-azuredisk-node-windows.yaml of kubernetes-sigs/azuredisk-csi-driver"
+_SHOWN_HOST = "deploy/v{}/csi-azuredisk-node-windows-hostprocess.yaml of kubernetes-sigs/azuredisk-csi-driver"
 _MCR2 = "mcr.microsoft.com/oss/v2/kubernetes-csi"
 
 
@@ -28,6 +29,7 @@ def _release(
         base.images(name, registrar, f"{_MCR}/livenessprobe:{liveness_probe}"),
         mode_images={"host_process": base.images(f"{name}-windows-hp", host_registrar)},
         published=base.shown(_SHOWN.format(version), _SHOWN.format(version)),
+        mode_published={"host_process": base.shown(_SHOWN_HOST.format(version), _SHOWN_HOST.format(version))},
     )
 
 

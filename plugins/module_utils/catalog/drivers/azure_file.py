@@ -16,6 +16,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.capability imp
 _MCR = "mcr.microsoft.com/oss/kubernetes-csi"
 # Upstream's manifests of a release, which name its images and its sidecars'.
 _SHOWN = "deploy/v{}/csi-azurefile-node-windows.yaml of kubernetes-sigs/azurefile-csi-driver"
+_SHOWN_HOST = "deploy/v{}/csi-azurefile-node-windows-hostprocess.yaml of kubernetes-sigs/azurefile-csi-driver"
 _MCR2 = "mcr.microsoft.com/oss/v2/kubernetes-csi"
 
 
@@ -28,6 +29,7 @@ def _release(
         base.images(name, f"{sidecar}:{registrar}", f"{_MCR}/livenessprobe:{liveness_probe}"),
         mode_images={"host_process": base.images(f"{name}-windows-hp", f"{sidecar}:{host_registrar}")},
         published=base.shown(_SHOWN.format(version), _SHOWN.format(version)),
+        mode_published={"host_process": base.shown(_SHOWN_HOST.format(version), _SHOWN_HOST.format(version))},
     )
 
 
@@ -160,6 +162,15 @@ DRIVER = base.Driver(
             fixed=("1.29.4", "1.30.1"),
             what="writes tokens of ServiceAccounts to its log",
             source="https://github.com/kubernetes/kubernetes/issues/124759",
+        ),
+    ),
+    known_issues=(
+        base.KnownIssue(
+            "host_process",
+            latest="1.35.7",
+            what=base.STALE_MAPPING,
+            source="https://github.com/kubernetes-sigs/azurefile-csi-driver/pull/3416",
+            workaround=base.REMOVE_MAPPING,
         ),
     ),
 )

@@ -17,7 +17,8 @@ _PLUGIN = "registry.k8s.io/sig-storage/smbplugin"
 _SIG = "registry.k8s.io/sig-storage"
 
 
-# What pulls them from there; the tag -windows-hp is promoted with the other one (kubernetes/k8s.io pull request 7720).
+# What pulls their tag from there for Linux; upstream's Makefile puts it on one manifest list with the images for Windows. Nothing shows
+# that the tag -windows-hp of these releases, which is another one, was promoted with it.
 _PULLED = "https://github.com/Siemens-Healthineers/K2s/pull"
 _SIDECARS = f"{base.SIDECARS}; https://github.com/cert-manager/csi-driver/pull/712"
 
@@ -28,7 +29,11 @@ def _release(
     registrar, probe = f"{_SIG}/csi-node-driver-registrar:{registrar}", f"{_SIG}/livenessprobe:{liveness_probe}"
     host = {"host_process": base.images(f"{_PLUGIN}:v{version}-windows-hp", host_registrar)} if host_registrar else {}
     own = base.images(f"{_PLUGIN}:v{version}", registrar, probe)
-    return base.Release(version, own, mode_images=host, published=base.shown(published, _SIDECARS))
+    # The tag -windows-hp is listed with the other one from kubernetes/k8s.io pull request 7720 on.
+    unlisted = {"host_process": {"driver": ""}} if published != base.SIDECARS else {}
+    return base.Release(
+        version, own, mode_images=host, published=base.shown(published, _SIDECARS), mode_published=unlisted
+    )
 
 
 _MCR = "mcr.microsoft.com/oss/kubernetes-csi/csi-node-driver-registrar"
@@ -114,6 +119,7 @@ DRIVER = base.Driver(
         _release("1.19.1", "v2.15.0", "v2.16.0", f"{_MCR}:v2.15.0"),
         _release("1.20.0", "v2.15.0", "v2.16.0", f"{_MCR}:v2.15.0", published=""),
         _release("1.20.1", "v2.15.0", "v2.16.0", f"{_SIG}/csi-node-driver-registrar:v2.16.0", f"{_PULLED}/2314"),
+        _release("1.20.2", "v2.15.0", "v2.16.0", f"{_SIG}/csi-node-driver-registrar:v2.17.0", published=""),
         _release("1.20.3", "v2.15.0", "v2.16.0", f"{_SIG}/csi-node-driver-registrar:v2.17.0", f"{_PULLED}/3074"),
     ),
     default_version="1.20.3",
@@ -158,6 +164,15 @@ DRIVER = base.Driver(
             fixed=("1.20.1",),
             what="lets a volume's subDir leave its share's directory, and may delete other directories there",
             source="https://github.com/kubernetes/kubernetes/issues/138319",
+        ),
+    ),
+    known_issues=(
+        base.KnownIssue(
+            "host_process",
+            latest="1.20.3",
+            what=base.STALE_MAPPING,
+            source="https://github.com/kubernetes-csi/csi-driver-smb/pull/1219",
+            workaround=base.REMOVE_MAPPING,
         ),
     ),
 )

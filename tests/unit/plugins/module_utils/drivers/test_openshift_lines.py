@@ -7,6 +7,7 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import openshift, wmco
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import IMAGE_ROLES
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import parse
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import ObservedController, Request, Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.plan import Plan, plan
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
@@ -18,8 +19,8 @@ DRIVER_OF = {"VSphere": "vsphere", "Azure": "azure_disk", "AWS": "aws_ebs"}
 # What each line's plan has to be: releases of csi-proxy's form up to 4.19 on vSphere, of the controller's minor where one is served.
 EXPECTED = {
     "vsphere": "3.2.0 3.2.0 3.1.2 3.1.2 3.1.2 3.2.0 3.3.1 3.3.1 3.5.0 3.6.0",
-    "azure_disk": "1.34.5 1.34.5 1.28.9 1.29.7 1.29.7 1.29.7 1.31.1 1.32.0 1.33.1 1.34.2",
-    "aws_ebs": "1.64.0 1.64.0 1.18.0 1.24.1 1.26.1 1.31.0 1.33.0 1.39.0 1.45.0 1.47.0",
+    "azure_disk": "1.28.9 1.28.9 1.28.9 1.29.7 1.29.7 1.29.7 1.31.1 1.32.0 1.33.1 1.34.2",
+    "aws_ebs": "1.18.0 1.18.0 1.18.0 1.24.1 1.26.1 1.31.0 1.33.0 1.39.0 1.45.0 1.47.0",
 }
 
 
@@ -56,7 +57,8 @@ def test_it_is_planned_with_images_that_can_be_pulled(line: str, platform: str) 
     assert made.deployable, made.refusal
     release = DRIVERS[key].release(made.version)
     assert release is not None
-    assert not release.unproven
+    assert made.rule is not None
+    assert not release.unproven(made.rule.mode)
     assert set(made.settings["images"].values()) <= set(
         release.images_for(made.rule.mode if made.rule else "").values()
     )
@@ -71,20 +73,40 @@ def test_it_is_planned_with_images_that_can_be_pulled(line: str, platform: str) 
 @pytest.mark.parametrize("key", DRIVERS)
 def test_the_default_can_be_pulled(key: str) -> None:
     default = next(one for one in DRIVERS[key].releases if one.version == DRIVERS[key].default_version)
-    assert not default.unproven
+    assert any(not default.unproven(rule.mode) for rule in DRIVERS[key].mode_rules(parse(default.version)))
+
+
+def test_azure_file_of_4_13_follows_its_controller_and_reports_the_skew() -> None:
+    """Its controller is 1.25.0; the plan was the newest release as a HostProcess container, without a finding."""
+    made = planned("4.13", "azure_file")
+    assert (str(made.version), made.rule and made.rule.mode) == ("1.29.5", "csi_proxy")
+    assert {"CSI-D09", "CSI-D33"} <= {finding.id for finding in made.findings}
+
+
+def test_smb_as_a_host_process_is_planned_with_a_warning_that_its_image_may_not_be_published() -> None:
+    smb = DRIVERS["smb"]
+    release = smb.release(parse(smb.default_version))
+    assert release is not None
+    assert (release.unproven("csi_proxy"), release.unproven("host_process")) == ((), ("driver",))
+    made = planned("4.12", "smb")
+    assert (str(made.version), made.rule and made.rule.mode) == ("1.20.3", "host_process")
+    assert "CSI-D09" in {finding.id for finding in made.findings}
 
 
 def test_only_these_releases_are_without_a_source() -> None:
     without = {
-        key: [one.version for one in driver.releases if one.unproven]
+        key: versions
         for key, driver in DRIVERS.items()
-        if any(one.unproven for one in driver.releases)
+        if (versions := [one.version for one in driver.releases if one.unproven("csi_proxy")])
     }
     assert without == {
         "vsphere": ["3.0.3"],
         "gce_pd": ["1.18.0", "1.20.0", "1.21.6", "1.23.3", "1.24.0", "1.25.0", "1.26.4"],
-        "smb": ["1.20.0"],
+        "smb": ["1.20.0", "1.20.2"],
     }
+    assert [one.version for one in DRIVERS["smb"].releases if one.unproven("host_process")][-4:] == [
+        "1.20.0", "1.20.1", "1.20.2", "1.20.3",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("key", DRIVERS)

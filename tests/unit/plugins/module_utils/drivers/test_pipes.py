@@ -17,7 +17,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.drivers.pipes import (
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal import Use
 
-SMB, GCE = DRIVERS["smb"], DRIVERS["gce_pd"]
+SMB, GCE, VSPHERE = DRIVERS["smb"], DRIVERS["gce_pd"], DRIVERS["vsphere"]
 PIPE = r"\\.\pipe\csi-proxy-smb-v1"
 
 
@@ -108,6 +108,41 @@ def test_volumes_depend_on_csi_proxy_unless_the_driver_is_known_not_to_use_it() 
     host_process["spec"]["template"]["spec"].update(spec(PIPE))  # type: ignore[index]  # a test's own nested dictionary
     assert not without_pipes(SMB, [host_process])
     assert not without_pipes(GCE, [])
+
+
+def test_the_host_process_plugin_of_openshifts_operator_uses_csi_proxy_without_mounting_a_pipe() -> None:
+    plugin: dict[str, Any] = {
+        "metadata": {
+            "namespace": "openshift-cluster-csi-drivers",
+            "name": "vmware-vsphere-csi-driver-node-windows",
+            "uid": "u",
+            "annotations": {"operator.openshift.io/spec-hash": "1"},
+        },
+        "spec": {
+            "template": {
+                "spec": {
+                    "nodeSelector": {"kubernetes.io/os": "windows"},
+                    "securityContext": {"windowsOptions": {"hostProcess": True}},
+                    "containers": [
+                        {
+                            "name": "registrar",
+                            "args": [
+                                rf"--kubelet-registration-path=C:\var\lib\kubelet\plugins\{VSPHERE.name}\csi.sock"
+                            ],
+                        }
+                    ],
+                }
+            }
+        },
+        "status": {"numberReady": 1},
+    }
+    name = "DaemonSet openshift-cluster-csi-drivers/vmware-vsphere-csi-driver-node-windows"
+    assert mounting([plugin], [], ()) == (f"{name} of OpenShift's storage operator uses csi-proxy",)
+    assert not without_pipes(VSPHERE, [plugin])
+    # A HostProcess plugin of another owner is upstream's, which does not use csi-proxy.
+    plugin["metadata"]["annotations"] = {}
+    assert mounting([plugin], [], ()) == ()
+    assert without_pipes(VSPHERE, [plugin])
 
 
 def test_the_refusal_names_everything_up_to_a_length_and_the_remedy() -> None:

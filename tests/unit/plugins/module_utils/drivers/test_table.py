@@ -246,10 +246,10 @@ PLANS = [
     Row("smb", "1.16.0 csi_proxy", fork("csi-driver-smb", "4.18"), openshift="4.18.22"),
     Row(
         "azure_disk",
-        "1.34.5 host_process",
+        "1.28.9 csi_proxy",
         fork("azure-disk-csi-driver", "4.13"),
         openshift="4.13.5",
-        contains="is unknown to this collection",
+        contains="1.28.9 is the nearest",
     ),
     Row(
         "vsphere",
