@@ -168,6 +168,18 @@ def a_host_process_plugin_that_mounts_pipes(world: World) -> None:
     spec["hostNetwork"] = True
 
 
+@situation("7", "CSI-N47")
+def the_operators_host_process_plugin_without_csi_proxy(world: World) -> None:
+    """OpenShift's own form: a HostProcess container that mounts no pipe and uses csi-proxy."""
+    plugin = world.get("DaemonSet", VSPHERE.daemonset, VSPHERE.namespace)
+    plugin["metadata"]["annotations"] = {"operator.openshift.io/spec-hash": "1"}
+    spec = plugin["spec"]["template"]["spec"]
+    spec["securityContext"] = {"windowsOptions": {"hostProcess": True}}
+    spec["hostNetwork"] = True
+    spec["volumes"] = [one for one in spec["volumes"] if "pipe" not in one["hostPath"]["path"]]
+    world.host("win-1").update(serving=False, state="stopped", pipes=[])
+
+
 @situation("3.2 #10", "CSI-N33")
 def a_node_with_fifty_nine_volumes(world: World) -> None:
     for number in range(57):

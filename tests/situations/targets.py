@@ -202,7 +202,7 @@ def a_target_of_a_platform_that_this_is_not(world: World) -> None:
     pass
 
 
-@situation("target", "CSI-T02", target=Target(openshift="6.4"), only_here=NO_OPENSHIFT)
+@situation("target", "CSI-T02", "CSI-T16", target=Target(openshift="6.4"), only_here=NO_OPENSHIFT)
 def an_unknown_line(world: World) -> None:
     openshift(world)
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 from ansible.errors import AnsibleConnectionFailure
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import wmco
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import Request
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.plan import Plan, plan
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.evaluate import Options, evaluate
@@ -81,6 +82,10 @@ def test_wmic_is_mentioned_only_where_csi_proxy_may_use_it(release: str | None, 
     assert (found(made, "CSI-D52") is not None) is expected
     platform = Request(csi_proxy_version="1.3.0", csi_proxy_managed=False)
     assert found(plan(VSPHERE, platform, snapshot(controllers=(controller(),))), "CSI-D52") is not None
+    # The operator brings a commit after 1.1.3, whatever this collection would install.
+    node = replace(snapshot().nodes[0], annotations={wmco.VERSION: "10.19.0-1a2b3c"})
+    of_operator = snapshot(controllers=(controller(),), nodes=(node,))
+    assert found(plan(VSPHERE, Request(csi_proxy_version="1.3.0"), of_operator), "CSI-D52") is not None
 
 
 def test_all_rules_that_an_account_lacks_are_one_command() -> None:

@@ -54,9 +54,9 @@ SOURCES: Mapping[tuple[str, str], Source] = {
     ("gce_pd", "csi_proxy"): Source(
         "gcp-compute-persistent-disk-csi-driver", "v{release}", "deploy/kubernetes/base/node_windows/node.yaml"
     ),
-    ("smb", "csi_proxy"): Source("csi-driver-smb", "HEAD", "deploy/v{release}/csi-smb-node-windows.yaml"),
+    ("smb", "csi_proxy"): Source("csi-driver-smb", "v{release}", "deploy/v{release}/csi-smb-node-windows.yaml"),
     ("smb", "host_process"): Source(
-        "csi-driver-smb", "HEAD", "deploy/v{release}/csi-smb-node-windows-hostprocess.yaml"
+        "csi-driver-smb", "v{release}", "deploy/v{release}/csi-smb-node-windows-hostprocess.yaml"
     ),
 }
 

@@ -12,7 +12,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry impor
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import parse
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import Request
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.plan import plan
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.surroundings import object_findings
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.surroundings import issue_findings, object_findings
 from unit.plugins.module_utils.drivers.worlds import HOME, snapshot
 
 AUDIENCE = "api://AzureADTokenExchange"
@@ -99,6 +99,29 @@ def test_an_advisory_warns_below_the_fixed_releases(key: str, release: str, expe
     reported = [one for one in object_findings(driver, Request(), observed, version, HOME) if one.id == "CSI-D24"]
     assert [one.severity for one in reported] == ["warning"] * len(expected)
     assert all(name in reported[0].message for name in expected)
+
+
+@pytest.mark.parametrize(
+    ("key", "release", "mode", "expected"),
+    [
+        ("smb", "1.20.3", "host_process", "csi-driver-smb/pull/1219"),
+        ("smb", "1.20.3", "csi_proxy", ""),
+        ("smb", "1.20.4", "host_process", ""),
+        ("azure_file", "1.35.7", "host_process", "azurefile-csi-driver/pull/3416"),
+        ("azure_file", "1.35.8", "host_process", ""),
+        ("vsphere", "3.7.3", "host_process", ""),
+    ],
+)
+def test_an_error_without_a_released_fix_is_noted_with_the_release_to_wait_for(
+    key: str, release: str, mode: str, expected: str
+) -> None:
+    rule = DRIVERS[key].rule(mode)
+    assert rule is not None
+    reported = list(issue_findings(DRIVERS[key], rule, parse(release)))
+    assert [one.id for one in reported] == (["CSI-D25"] if expected else [])
+    for one in reported:
+        assert expected in one.message
+        assert f"wait for the first release after {release}" in one.remedy
 
 
 @pytest.mark.parametrize("key", DRIVERS)
