@@ -198,6 +198,13 @@ class Pseudonyms:
             for key, value in given.items()
         }
 
+    def _marks(self, given: Mapping[str, str]) -> dict[str, str]:
+        """Annotations that show an owner; that the owner is OpenShift's storage operator is kept."""
+        return {
+            key if key in labels.OPENSHIFT_OPERATOR else self._label(key): self.name(value)
+            for key, value in given.items()
+        }
+
     def _node_ids(self, ids: Mapping[str, str]) -> dict[str, str]:
         return {self._driver(driver): self.name(node_id) for driver, node_id in ids.items()}
 
@@ -349,6 +356,7 @@ _HIDDEN: Mapping[_Rule, str] = {
     Pseudonyms._labels: "labels node_selector",
     Pseudonyms._pairs: "selector places",
     Pseudonyms._annotations: "ObservedNode.annotations",
+    Pseudonyms._marks: "Marks.annotations",
     Pseudonyms._node_ids: "node_ids",
     Pseudonyms._parameters: "ObservedClass.parameters",
     Pseudonyms._images: "images",
