@@ -26,13 +26,12 @@ from integration.convert_parts import (
     kubeconfig_of_account,
     untouched,
 )
+from integration.late_writes import Choice, HoldingProxy, LateWrite, accepted, first, nth
 from integration.playbooks import Run, family, finish, meanwhile, start
-from lab.faultproxy import Call, Fault, FaultProxy
+from lab.faultproxy import FaultProxy
 from lab.handle import Lab, eventually
 
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces/kubewin/leases"
-_WRITTEN = ("persistentvolumes", "persistentvolumeclaims", "pods", "configmaps", "statefulsets")
-_WRITES = ("create", "patch", "delete")
 # What may be created late: the next run removes it, or begins anew.
 _CREATED = {("create", name) for name in ("pods", "persistentvolumes", "configmaps")}
 
@@ -40,9 +39,12 @@ _CREATED = {("create", name) for name in ("pods", "persistentvolumes", "configma
 @contextmanager
 def proxied(lab: Lab) -> Iterator[FaultProxy]:
     """A proxy for the account of conversions."""
-    token = yaml.safe_load(kubeconfig_of_account(lab).read_text(encoding="utf-8"))["users"][0]["user"]["token"]
-    with FaultProxy(lab.state, token) as proxy:
+    with FaultProxy(lab.state, _token(lab)) as proxy:
         yield proxy
+
+
+def _token(lab: Lab) -> str:
+    return str(yaml.safe_load(kubeconfig_of_account(lab).read_text(encoding="utf-8"))["users"][0]["user"]["token"])
 
 
 # Plans
@@ -141,37 +143,34 @@ SWEEPS = (
 
 
 def held_until_the_next_run_has_ended(
-    lab: Lab, folder: Path, sweep: Sweep, number: int, verb: str = "", resource: str = ""
-) -> tuple[Call, int] | None:
+    lab: Lab, folder: Path, sweep: Sweep, name: str, choice: Choice
+) -> LateWrite | None:
     """Hold one write of a run in a proxy, kill the run, let another one end, and let the write through.
 
-    number: of the write, of this verb and resource. Answers with the write and the status of its response, None when the run
-    has not so many. What is created all the same is gone after one more run.
+    None when the run ends without such a write. What is created all the same is gone after one more run.
     """
-    story = Story(f"{sweep.name}-{resource}{number}")
+    story = Story(f"{sweep.name}-{name}")
     plant(lab, story)
     how: dict[str, Any] = {"variant": sweep.variant, "records": "kubewin", "second": "kubewin-records"}
     if sweep.backward:
         assert convert(conversion(lab, story, folder, **how, final=False))["status"] == "reversible"
-    with proxied(lab) as proxy:
-        verbs, resources = (verb,) if verb else _WRITES, (resource,) if resource else _WRITTEN
-        proxy.add(Fault("hold", verbs=verbs, resources=resources, dry_run=False, times=1, skip=number))
+    with HoldingProxy(lab.state, choice, token=_token(lab)) as proxy:
         first = conversion(lab, story, folder, **how, roll_back=sweep.backward, final=not sweep.backward)
-        end = in_process(replace(first, kubeconfig=proxy.kubeconfig), until=lambda: bool(proxy.held))
+        end = in_process(replace(first, kubeconfig=proxy.kubeconfig), until=proxy.held.is_set)
         if end.result is not None:
             assert end.result["status"] == ("rolled_back" if sweep.backward else "converted"), end.result
             remove(lab, story)
             return None
         following = conversion(lab, story, folder, **how, roll_back=sweep.next_backward, final=not sweep.next_backward)
         _ended(convert(following), sweep)
-        ((call, status),) = proxy.release()
-    print(f"{sweep.name} {number}: {call.verb} {call.resource} answered {status}", flush=True)
-    if status < 300:
-        assert (call.verb, call.resource) in _CREATED, (call, status)
+        (late,) = proxy.release()
+    print(f"{story.name}: {late}", flush=True)
+    if accepted([late]):
+        assert (late.call.verb, late.call.resource) in _CREATED, late
     _ended(convert(following), sweep)
     _clean(lab, story, sweep)
     remove(lab, story)
-    return call, status
+    return late
 
 
 def _ended(result: dict[str, Any], sweep: Sweep) -> None:
@@ -198,23 +197,21 @@ def _clean(lab: Lab, story: Story, sweep: Sweep) -> None:
 
 
 def writes_that_arrive_late_change_nothing(lab: Lab, folder: Path) -> None:
-    """The replicas of a workload that runs again, and a volume beside the one of a claim that was rolled back."""
-    on, back = SWEEPS[0], SWEEPS[4]
-    late = held_until_the_next_run_has_ended(lab, folder / "on", on, 0, "patch", "statefulsets")
+    """The replicas of a workload that the next run left alone, and a volume beside the one of a claim that was rolled back."""
+    scaled = first("patch", "statefulsets")
+    late = held_until_the_next_run_has_ended(lab, folder / "on", SWEEPS[1], "scale", scaled)
     assert late is not None
-    assert late[1] == 409
-    late = held_until_the_next_run_has_ended(lab, folder / "back", back, 0, "create", "persistentvolumes")
+    assert late.status == 409
+    made = first("create", "persistentvolumes")
+    late = held_until_the_next_run_has_ended(lab, folder / "back", SWEEPS[4], "volume", made)
     assert late is not None
     # Nothing has its name any more: it is created with policy Retain, and the next run removes it.
-    assert late[1] == 201
+    assert late.status == 201
 
 
 def every_write_late(lab: Lab, folder: Path, sweep: Sweep) -> None:
-    accepted: list[Call] = []
-    number = 0
-    while (late := held_until_the_next_run_has_ended(lab, folder, sweep, number)) is not None:
-        number += 1
-        if late[1] < 300:
-            accepted.append(late[0])
-    created = ", ".join(f"{call.verb} {call.resource}" for call in accepted)
-    print(f"{sweep.name}: {number} writes late, {len(accepted)} creations accepted and cleaned: {created}")
+    held: list[LateWrite] = []
+    while late := held_until_the_next_run_has_ended(lab, folder, sweep, str(len(held) + 1), nth(len(held) + 1)):
+        held.append(late)
+    created = "; ".join(accepted(held))
+    print(f"{sweep.name}: {len(held)} writes late, accepted and cleaned by the next run: {created or 'none'}")

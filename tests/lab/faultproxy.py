@@ -23,7 +23,7 @@ import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import parse_qs, urlsplit
 
 import aiohttp
@@ -34,7 +34,10 @@ from lab.cluster.api import Object, kubeconfig
 from lab.ports import Ports
 from lab.state import LabState, write_atomic
 
-Kind = Literal["forbidden", "conflict", "throttled", "error", "timeout", "drop", "expired", "hold"]
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+Kind = Literal["forbidden", "conflict", "throttled", "error", "timeout", "drop", "expired"]
 _HOP = {"connection", "keep-alive", "transfer-encoding", "upgrade", "host", "content-length"}
 _PATH = re.compile(
     r"^/(?:api|apis/(?P<group>[^/]+))/(?P<version>[^/]+)(?:/namespaces/(?P<namespace>[^/]+))?/(?P<resource>[^/]+)"
@@ -84,8 +87,7 @@ class Fault:
 
     `forbidden` 403, `conflict` 409, `throttled` 429 with `retry_after` seconds, `error` answers `status`, `expired`
     410, `timeout` never answers, `drop` closes the connection: before the API server saw the request, or with `after`
-    once it has carried it out. `hold` keeps the request until `release` lets it through. `skip` leaves out the first so many
-    that match. `dry_run` limits the rule to requests with (True) or without (False) dryRun=All.
+    once it has carried it out. `dry_run` limits the rule to requests with (True) or without (False) dryRun=All.
     """
 
     kind: Kind
@@ -98,7 +100,6 @@ class Fault:
     after: bool = False
     dry_run: bool | None = None
     message: str = ""
-    skip: int = 0
 
     def matches(self, call: Call) -> bool:
         return (
@@ -168,11 +169,10 @@ class FaultProxy:
         self._stop = asyncio.Event()
         self._thread = threading.Thread(target=self._run, name="faultproxy", daemon=True)
         self._trouble: BaseException | None = None
-        self._held: list[tuple[Call, web.Request, bytes]] = []
         self.port = 0
         self.kubeconfig = ""
 
-    def __enter__(self) -> FaultProxy:
+    def __enter__(self) -> Self:
         self.port = self._ports.take("proxy")
         self.kubeconfig = str(self._write_kubeconfig())
         self._thread.start()
@@ -208,28 +208,6 @@ class FaultProxy:
         """How many requests a rule has answered, of one resource or of all."""
         with self._guard:
             return sum(not resource or call.resource == resource for call in self._observed.hits)
-
-    @property
-    def held(self) -> int:
-        """How many requests are held now."""
-        return len(self._held)
-
-    def release(self) -> list[tuple[Call, int]]:
-        """Let the requests through that were held; answers with the status of each response."""
-        return asyncio.run_coroutine_threadsafe(self._release(), self._loop).result(60)
-
-    async def _release(self) -> list[tuple[Call, int]]:
-        inside = ssl.create_default_context(cafile=self._lab.ca)
-        answers = []
-        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=inside)) as session:
-            while self._held:
-                call, request, body = self._held.pop(0)
-                headers = {name: value for name, value in request.headers.items() if name.lower() not in _HOP}
-                url = self._lab.server + request.raw_path
-                async with session.request(request.method, url, headers=headers, data=body or None) as answer:
-                    await answer.read()
-                    answers.append((call, answer.status))
-        return answers
 
     def _write_kubeconfig(self) -> Path:
         folder = Path(self._lab.directory) / "kubeconfig"
@@ -275,9 +253,6 @@ class FaultProxy:
             self._observed.calls.append(call)
             for fault in self._faults:
                 if fault.matches(call):
-                    if fault.skip:
-                        fault.skip -= 1
-                        continue
                     if fault.times is not None:
                         fault.times -= 1
                     self._observed.hits.append(call)
@@ -288,9 +263,6 @@ class FaultProxy:
         call = read_call(request.method, request.path_qs)
         fault = self._evaluate(call)
         if fault is not None and fault.kind == "timeout":
-            await self._stop.wait()
-        if fault is not None and fault.kind == "hold":
-            self._held.append((call, request, await request.read()))
             await self._stop.wait()
         if fault is not None and fault.kind == "drop":
             if fault.after:
