@@ -13,10 +13,13 @@ from ansible.plugins.action import ActionBase
 from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
 from ansible_collections.kubewin.csi.plugins.module_utils.files import write_whole
 from ansible_collections.kubewin.csi.plugins.modules.summary import DOCUMENTATION
-from ansible_collections.kubewin.csi.plugins.plugin_utils.commands import Invocation, command, left_out
+from ansible_collections.kubewin.csi.plugins.plugin_utils.commands import (
+    Invocation,
+    command,
+    left_out,
+    repeat_invocation,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.summary import ending, render_summary, summarize
-
-NAME = "enable-csi.json"
 
 ARGUMENT_SPEC = documented(DOCUMENTATION)
 
@@ -32,6 +35,7 @@ class ActionModule(ActionBase):
         run = Invocation.of(
             context.CLIARGS, os.getcwd(), awx=bool({"awx_job_id", "tower_job_id"} & set(task_vars or {}))
         )
+        options["failure"] = repeat_invocation(options["failure"], run)
         # A failed dry run found out nothing yet, so its next command is a dry run too.
         following = [command(run, one, again=bool(options["failure"])) for one in options["next"]]
         if following and not run.awx and left_out(run.extra):
@@ -51,6 +55,7 @@ class ActionModule(ActionBase):
                 options["warnings"],
             )
             text = render_summary(summary, check=self._task.check_mode, following=following)
+        text = repeat_invocation(text, run)
         summary["next"] = following
         # A dry run changes nothing, so it can only be refused.
         failed = "refused" if self._task.check_mode else options["outcome"] or "failed"
@@ -63,12 +68,14 @@ class ActionModule(ActionBase):
         if options["output_dir"] and not self._task.check_mode:
             try:
                 result["path"] = write_whole(
-                    options["output_dir"], NAME, json.dumps(summary, indent=2, sort_keys=True).encode()
+                    options["output_dir"],
+                    options["output_file"],
+                    json.dumps(summary, indent=2, sort_keys=True).encode(),
                 )
                 self._display.display(f"written to {result['path']}")
             except OSError as error:
                 result["warnings"] = [
-                    f"{os.path.join(options['output_dir'], NAME)} cannot be written: {error.strerror}. The statistic "
+                    f"{os.path.join(options['output_dir'], options['output_file'])} cannot be written: {error.strerror}. The statistic "
                     "kubewin_summary holds the summary. Set kubewin_output_dir to a directory that this account can "
                     "write to."
                 ]

@@ -40,6 +40,7 @@ _raw:
   sample: ["kubewin_quiesce is drain, expected cordon or none."]
 """
 
+import importlib.util
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -54,6 +55,7 @@ from ansible.plugins.lookup import LookupBase
 from ansible.utils.display import Display
 from ansible.utils.vars import load_extra_vars
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.module_utils.support.diagnose import missing_packages
 from ansible_collections.kubewin.csi.plugins.plugin_utils import driver_options, names
 from ansible_collections.kubewin.csi.plugins.plugin_utils.hosts import ON_HOSTS, Chosen, not_named, nothing_to_do
 from ansible_collections.kubewin.csi.plugins.plugin_utils.inputs import INPUTS, blank, switched, wrong
@@ -134,6 +136,11 @@ class LookupModule(LookupBase):
             cluster_only=switched(values.get("kubewin_cluster_only")),
             on_file=playbook == "preflight" and not blank(values.get("kubewin_snapshot_from")),
         )
+        if playbook not in ("build_csi_proxy", "diagnose"):
+            # An action whose import fails shows a traceback; diagnose has this among its findings.
+            problems += missing_packages(
+                [package for package in ("kubernetes.core", "kubernetes") if not _is_installed(package)]
+            )
         problems += [*refused, *_nameless_words(), *self._wrong_tags(playbook, here)]
         named = values
         if "hostvars" in here:
@@ -218,6 +225,14 @@ def _typed() -> set[str]:
     """Extra variables that were given one by one on the command line; a file of them may serve several playbooks."""
     texts = [str(text) for text in context.CLIARGS.get("extra_vars") or () if text]
     return {str(name) for text in texts if text[0] not in "@[{" for name in parse_kv(text)}
+
+
+def _is_installed(package: str) -> bool:
+    name = f"ansible_collections.{package}" if "." in package else package
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
 
 
 def _nameless_words() -> Iterator[str]:

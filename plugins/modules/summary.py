@@ -74,8 +74,12 @@ options:
     elements: str
   output_dir:
     description:
-      - Folder on the controller to write C(enable-csi.json) to. If the file cannot be written, the task prints a warning.
+      - Folder on the controller to write O(output_file) to. If the file cannot be written, the task prints a warning.
     type: path
+  output_file:
+    description: Name of the file in O(output_dir).
+    type: str
+    default: enable-csi.json
 seealso:
   - module: kubewin.csi.csi_proxy_info
   - module: kubewin.csi.node_rollout

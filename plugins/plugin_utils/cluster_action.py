@@ -152,6 +152,9 @@ def to_plain(value: Any) -> Any:
         return {str(name): to_plain(entry) for name, entry in value.items()}
     if isinstance(value, (list, tuple)):
         return [to_plain(entry) for entry in value]
+    if isinstance(value, str):
+        # str() of what ansible-core 2.16 marks as unsafe is unsafe again, and yaml's C loader takes no subclass.
+        return str.__str__(value)
     return value if value is None or isinstance(value, (bool, int, float)) else str(value)
 
 

@@ -6,14 +6,19 @@
 from __future__ import annotations
 
 import posixpath
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.inputs import INPUTS
 
 PLAYBOOKS = frozenset(name for rule in INPUTS.values() for name in rule.playbooks)
+# A command in a remedy, which does not know how the run was started.
+_REMEDY = re.compile(
+    r"ansible-playbook -i inventory\.yml kubewin\.csi\.(?P<following>\w+(?: -e [\w.]+=[\w./,-]*[\w/])*)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,11 @@ def command(run: Invocation, following: str, *, again: bool = False) -> str:
     words += ["--limit", run.limit] if run.limit else []
     dry = run.dry if again else ()
     return shlex.join([*words, _named(run.playbook, name), *_repeated(run.extra, name, arguments), *arguments, *dry])
+
+
+def repeat_invocation(text: str, run: Invocation) -> str:
+    """A text whose remedies call our playbooks with the inventory and the access to the cluster of this run."""
+    return _REMEDY.sub(lambda match: command(replace(run, limit=""), match["following"]), text)
 
 
 def _named(typed: str, name: str) -> str:

@@ -189,7 +189,7 @@ INPUTS: dict[str, Input] = {
     **_of(
         "build_csi_proxy enable_csi gather preflight convert_volumes status upgrade",
         output_dir=_ANY.of(
-            "Directory on the controller for the summary (C(enable-csi.json)). For C(preflight), the directory of "
+            "Directory on the controller for the summary (C(enable-csi.json), C(status.json)). For C(preflight), the directory of "
             "C(readiness.html), C(readiness.md), C(readiness.json) and C(snapshot.json). For C(gather), the "
             "directory of the archive,"
             " by default where you start the run. For C(upgrade), the directory"

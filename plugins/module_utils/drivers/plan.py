@@ -18,6 +18,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.drivers.settings impor
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.switch import Switch, switch
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.switch import findings as switch_findings
 from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding, blocker
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.access import bind_command
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import absent_or_ours
 from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain
 
@@ -52,7 +53,9 @@ class Plan:
     def refusal(self) -> str:
         """All blockers in one text, empty when there is none."""
         blockers = [finding for finding in self.findings if finding.severity == "blocker"]
-        return "\n".join(f"{finding.object}: {finding.message} -> {finding.remedy}" for finding in blockers)
+        return "\n".join(
+            f"{finding.id} {finding.object}: {finding.message} -> {finding.remedy}" for finding in blockers
+        )
 
     def summary(self) -> list[str]:
         """The plan as text, one line for each item."""
@@ -131,7 +134,7 @@ def plan(driver: Driver, desired: Request, snapshot: Snapshot) -> Plan:
         return Plan(driver, namespace, None, None, "", impossible, {}, nodes, platform=ownership.platform(snapshot))
     choice = choose(driver, desired, controller, snapshot)
     findings = [
-        *_access(snapshot),
+        *_access(driver, desired, snapshot, namespace),
         *choice.findings,
         *_around(driver, desired, snapshot, controller, choice, namespace),
     ]
@@ -184,14 +187,26 @@ def _aimed(driver: Driver, desired: Request, snapshot: Snapshot) -> Snapshot:
     return replace(snapshot, nodes=nodes)
 
 
-def _access(snapshot: Snapshot) -> list[Finding]:
+def _access(driver: Driver, desired: Request, snapshot: Snapshot, namespace: str) -> list[Finding]:
     if not snapshot.missing_access:
         return []
-    rules = "; ".join(snapshot.missing_access)
-    remedy = (
-        f"add to the ClusterRole of this account: {rules} (complete: kubewin-csi, kubewin-csi-deploy and the "
-        "driver's own ClusterRole in roles/csi_driver/files/kubewin-rbac.yaml)"
+    bind = "; ".join(
+        [
+            bind_command("kubewin-csi"),
+            bind_command(f"kubewin-csi-{driver.key.replace('_', '-')}"),
+            bind_command("kubewin-csi-deploy", namespace),
+        ]
     )
+    if desired.namespace and snapshot.namespaces.get(namespace) is None:
+        expected = home(driver, replace(desired, namespace=None), snapshot.controllers)
+        remedy = (
+            f"if the name is mistyped, correct it (the driver's namespace is {expected}); otherwise: kubectl create "
+            f"namespace {namespace}; {bind}"
+        )
+        message = "it does not exist, and this account may not deploy the driver there"
+        return [blocker("CSI-D60", f"Namespace {namespace}", message, remedy)]
+    rules = "; ".join(snapshot.missing_access)
+    remedy = f"bind the ClusterRoles of roles/csi_driver/files/kubewin-rbac.yaml to it: {bind}. Missing rules: {rules}"
     return [blocker("CSI-D60", "this account", "it lacks required permissions", remedy)]
 
 

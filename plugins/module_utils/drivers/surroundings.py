@@ -209,7 +209,7 @@ def provider_findings(driver: Driver, desired: Request, snapshot: Snapshot, name
             keep += f"; to hand over, first disable it at its source: {owner.how}"
         else:
             keep += (
-                f", or replace it node by node: ansible-playbook kubewin.csi.handover -e kubewin_drivers={driver.key} "
+                f", or replace it node by node: ansible-playbook -i inventory.yml kubewin.csi.handover -e kubewin_drivers={driver.key} "
                 f"-e kubewin_handover=to_kubewin -e kubewin_replace={found.namespace}/{found.name}"
             )
         if ours:
@@ -219,7 +219,7 @@ def provider_findings(driver: Driver, desired: Request, snapshot: Snapshot, name
                 "two remove each other's registration"
             )
             remedy = (
-                "hand over to it node by node: ansible-playbook kubewin.csi.handover -e "
+                "hand over to it node by node: ansible-playbook -i inventory.yml kubewin.csi.handover -e "
                 f"kubewin_drivers={driver.key} -e kubewin_handover=to_platform; or remove it at its source: "
                 f"{owner.how}"
             )
@@ -236,7 +236,7 @@ def provider_findings(driver: Driver, desired: Request, snapshot: Snapshot, name
             # An interrupted removal: it would delete what is applied now.
             message = "it is being deleted, so changes to it would be lost"
             remedy = (
-                "wait until it is deleted, or finish its removal: ansible-playbook kubewin.csi.remove -e "
+                "wait until it is deleted, or finish its removal: ansible-playbook -i inventory.yml kubewin.csi.remove -e "
                 f"kubewin_drivers={driver.key}; check its finalizers"
             )
             yield blocker("CSI-D14", f"DaemonSet {one.namespace}/{one.name}", message, remedy)
@@ -263,7 +263,7 @@ def _unfinished(
     driver: Driver, desired: Request, snapshot: Snapshot, ours: Sequence[ObservedDaemonSet]
 ) -> Iterator[Finding]:
     """An interrupted hand-over: deploying now would restart plugins on nodes that it has not reached."""
-    remedy = f"run it again: ansible-playbook kubewin.csi.handover -e kubewin_drivers={driver.key} -e kubewin_handover="
+    remedy = f"run it again: ansible-playbook -i inventory.yml kubewin.csi.handover -e kubewin_drivers={driver.key} -e kubewin_handover="
     if snapshot.replacing and snapshot.replacing != desired.replace:
         message = f"a hand-over from {snapshot.replacing} to this collection's node plugin is not finished"
         remedy_here = f"{remedy}to_kubewin -e kubewin_replace={snapshot.replacing}"

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +24,11 @@ class Need:
     name: str = ""
     instead: tuple[Need, ...] = ()
 
-    def rule(self) -> str:
-        """As a rule to add to a role."""
+    def rule(self, verbs: tuple[str, ...] = ()) -> str:
+        """As a rule to add to a role. verbs: instead of the need's own."""
+        allowed = ", ".join(f'"{verb}"' for verb in verbs or (self.verb,))
         names = f', resourceNames: ["{self.name}"]' if self.name else ""
-        return f'{{apiGroups: ["{self.group}"], resources: ["{self.resource}"]{names}, verbs: ["{self.verb}"]}}'
+        return f'{{apiGroups: ["{self.group}"], resources: ["{self.resource}"]{names}, verbs: [{allowed}]}}'
 
 
 def each(verbs: str, group: str, resources: str, namespace: str | None = None, name: str = "") -> Iterator[Need]:
@@ -43,4 +44,15 @@ def missing(needs: Iterable[Need], allowed: Callable[[Need], bool]) -> tuple[str
     def is_met(need: Need) -> bool:
         return allowed(need) or (bool(need.instead) and all(allowed(other) for other in need.instead))
 
-    return tuple(dict.fromkeys(need.rule() for need in needs if not is_met(need)))
+    # A rule for each object, with all verbs that it lacks.
+    lacking: dict[Need, list[str]] = {}
+    for need in needs:
+        if not is_met(need):
+            lacking.setdefault(replace(need, verb="", instead=()), []).append(need.verb)
+    return tuple(dict.fromkeys(need.rule(tuple(dict.fromkeys(verbs))) for need, verbs in lacking.items()))
+
+
+def bind_command(role: str, namespace: str = "", account: str = "kubewin:kubewin") -> str:
+    """The kubectl command that binds a ClusterRole, in a namespace or cluster-wide. account: namespace:name of the ServiceAccount."""
+    where, kind = (f"-n {namespace} ", "rolebinding") if namespace else ("", "clusterrolebinding")
+    return f"kubectl {where}create {kind} {role} --clusterrole={role} --serviceaccount={account}"

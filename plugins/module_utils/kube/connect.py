@@ -23,7 +23,13 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import (
     UnreachableError,
     status_message,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.faults import body_of, brief, is_connection, status_of
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.faults import (
+    body_of,
+    brief,
+    is_connection,
+    is_refused,
+    status_of,
+)
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import Interrupted
 from ansible_collections.kubewin.csi.plugins.module_utils.redaction.names import kubeconfig_secrets, texts
 
@@ -34,6 +40,9 @@ try:
 except ImportError:
     # kubernetes.core's module class says so in its words.
     HAS_YAML = False
+
+# Seconds to wait for an API server that refuses connections: it restarts, or the URL is wrong.
+_REFUSED_FOR = 10.0
 
 CLUSTER_ARG_SPEC: dict[str, Any] = {**AUTH_ARG_SPEC, "api_timeout": {"type": "int", "default": 60}}
 
@@ -119,9 +128,14 @@ def patiently(make: Callable[[], Any], patience: float, named: str = "") -> Clie
                     "unauthorized",
                     status,
                 ) from error
+            if is_refused(error):
+                # Nothing listens there; a proxy in between or a slow start shows otherwise.
+                patience = min(patience, _REFUSED_FOR)
+                left = started + patience - time.monotonic()
             if left <= 0:
+                found = "the API server refuses connections" if is_refused(error) else "no response from the API server"
                 raise UnreachableError(
-                    f"no response from the API server for {patience:.0f} s: {brief(error)}. Check that it runs and "
+                    f"{found} for {patience:.0f} s: {brief(error)}. Check that it runs and "
                     "that host, proxy and CA certificate are correct.",
                     "unreachable",
                 ) from error

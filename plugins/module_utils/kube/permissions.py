@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.access import Need, missing
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.access import Need, bind_command, missing
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 
@@ -17,7 +17,8 @@ def require(client: Client, desired: Iterable[Need], what: str, role: str) -> No
     if rules := missing(desired, client.allowed):
         raise ClusterError(
             f"this account lacks permissions for {what}; nothing was changed. For this account, bind {role} of "
-            f"roles/csi_driver/files/kubewin-rbac.yaml, or add these rules to one of its roles: {'; '.join(rules)}",
+            f"roles/csi_driver/files/kubewin-rbac.yaml, such as {bind_command(role.replace(',', ' ').split()[0])}; or "
+            f"add these rules to one of its roles: {'; '.join(rules)}",
             "forbidden",
             403,
         )

@@ -10,7 +10,7 @@ its csi-proxy is unknown. Blockers come before warnings; of each the earlier lay
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -102,6 +102,23 @@ class ClusterFacts:
     unread: str = ""
 
 
+# Packages that every playbook with a cluster needs, and for what.
+NEEDED: Mapping[str, str] = {
+    "kubernetes": "the cluster",
+    "msgspec": "the readiness report",
+    "kubernetes.core": "the cluster",
+}
+
+
+def missing_packages(missing: Collection[str]) -> list[str]:
+    """A sentence for each package of NEEDED that is not installed."""
+    return [
+        f"controller, {package}: it is not installed, and {why} needs it. Install it: {_install(package)}"
+        for package, why in NEEDED.items()
+        if package in missing
+    ]
+
+
 def diagnose(controller: Controller, cluster: ClusterFacts, hosts: Sequence[HostFacts]) -> tuple[Diagnosis, ...]:
     """Everything that is wrong, the next thing to fix first."""
     found = [*_controller(controller, hosts), *_cluster(cluster), *(one for host in hosts for one in _host(host))]
@@ -114,7 +131,7 @@ def diagnose(controller: Controller, cluster: ClusterFacts, hosts: Sequence[Host
 
 
 def _controller(controller: Controller, hosts: Sequence[HostFacts]) -> Iterator[Diagnosis]:
-    needed = {"kubernetes": "the cluster", "msgspec": "the readiness report", "kubernetes.core": "the cluster"}
+    needed = dict(NEEDED)
     for host in hosts:
         why = f"the connection {host.connection} ({host.transport or 'default'}) of host {host.name}"
         of_transport = _OF_TRANSPORT.get((host.connection, host.transport))

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from pathlib import Path
 from typing import Any
@@ -194,3 +195,14 @@ def test_a_tag_is_checked_by_the_playbook_that_the_command_line_names(
     assert len(problems("enable_csi", ours, ansible_run_tags=["storage"])) == 1
     assert problems("verify", str(wrapper), ansible_run_tags=["gate"]) == []
     assert len(problems("verify", "kubewin.csi.verify", ansible_run_tags=["gate"])) == 1
+
+
+def test_a_missing_package_is_named_before_anything_imports_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    find = importlib.util.find_spec
+    for gone in ("ansible_collections.kubernetes.core", "kubernetes"):
+        monkeypatch.setattr(importlib.util, "find_spec", lambda name, gone=gone: None if name == gone else find(name))
+        (problem,) = lookup().run(["verify"], {})
+        assert problem.startswith(f"controller, {gone.removeprefix('ansible_collections.')}: it is not installed")
+        assert "install --upgrade" in problem
+        # diagnose lists it with what else is to be mended, and a build uses no cluster.
+        assert lookup().run(["diagnose"], {}) == lookup().run(["build_csi_proxy"], {}) == []

@@ -8,7 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.commands import Invocation, command, left_out
+from ansible_collections.kubewin.csi.plugins.plugin_utils.commands import (
+    Invocation,
+    command,
+    left_out,
+    repeat_invocation,
+)
 
 
 def typed(playbook: str, *extra: str, awx: bool = False, **more: Any) -> Invocation:
@@ -73,4 +78,21 @@ def test_an_approval_takes_the_place_of_the_one_before() -> None:
     assert command(run, "upgrade -e kubewin_upgrade_confirmed=batch-2") == (
         "ansible-playbook -i inventory.yml kubewin.csi.upgrade -e kubewin_upgrade_pause=batches "
         "-e kubewin_upgrade_confirmed=batch-2"
+    )
+
+
+def test_a_remedy_calls_its_playbook_with_the_inventory_and_the_cluster_of_the_run() -> None:
+    remedy = (
+        "it is ours. Hand over: ansible-playbook -i inventory.yml kubewin.csi.handover -e kubewin_drivers=smb "
+        "-e kubewin_handover=to_platform; or remove it."
+    )
+    run = typed(
+        "playbooks/enable-csi.yml", "kubewin_context=prod", "kubewin_drivers=vsphere,smb", inventory=["prod/hosts.yml"]
+    )
+    assert repeat_invocation(remedy, run) == (
+        "it is ours. Hand over: ansible-playbook -i prod/hosts.yml playbooks/handover.yml -e kubewin_context=prod "
+        "-e kubewin_drivers=smb -e kubewin_handover=to_platform; or remove it."
+    )
+    assert repeat_invocation("Run ansible-playbook -i inventory.yml kubewin.csi.status.", run) == (
+        "Run ansible-playbook -i prod/hosts.yml playbooks/status.yml -e kubewin_context=prod -e kubewin_drivers=vsphere,smb."
     )

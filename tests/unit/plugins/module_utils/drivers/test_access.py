@@ -130,7 +130,7 @@ def test_the_shipped_roles_are_enough_for_objects_of_the_cluster_too() -> None:
 )
 def test_a_missing_rule_is_named(verb: str, resource: str) -> None:
     lacking = shipped(*DEPLOYING).without(verb, resource).lacks()
-    assert [rule for rule in lacking if f'resources: ["{resource}"]' in rule and f'verbs: ["{verb}"]' in rule]
+    assert [rule for rule in lacking if f'resources: ["{resource}"]' in rule and f'"{verb}"' in rule]
 
 
 def test_an_account_with_the_rules_of_a_role_may_bind_it_under_any_name() -> None:
@@ -143,7 +143,7 @@ def test_an_account_with_the_rules_of_a_role_may_bind_it_under_any_name() -> Non
         'resourceNames: ["mine"], verbs: ["bind"]}'
     )
     assert bind in lacking
-    assert '{apiGroups: ["cns.vmware.com"], resources: ["csinodetopologies"], verbs: ["watch"]}' in lacking
+    assert any('resources: ["csinodetopologies"], verbs: [' in rule and '"watch"' in rule for rule in lacking)
 
 
 def test_an_account_that_may_escalate_and_bind_needs_no_rules_of_the_roles() -> None:

@@ -132,6 +132,22 @@ def test_unfit_surroundings_block_the_plan(spoilt: dict[str, Any], expected: str
     made = plan(VSPHERE, Request(), snapshot(**spoilt))
     assert blockers(made) == {expected}
     assert contains in made.refusal
+    assert made.refusal.startswith(f"{expected} ")
+
+
+def test_missing_permissions_come_with_the_commands_that_bind_them() -> None:
+    made = plan(VSPHERE, Request(), snapshot(missing_access=("{rule}",)))
+    for role in ("kubewin-csi", "kubewin-csi-vsphere"):
+        assert f"kubectl create clusterrolebinding {role} --clusterrole={role} " in made.refusal
+    assert f"kubectl -n {HOME} create rolebinding kubewin-csi-deploy --clusterrole=kubewin-csi-deploy" in made.refusal
+
+
+def test_a_mistyped_namespace_is_no_list_of_missing_rules() -> None:
+    world = snapshot(missing_access=("{rule}",) * 13, namespaces={"vmware-system-cis": None, HOME: namespace()})
+    refusal = plan(VSPHERE, Request(namespace="vmware-system-cis"), world).refusal
+    assert refusal.startswith("CSI-D60 Namespace vmware-system-cis: it does not exist")
+    assert f"the driver's namespace is {HOME}" in refusal
+    assert "{rule}" not in refusal
 
 
 def test_old_releases_need_their_windows_switch() -> None:

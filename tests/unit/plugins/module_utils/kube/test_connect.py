@@ -6,15 +6,17 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import yaml
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module, patiently
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import _be_a_module, _encode, in_child
+from urllib3.exceptions import MaxRetryError, NewConnectionError
 
 from .fakes import ApiError
 
@@ -135,3 +137,24 @@ def test_an_answer_to_discovery_is_called_what_it_is(status: int, body: Any, rea
         patiently(discover, 0)
     assert (caught.value.reason, caught.value.status) == (reason, status)
     assert sentence in str(caught.value)
+
+
+def test_an_api_server_that_refuses_connections_is_reported_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As urllib3 and the client wrap it."""
+    clock = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(time, "sleep", lambda seconds: clock.__setitem__(0, clock[0] + seconds))
+
+    def discover() -> Any:
+        try:
+            try:
+                raise ConnectionRefusedError(111, "Connection refused")
+            except OSError as error:
+                raise NewConnectionError(cast("Any", None), "Failed to establish a new connection") from error
+        except NewConnectionError as error:
+            raise MaxRetryError(cast("Any", None), "/version", error) from error
+
+    with pytest.raises(ClusterError, match=r"^the API server refuses connections for 10 s: ") as caught:
+        patiently(discover, 60)
+    assert caught.value.reason == "unreachable"
+    assert clock[0] <= 11

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.access import Need
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.access import Need, each, missing
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.permissions import require
@@ -38,6 +38,15 @@ def test_every_missing_rule_is_named() -> None:
     text = str(refused.value)
     assert "lacks permissions for an upgrade; nothing was changed" in text
     assert "bind kubewin-csi-upgrade of" in text
+    assert "kubectl create clusterrolebinding kubewin-csi-upgrade --clusterrole=kubewin-csi-upgrade" in text
     assert 'resources: ["nodes"], verbs: ["patch"]' in text
     assert 'resources: ["pods"], verbs: ["delete"]' in text
     assert "pods/log" not in text
+
+
+def test_the_verbs_that_an_object_lacks_are_one_rule() -> None:
+    needs = (*each("get list patch", "apps", "daemonsets", "shop"), *each("get", "", "pods"))
+    assert missing(needs, lambda need: need.verb == "list") == (
+        '{apiGroups: ["apps"], resources: ["daemonsets"], verbs: ["get", "patch"]}',
+        '{apiGroups: [""], resources: ["pods"], verbs: ["get"]}',
+    )
