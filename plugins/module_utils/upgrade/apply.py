@@ -75,7 +75,7 @@ class Watcher:
             now=self._client.now(),
             nodes=nodes,
             cluster=self._openshift() if target.openshift else None,
-            api_server=self._client.version(),
+            api_server=self._client.version() if target.kubelet else "",
         )
 
     def nodes(self) -> dict[str, NodeNow]:
