@@ -39,7 +39,20 @@ def ensure_collections(python: str, notify: Notify) -> Path:
 
 def download(python: str, pins: Path, folder: Path) -> Path:
     """Fetches the pinned wheel through pip, so that the configured index is used."""
-    command = [python, "-m", "pip", "download", "-q", "--no-deps", "--no-input", "-d", str(folder), "-r", str(pins)]
+    command = [
+        python,
+        "-m",
+        "pip",
+        "download",
+        "-q",
+        "--no-deps",
+        "--require-hashes",
+        "--no-input",
+        "-d",
+        str(folder),
+        "-r",
+        str(pins),
+    ]
     done = subprocess.run(command, check=False, capture_output=True, text=True, env=pip_environment())
     wheels = sorted(folder.glob("*.whl")) if folder.exists() else []
     if done.returncode or len(wheels) != 1:

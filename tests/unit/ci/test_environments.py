@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
 import zipfile
@@ -53,8 +54,12 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 def test_every_requirement_of_a_lane_is_pinned(name: str) -> None:
     for file in venvs.requirement_files(name):
         lines = file.read_text(encoding="utf-8").splitlines()
-        wanted = [line for line in lines if line and not line.startswith(("#", "-r "))]
-        assert [line for line in wanted if line.count("==") != 1] == []
+        wanted = [line for line in lines if line and not line.startswith(("#", "-r ", "    --hash=sha256:"))]
+        assert [line for line in wanted if not re.fullmatch(r"\S+==\S+( ; .+)? \\", line)] == []
+        # A line that goes on is followed by the hashes of all files that were published of it.
+        after = [lines[number + 1] for number, line in enumerate(lines) if "==" in line]
+        assert all(line.startswith("    --hash=sha256:") for line in after)
+        assert "://" not in "\n".join(line for line in lines if not line.startswith("#"))
 
 
 def test_an_environment_is_made_once_and_anew_when_an_included_file_changes(

@@ -10,7 +10,8 @@ import re
 import yaml
 from ci import paths, venvs
 
-DEFINITION = yaml.safe_load((paths.ROOT / "execution-environment.yml").read_text(encoding="utf-8"))["dependencies"]
+WHOLE = yaml.safe_load((paths.ROOT / "execution-environment.yml").read_text(encoding="utf-8"))
+DEFINITION = WHOLE["dependencies"]
 PAGE = paths.ROOT / "docs" / "docsite" / "rst" / "guide_execution_environment.rst"
 
 
@@ -27,6 +28,10 @@ def test_the_image_has_this_release_and_a_tested_ansible_core() -> None:
     assert core.removeprefix("ansible-core~=").removesuffix(".0") in {
         name.removeprefix("core-") for name in venvs.CORES
     }
+
+
+def test_the_base_image_is_pinned_by_its_digest() -> None:
+    assert re.fullmatch(r"[a-z0-9./-]+:[a-z0-9.-]+@sha256:[0-9a-f]{64}", WHOLE["images"]["base_image"]["name"])
 
 
 def test_kerberos_is_added_to_the_connections_of_every_controller() -> None:
