@@ -207,6 +207,11 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+lease:
+  description: File on the controller that records the renewals of the lease.
+  returned: with O(only_lease=true) and O(generation)
+  type: path
+  sample: /root/.ansible/tmp/ansible-local-1/kubewin-lease-0123456789abcdef
 outcome:
   description:
     - V(delegated) when the caller must do RV(next), V(paused) when the upgrade waits, V(finished), or V(stopped) when
@@ -303,11 +308,13 @@ reason:
 
 import threading
 import time
+from collections.abc import Callable
 
 from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.holder import is_dead
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.lease import SECONDS, uptime
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import when_ended
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import RefusedError
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.lease import upgrade_lease
@@ -317,19 +324,24 @@ from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.run import Upg
 ARGUMENT_SPEC = documented(DOCUMENTATION)
 
 
-def keep() -> None:
-    """Renew the lease of a run while its tasks work; in a process that the action starts beside the run."""
-    params = (ansible := module(ARGUMENT_SPEC)).params
+def keep(renewed: Callable[[float], None]) -> str:
+    """Renew the lease of a run while its tasks work; return why it is lost, empty if the run ended. For a process beside the run.
+
+    renewed: called with the time of each renewal, of the clock uptime().
+    """
+    params, began = module(ARGUMENT_SPEC).params, uptime()
     holder = params["holder"]
     while not is_dead(holder):
         try:
             # Short, so that the end of the run is detected soon while the API server does not answer.
-            client = connect(ansible.params, retry_for=5.0)
-        except ClusterError:
+            client = connect(params, retry_for=5.0)
+        except ClusterError as error:
+            if uptime() - began > SECONDS:
+                return f"the lease could not be renewed for {SECONDS} s: {error}"
             time.sleep(1.0)
             continue
-        upgrade_lease(client, params["namespace"], holder).keep(lambda: is_dead(holder))
-        return
+        return upgrade_lease(client, params["namespace"], holder).keep(lambda: is_dead(holder), renewed)
+    return ""
 
 
 def main() -> None:

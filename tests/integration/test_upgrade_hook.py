@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 import yaml
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.lease import uptime
+from ansible_collections.kubewin.csi.plugins.plugin_utils.lease_keeper import record_renewal
 from integration.playbooks import ROOT, Run, play
 from lab.handle import longer
 
@@ -26,8 +28,12 @@ def reported(folder: Path, *plays: dict[str, Any]) -> Run:
     return play(str(path), "localhost,")
 
 
-def became_of(folder: Path, tasks: list[dict[str, Any]], *nodes: str, **given: Any) -> dict[str, str]:
-    """Why one of these tasks failed, by node."""
+def became_of(
+    folder: Path, tasks: list[dict[str, Any]], *nodes: str, renewed: float = 0, **given: Any
+) -> dict[str, str]:
+    """Why one of these tasks failed, by node. renewed: when the lease was last renewed, in seconds from now."""
+    lease = str(folder / "lease")
+    record_renewal(lease, uptime() + renewed)
     hook = folder / "hook.yml"
     hook.write_text(json.dumps(tasks), encoding="utf-8")
     node = {
@@ -35,7 +41,7 @@ def became_of(folder: Path, tasks: list[dict[str, Any]], *nodes: str, **given: A
         "vars": {"node_upgrade_node": "{{ item }}", "node_upgrade_does": str(hook)},
         "loop": list(nodes),
     }
-    held = {"ansible.builtin.set_fact": {"node_upgrade_held": {"at": "{{ now().timestamp() }}"}}}
+    held = {"ansible.builtin.set_fact": {"node_upgrade_held": {"at": "{{ now().timestamp() }}", "lease": lease}}}
     show = {"name": "Show", "ansible.builtin.debug": {"var": "node_upgrade_results"}}
     python = {"ansible_python_interpreter": "{{ ansible_playbook_python }}"}
     run = reported(folder, {"vars": {**python, **given}, "tasks": [held, node, show]})
@@ -50,6 +56,22 @@ def test_a_secret_of_a_failed_task_is_not_in_the_journal(tmp_path: Path) -> None
         "win-1": "task Log in failed; no_log hides its message",
         "win-2": f"task Log in: {SECRET} is wrong",
     }
+
+
+def test_no_task_begins_once_another_run_may_hold_the_lease(tmp_path: Path) -> None:
+    """Neither those of a rescue, nor those that a task file includes."""
+    touched = tmp_path / "touched"
+    touch = {"name": "Touch", "ansible.builtin.file": {"path": str(touched), "state": "touch"}}
+    inner = tmp_path / "inner.yml"
+    inner.write_text(json.dumps([touch]), encoding="utf-8")
+    include = {"name": "Include", "ansible.builtin.include_tasks": str(inner)}
+    loop = {"name": "Loop", "loop": [1, 2], **touch}
+    found = became_of(tmp_path, [{"block": [include, loop], "rescue": [touch]}], "win-1", renewed=-46)
+    assert "the lease of this run was last renewed 4" in found["win-1"], found
+    assert "expected less than 45 s" in found["win-1"]
+    assert not touched.exists()
+    assert became_of(tmp_path, [touch], "win-1") == {"win-1": ""}
+    assert touched.exists()
 
 
 def test_a_hanging_task_is_terminated_at_its_nodes_timeout_and_reported_as_failed(tmp_path: Path) -> None:

@@ -626,9 +626,10 @@ def late_upgrade(lab: Lab, name: str, choice: Choice, *, stop: bool = False) -> 
     return late
 
 
-@pytest.mark.parametrize("stop", [False, True], ids=["killed", "stopped"])
 @pytest.mark.parametrize(
-    "choice", [first("patch", "nodes"), first("create", "pods/eviction")], ids=["cordon", "eviction"]
+    ("choice", "stop"),
+    [(first("patch", "nodes"), True), (first("create", "pods/eviction"), False)],
+    ids=["cordon-stopped", "eviction-killed"],
 )
 def test_a_write_that_arrives_after_another_run_finished_the_node_is_refused(
     ready: Lab, choice: Choice, stop: bool, request: pytest.FixtureRequest
@@ -651,6 +652,110 @@ def test_each_write_of_an_upgrade_that_arrives_after_another_run_finished_it_is_
         refused += late
     kinds = {(write.call.verb, write.call.resource) for write in refused}
     assert kinds == {("create", "configmaps"), ("patch", "configmaps"), ("patch", "nodes"), ("create", "pods/eviction")}
+
+
+class TaskFile:
+    """Three tasks of a user. Each reports that it began, then waits until it may end."""
+
+    def __init__(self, lab: Lab, name: str, folder: Path) -> None:
+        self.folder, hook, self.playbook = folder, folder / "hook.yml", folder / "tasks.yml"
+        tasks = []
+        for number in (1, 2, 3):
+            tasks += [
+                {
+                    "ansible.builtin.shell": f"echo {number} >> {folder / 'began'}; until [ -e {folder}/end-{number} ]; do sleep 0.1; done"
+                }
+            ]
+        hook.write_text(json.dumps(tasks), encoding="utf-8")
+        story = {
+            "hosts": "localhost",
+            "connection": "local",
+            "gather_facts": False,
+            "roles": ["kubewin.csi.kubewin"],
+            "vars": {"ansible_python_interpreter": "{{ ansible_playbook_python }}"},
+            "module_defaults": {"group/kubewin.csi.cluster": {"kubeconfig": lab.state.kubeconfigs["kubewin"]}},
+            "tasks": [{"ansible.builtin.include_tasks": str(ROOT / "playbooks" / "tasks" / "upgrade_nodes.yml")}],
+        }
+        self.playbook.write_text(json.dumps([story]), encoding="utf-8")
+        self.options = {"name": name, "hook": "tasks", "nodes": ["win-3"], "node_timeout": 1800}
+        variables = given(
+            lab, name, {}, None, kubewin_upgrade_hook="tasks", kubewin_upgrade_tasks=str(hook), kubewin_upgrade_nodes=["win-3"],
+            kubewin_upgrade_node_timeout=1800,
+        )  # fmt: skip
+        self.process = start(str(self.playbook), "localhost,", record=folder / "record.jsonl", variables=variables)
+
+    def began(self) -> list[str]:
+        path = self.folder / "began"
+        return path.read_text(encoding="utf-8").split() if path.exists() else []
+
+    def let_end(self, *numbers: int) -> None:
+        for number in numbers:
+            (self.folder / f"end-{number}").touch()
+
+    def until_in_task(self, number: int) -> None:
+        self.let_end(*range(1, number))
+        eventually(
+            lambda: str(number) in self.began() or self.process.poll() is not None, f"task {number} works", PATIENCE
+        )
+        assert self.process.poll() is None, self.process.communicate()[0]
+
+    def processes(self) -> set[int]:
+        """All processes of the run, also those that it left on purpose."""
+        found = set()
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                if str(self.playbook).encode() in path.read_bytes():
+                    found.add(int(path.parent.name))
+        return found | set(family(self.process.pid))
+
+    def keepers(self) -> dict[str, int]:
+        """The two processes that keep the run's lease."""
+        beside = self.processes() - set(family(self.process.pid))
+        parents = {pid: int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]) for pid in beside}
+        (keeper,) = (pid for pid, parent in parents.items() if parent in beside)
+        return {"keeper": keeper, "watcher": parents[keeper]}
+
+    def end(self) -> str:
+        """Wait for the end of the run, which fails; its screen."""
+        screen, _nothing = self.process.communicate(timeout=PATIENCE)
+        assert self.process.returncode != 0, screen
+        eventually(lambda: self.processes() <= {self.process.pid}, "nothing of the run is left")
+        return screen
+
+
+@pytest.mark.parametrize(
+    "number", [1, pytest.param(2, marks=pytest.mark.torture), pytest.param(3, marks=pytest.mark.torture)]
+)
+def test_tasks_after_the_one_in_which_the_controller_slept_do_not_run(ready: Lab, tmp_path: Path, number: int) -> None:
+    """Meanwhile another run took over, finished the node and opened it."""
+    tasks = TaskFile(ready, f"slept-{number}", tmp_path)
+    tasks.until_in_task(number)
+    stopped = tasks.processes()
+    for pid in stopped:
+        os.kill(pid, signal.SIGSTOP)
+    upgrade_nodes(ready.state.kubeconfigs["kubewin"], **tasks.options)
+    found = ready.api.get(f"{JOURNALS}/kubewin-upgrade-slept-{number}")
+    tasks.let_end(1, 2, 3)
+    for pid in stopped:
+        os.kill(pid, signal.SIGCONT)
+    tasks.end()
+    assert tasks.began() == [str(done + 1) for done in range(number)]
+    assert closed(ready) == {}
+    assert ready.api.get(f"{JOURNALS}/kubewin-upgrade-slept-{number}") == found
+    assert not ready.api.ok(LEASE)
+
+
+@pytest.mark.parametrize("which", ["keeper", "watcher"])
+def test_a_run_ends_when_the_process_that_keeps_its_lease_is_killed(ready: Lab, tmp_path: Path, which: str) -> None:
+    tasks = TaskFile(ready, f"unkept-{which}", tmp_path)
+    tasks.until_in_task(1)
+    os.kill(tasks.keepers()[which], signal.SIGKILL)
+    eventually(lambda: tasks.process.poll() is not None, "the run ends", 60)
+    tasks.let_end(1, 2, 3)
+    assert "kubewin.csi: the process that " in tasks.end()
+    assert tasks.began() == ["1"]
+    upgrade_nodes(ready.state.kubeconfigs["kubewin"], **tasks.options)
+    assert closed(ready) == {}
 
 
 def upgrade_of(lab: Lab, **options: Any) -> Upgrade:

@@ -40,6 +40,11 @@ _UNFENCED = "kubewin.io/unfenced"
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
+def uptime() -> float:
+    """Seconds on a clock that no one sets and that also counts the time that this machine sleeps."""
+    return time.clock_gettime(_CLOCK)
+
+
 @dataclass(frozen=True, slots=True)
 class About:
     """Which lease it is. what: it is of, for messages."""
@@ -60,7 +65,7 @@ class Lease:
     def __init__(
         self, client: Client, about: About, holder: str, notify: Callable[[str], None] = lambda _line: None, *,
         late: Callable[[], Iterable[Reference]] = tuple,
-        clock: Callable[[], float] = lambda: time.clock_gettime(_CLOCK), sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = uptime, sleep: Callable[[float], None] = time.sleep,
     ) -> None:  # fmt: skip
         # Each try to renew it says when it was made, so none is repeated for long.
         self._client = client.guarded(lambda: None, _SILENCE, SECONDS / _RENEWALS)
@@ -172,20 +177,28 @@ class Lease:
         slept, passed = self._clock() - self._alive, self._client.now() - self._server_time
         return max(slept, abs(passed.total_seconds())) > SECONDS / _RENEWALS
 
-    def keep(self, ended: Callable[[], bool]) -> None:
-        """Renew what the run holds until it ended, or the lease is another run's or gone. For a process beside the run."""
-        due = 0.0
+    def keep(self, ended: Callable[[], bool], renewed: Callable[[float], None] = lambda _at: None) -> str:
+        """Renew what the run holds until it ended, for a process beside the run; return why the lease is lost, empty if it is not.
+
+        renewed: called with the time of each renewal, of the clock.
+        """
+        due = self._clock()
+        last = due
         while not ended():
             if self._clock() >= due:
                 due = self._clock() + SECONDS / _RENEWALS
                 try:
                     self.renew()
+                    last = self._alive
+                    renewed(last)
                 except ClusterError as error:
                     if error.reason == "taken_over":
-                        return
-                    # An API server that does not answer gives the lease to no other run either.
+                        return str(error)
+                    if self._clock() - last > SECONDS:
+                        return f"the lease of {self._about.what} could not be renewed for {SECONDS} s: {error}"
                     due = self._clock() + _LOOK
             self._sleep(_LOOK)
+        return ""
 
     def renew(self, annotations: Mapping[str, str | None] | None = None) -> None:
         """Keep our lease. ClusterError taken_over when it is not: another run may also have taken it, and ended."""
