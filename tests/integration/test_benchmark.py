@@ -12,8 +12,13 @@ from benchmark.comparisons import COMPARISONS
 from benchmark.readiness import _environment
 from integration.playbooks import ROOT
 
+# Daily the rig of all parts about hosts, and the part with the most around it; the others before a release.
+DAILY = ("single", "slices")
 
-@pytest.mark.parametrize("name", COMPARISONS)
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in DAILY else pytest.mark.torture) for name in COMPARISONS]
+)
 def test_each_part_of_the_benchmark_runs_in_its_smallest_form(name: str) -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "benchmark", "--smallest", name],
