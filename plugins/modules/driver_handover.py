@@ -11,11 +11,13 @@ short_description: Hand a driver's Windows nodes over from one node plugin to an
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:
-  - Runs one step of a hand-over between this collection's node plugin and another one. The playbook C(kubewin.csi.handover) runs the
-    steps in order.
+  - Hands the Nodes over, one after the other, between this collection's node plugin and another one. The playbook
+    C(kubewin.csi.handover) runs it.
   - On each node the old plugin leaves before the new one starts, because the two share sockets. The next node follows after the new
     plugin is Ready and registered.
   - Never writes objects of an operator or add-on. Replaces a DaemonSet that another user installed only if O(replace) names it.
+  - The run holds the Lease C(kubewin-handover-DRIVER) in the namespace of this collection's node plugin. Another run waits until a
+    Lease that is not renewed expires, and fails if it is renewed. A run that lost its Lease changes nothing more.
   - A run that is interrupted restores the former plugin of the node in progress. If it is killed, the next run finishes the
     hand-over.
 extends_documentation_fragment:
@@ -24,7 +26,7 @@ extends_documentation_fragment:
   - kubewin.csi.attributes
 attributes:
   check_mode:
-    description: Can run in check mode; O(step=plan) reads, other steps report that they would change something.
+    description: Can run in check mode; O(step=run) then reports whether it would change something.
     support: full
   diff_mode:
     description: Will not return details about what has changed.
@@ -46,16 +48,18 @@ options:
   step:
     description:
       - V(plan) plans and changes nothing.
-      - V(begin) prepares the hand-over. No node loses its plugin.
-      - V(node) hands O(node) over.
-      - V(finish) removes objects that are no longer needed, or restores the update strategy of the DaemonSet.
+      - V(run) hands all Nodes over, then removes objects that are no longer needed, or restores the update strategy of the DaemonSet.
     type: str
     default: plan
-    choices: [plan, begin, node, finish]
-  node:
-    description: Node to hand over. Required with O(step=node).
-    type: str
-    default: ''
+    choices: [plan, run]
+  quiesce:
+    description: Whether to cordon each Node and to wait for volume operations in flight before its plugin changes.
+    type: bool
+    default: true
+  quiesce_timeout:
+    description: Timeout in seconds for these volume operations.
+    type: int
+    default: 300
   definition:
     description: Objects of this collection's node plugin, as the role renders them. Used with O(direction=to_kubewin).
     type: raw
@@ -112,25 +116,29 @@ handover:
       elements: str
 kept:
   description: Objects of this collection that remain after V(to_platform), because volumes and claims refer to them.
-  returned: step finish
+  returned: step run
   type: list
   elements: str
 reason:
-  description: Why the task failed, V(handover_refused), V(gate), V(timeout), V(interrupted) or a word of M(kubewin.csi.cluster_apply).
+  description:
+    - Why the task failed. V(handover_refused), V(locked), V(taken_over), V(busy), V(gate), V(timeout), V(interrupted) or a word of
+      M(kubewin.csi.cluster_apply).
   returned: failure
   type: str
   sample: handover_refused
 """
 
+import contextlib
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.declared import DRIVER
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal_observe import applied_for, wait_until_gone
-from ansible_collections.kubewin.csi.plugins.module_utils.handover.apply import Stage
+from ansible_collections.kubewin.csi.plugins.module_utils.handover.apply import Stage, handover_lease
 from ansible_collections.kubewin.csi.plugins.module_utils.handover.decide import (
     Handover,
     Waiting,
@@ -145,6 +153,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import co
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.definitions import documents
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import selector_of
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.lease import bound
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import reporter, watch_over
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.evaluate import Rules
@@ -170,13 +179,69 @@ class Steps:
     def __init__(
         self, client: Client, driver: Driver, params: Mapping[str, Any], notify: Callable[[str], None]
     ) -> None:
+        self._unbound = client
         self._client = client
         self._driver = driver
         self._params = params
         self._notify = notify
         self._definition = documents(params["definition"]) if params["definition"] else []
-        plugin = next((item for item in self._definition if item["kind"] == "DaemonSet"), None)
-        self._stage = Stage(client, driver, plugin, notify)
+        self._plugin = next((item for item in self._definition if item["kind"] == "DaemonSet"), None)
+        self._stage = Stage(client, driver, self._plugin, notify)
+
+    def run(self, made: Handover) -> tuple[bool, list[str]]:
+        """Hand all Nodes over under the Lease; as of finish. made: the plan, made before the Lease is held."""
+        namespace = made.namespace or self._driver.namespace
+        if self._unbound.get(kinds.NAMESPACE, namespace) is None:
+            # Nothing of this collection can be there.
+            return self.finish(made)
+        lease = handover_lease(self._unbound, namespace, self._driver, self._notify)
+        try:
+            lease.take()
+        except ClusterError as error:
+            raise ClusterError(f"{error}. {self._state(made)}", error.reason, error.status) from error
+        try:
+            self._client = bound(self._unbound, lease.confirm)
+            self._stage = Stage(self._client, self._driver, self._plugin, self._notify)
+            # Planned again: another run may have changed it before this one held the Lease.
+            return self._hand_over_all()
+        finally:
+            lease.end()
+
+    def _hand_over_all(self) -> tuple[bool, list[str]]:
+        made = self.decided()
+        changed = self.begin(made)
+        for node in made.nodes:
+            changed = self._change(node) or changed
+        for node in self._stage.cordoned_nodes():
+            changed = self._stage.uncordon(node) or changed
+        finished, kept = self.finish(self.decided())
+        return changed or finished, kept
+
+    def _change(self, node: str) -> bool:
+        """Hand one Node over, cordoned. A failure leaves it cordoned if its former plugin cannot be restored."""
+        try:
+            if self._params["quiesce"]:
+                self._stage.quiesce(node, float(self._params["quiesce_timeout"]), self._notify)
+            changed = self.node(self.decided(), node)
+        except ClusterError as error:
+            stays = ""
+            if self._params["direction"] == "to_platform" or error.reason == "busy":
+                with contextlib.suppress(ClusterError):
+                    self._stage.uncordon(node)
+            elif self._params["quiesce"]:
+                stays = " It stays cordoned until a run succeeds."
+            raise ClusterError(f"Node {node}: {error}{stays}", error.reason, error.status) from error
+        self._stage.uncordon(node)
+        return changed
+
+    def _state(self, made: Handover) -> str:
+        """How the Nodes stand, for a run that may not change them."""
+        parts = {
+            "handed over": made.done,
+            "still to hand over": made.nodes,
+            "cordoned by a hand-over": self._stage.cordoned_nodes(),
+        }
+        return "; ".join(f"{part}: {', '.join(names) or 'none'}" for part, names in parts.items())
 
     def decided(self) -> Handover:
         """What is to be done now."""
@@ -249,7 +314,7 @@ class Steps:
         if self._params["restart_pod"]:
             for pod in self._stage.pods(theirs, node):
                 if self._run(pod) in stale:
-                    self._stage.delete_pod(pod)
+                    self._stage.delete(kinds.POD, pod)
         metadata = theirs["metadata"]
         self._stage.until(
             f"the other plugin restarts on {node}",
@@ -282,7 +347,7 @@ class Steps:
     def _come(self, node: str) -> bool:
         deadline = time.monotonic() + self._params["timeout"]
         for pod in [pod for pod in self._stage.replaced() if pod["spec"]["nodeName"] == node]:
-            self._stage.delete_pod(pod)
+            self._stage.delete(kinds.POD, pod)
             self._stage.wait_for_end(pod, f"pod {pod['metadata']['name']}", deadline)
         self._gate(self._stage.ours(), node, deadline)
         return True
@@ -330,7 +395,7 @@ class Steps:
             if kind in STAYS:
                 continue
             metadata = item["metadata"]
-            self._client.delete(kind, metadata["name"], metadata.get("namespace"), metadata["uid"], dry_run=False)
+            self._stage.delete(kind, item)
             changed = True
             if kind == kinds.DAEMON_SET and not wait_until_gone(self._client, item, deadline, self._notify):
                 raise ClusterError(f"DaemonSet {metadata['namespace']}/{metadata['name']} is not deleted", "timeout")
@@ -354,21 +419,18 @@ def main() -> None:
     changed = False
     kept: list[str] = []
     left = "Run again to continue"
-    if params["step"] == "node" and params["direction"] == "to_platform":
-        left += f". Node {params['node']} has its former plugin, unless the new one already worked there"
+    if params["step"] == "run" and params["direction"] == "to_platform":
+        left += ". The Node in progress has its former plugin, unless the new one already worked there"
     watch_over(params["progress_file"], left)
     with failing(ansible):
         driver = driver_named(params["driver"])
         steps = Steps(connect(ansible.params), driver, params, reporter(params["progress_file"]))
         made = steps.decided()
-        if params["step"] != "plan" and ansible.check_mode:
+        if params["step"] == "run" and ansible.check_mode:
             changed = bool(made.nodes)
-        elif params["step"] == "begin":
-            changed = steps.begin(made)
-        elif params["step"] == "node":
-            changed = steps.node(made, params["node"])
-        elif params["step"] == "finish":
-            changed, kept = steps.finish(made)
+        elif params["step"] == "run":
+            changed, kept = steps.run(made)
+            made = replace(steps.decided(), done=tuple(sorted({*made.nodes, *made.done})))
     ansible.exit_json(changed=changed, handover=report(made), kept=kept)
 
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import os
 import re
@@ -15,6 +16,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from subprocess import Popen
 from typing import Any
 
 import pytest
@@ -24,6 +26,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import Clu
 from ansible_collections.kubewin.csi.plugins.modules.driver_handover import Steps
 from integration import foreign, playbooks
 from integration.kube import ACCOUNT, VSPHERE, also_holds, applied, connect, planned, remove_driver, writes
+from integration.late_writes import Choice, LateWrite, accepted, first, late_writes, nth
 from integration.playbooks import Run, finish, meanwhile, play, start
 from integration.test_remove import left
 from lab import handle
@@ -112,13 +115,18 @@ def _registered(csi_node: dict[str, Any]) -> bool:
 @pytest.fixture
 def taken_over(two: Lab) -> Lab:
     """Ours is on both nodes, and an OpenShift operator has begun to bring its own."""
+    begin_beside_theirs(two)
+    return two
+
+
+def begin_beside_theirs(two: Lab) -> None:
+    """Ours on both nodes, then theirs beside it, unless that is so."""
     if not two.api.ok(OURS):
         two.api.gone(foreign.path(THEIRS))
         applied(connect(two.state.kubeconfigs["kubewin"]), CLUSTER_ONLY)
         eventually(lambda: registered(two), "ours on both nodes")
         live = foreign.plant(two.api, THEIRS, "vmware-vsphere-csi-driver-operator")
         eventually(lambda: sum(map(ready, pods_of(two, live))) == 2, "theirs beside ours on both nodes")
-    return two
 
 
 @pytest.fixture(scope="module")
@@ -140,6 +148,8 @@ def steps(lab: Lab, direction: str, name: str = "", **more: Any) -> Steps:
         "timeout": PATIENCE,
         "stable_for": 1,
         "restart_pod": False,
+        "quiesce": True,
+        "quiesce_timeout": 60,
     }
     if direction == "to_kubewin":
         given["definition"] = render(planned(client, dataclasses.replace(CLUSTER_ONLY, replace=name)))
@@ -235,7 +245,7 @@ def test_a_plugin_of_theirs_that_does_not_start_gives_the_node_back_to_ours(take
 def test_a_hand_over_that_is_ended_from_outside_gives_the_node_back_to_ours(taken_over: Lab, tmp_path: Path) -> None:
     made = steps(taken_over, "to_platform")
     made.begin(made.decided())
-    options = {"driver": "vsphere", "direction": "to_platform", "step": "node", "node": "win-1", "timeout": 600}
+    options = {"driver": "vsphere", "direction": "to_platform", "step": "run", "timeout": 600}
     task = {"kubewin.csi.driver_handover": {**options, "kubeconfig": taken_over.state.kubeconfigs["kubewin"]}}
     python = {"ansible_python_interpreter": "{{ ansible_playbook_python }}"}
     playbook, record = tmp_path / "node.yml", tmp_path / "record.jsonl"
@@ -296,6 +306,44 @@ def test_interrupted_after_the_first_node_it_continues_and_removes_ours(
     assert again.finish(again.decided())[0] is False
     assert taken_over.audit(ACCOUNT, size)
     assert writes(taken_over, size) == []
+
+
+def late(
+    lab: Lab, tmp_path: Path, choice: Choice, direction: str, *, stop: bool, **more: Any
+) -> list[LateWrite] | None:
+    """A hand-over whose writes are held from the chosen one on, until another hand-over has finished."""
+
+    def begin(kubeconfig: str) -> Popen[str]:
+        options = variables(lab, direction, **more) | {"kubewin_kubeconfig": kubeconfig}
+        return start("playbooks/handover.yml", "localhost,", record=tmp_path / "late.jsonl", variables=options)
+
+    def follow() -> None:
+        run = hand_over(lab, direction, **more)
+        assert run.code == 0, run.screen
+
+    return late_writes(lab, choice, begin, follow, stop=stop)
+
+
+def test_a_hand_over_that_stood_still_brings_no_plugin_back_after_another_one(taken_over: Lab, tmp_path: Path) -> None:
+    found = late(taken_over, tmp_path, first("patch", "daemonsets"), "to_platform", stop=True)
+    assert found
+    assert accepted(found) == []
+    assert not taken_over.api.ok(OURS)
+    eventually(lambda: registered(taken_over), "theirs on both nodes")
+    assert not any(taken_over.api.get(f"/api/v1/nodes/{node}")["spec"].get("unschedulable") for node in NODES)
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("stop", [False, True], ids=["killed", "stopped"])
+def test_no_write_of_a_hand_over_to_the_platform_is_accepted_late(two: Lab, tmp_path: Path, stop: bool) -> None:
+    for number in itertools.count(1):
+        begin_beside_theirs(two)
+        found = late(two, tmp_path, nth(number), "to_platform", stop=stop)
+        if found is None:
+            break
+        assert accepted(found) == [], f"write {number}"
+        assert not two.api.ok(OURS)
+    assert number > 6
 
 
 @contextmanager
@@ -364,6 +412,20 @@ def test_upstreams_own_is_replaced_only_by_name_and_an_interrupted_run_continues
         assert run.code == 0, run.screen
         replaced_by_ours(cleared, theirs)
     assert max(without) == 1
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("stop", [False, True], ids=["killed", "stopped"])
+def test_no_write_of_a_hand_over_to_ours_is_accepted_late(cleared: Lab, tmp_path: Path, stop: bool) -> None:
+    theirs, name = foreign.upstream(), "vmware-system-csi/vsphere-csi-node-windows"
+    for number in itertools.count(1):
+        with installed(cleared, theirs):
+            found = late(cleared, tmp_path, nth(number), "to_kubewin", stop=stop, kubewin_replace=name)
+            if found is None:
+                break
+            assert accepted(found) == [], f"write {number}"
+            replaced_by_ours(cleared, theirs)
+    assert number > 6
 
 
 def test_a_charts_plugin_with_labels_of_its_own_is_replaced_too(cleared: Lab) -> None:

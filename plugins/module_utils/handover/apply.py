@@ -6,14 +6,16 @@
 from __future__ import annotations
 
 import json
+import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import record_name
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.observe import begun
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.ownership import Provider, owner, platform_of
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal_observe import in_use
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal_observe import applied_for, in_use
 from ansible_collections.kubewin.csi.plugins.module_utils.handover.decide import (
     REPLACED,
     Scene,
@@ -30,20 +32,58 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import FIE
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.compare import meaningful
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import ObservedDaemonSet
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import HANDOVER, MANAGER, selector_of
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.fencing import Reference
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.holder import holder_of
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.kinds import Kind
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import (
+    CORDONED,
+    HANDOVER,
+    MANAGED_BY,
+    MANAGER,
+    PART_OF,
+    selector_of,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.lease import About, Lease
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.modify import modify
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import owned_by
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.quiesce import at_rest, cordoned, uncordoned
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import DaemonSetFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import why_not
 from ansible_collections.kubewin.csi.plugins.module_utils.waiting import Awaited, Waits
 
 _LOOK_AGAIN = 0.3
+# Writes of its controllers between reading and deleting an object, before it is given up.
+_TRIES = 20
+
+# Why Nodes are cordoned. A later run removes the cordons of an interrupted one by it.
+_REASON = "its node plugin is handed over"
 
 # Managers of writes that are no part of what we apply, so that applying takes none of them back by accident.
 _MANAGER = f"{FIELD_MANAGER}.handover"
 
 Object = dict[str, Any]
+
+
+def handover_lease(client: Client, namespace: str, driver: Driver, notify: Callable[[str], None]) -> Lease:
+    """The Lease of a driver's hand-over, in either direction. namespace: of this collection's node plugin."""
+
+    def late() -> Iterator[Reference]:
+        """What a hand-over writes. Objects of a platform are never written; of their pods single ones are deleted, by their uid."""
+        yield Reference(kinds.CONFIG_MAP, record_name(driver), namespace)
+        for kind, item in applied_for(client, driver):
+            if kind in (kinds.STORAGE_CLASS, kinds.CSI_DRIVER):
+                # Stays, in either direction.
+                continue
+            yield Reference(kind, item["metadata"]["name"], item["metadata"].get("namespace"))
+        for node in client.windows_nodes():
+            yield Reference(kinds.NODE, node["metadata"]["name"])
+
+    labels = {MANAGED_BY: MANAGER, PART_OF: driver.name}
+    about = About(
+        namespace, f"kubewin-handover-{driver.key.replace('_', '-')}", labels, f"a hand-over of {driver.title}"
+    )
+    return Lease(client, about, holder_of(os.getpid()), notify)
 
 
 class Stage:
@@ -191,9 +231,7 @@ class Stage:
                 ),
             }
             Applier(self._client).apply([record(self._driver, namespace, data)])
-            self._client.delete(
-                kinds.DAEMON_SET, name, namespace, live["metadata"]["uid"], dry_run=False, policy="Orphan"
-            )
+            self.delete(kinds.DAEMON_SET, live, "Orphan")
         uid = self._begun().get("uid")
         self.until(
             f"deleted DaemonSet {namespace}/{name}; its pods stay",
@@ -207,13 +245,19 @@ class Stage:
     def mark(self) -> None:
         """Label the orphaned pods, so that our DaemonSet adopts them and their origin stays known."""
         selected = (self._definition or {})["spec"]["selector"]["matchLabels"]
+        labels = {REPLACED: self._driver.key, **selected}
         for pod in self.replaced():
-            metadata = pod["metadata"]
-            labels = {REPLACED: self._driver.key, **selected}
-            if labels.items() <= (metadata.get("labels") or {}).items():
-                continue
-            body = {"metadata": {"uid": metadata["uid"], "labels": labels}}
-            self._client.patch(kinds.POD, metadata["name"], metadata["namespace"], body, _MANAGER)
+            uid = pod["metadata"]["uid"]
+
+            def patch(live: Object, uid: str = uid) -> Object:
+                metadata = live["metadata"]
+                if metadata["uid"] != uid or labels.items() <= (metadata.get("labels") or {}).items():
+                    return {}
+                return {"metadata": {"labels": labels}}
+
+            modify(
+                self._client, kinds.POD, pod["metadata"]["name"], pod["metadata"]["namespace"], patch, manager=_MANAGER
+            )
 
     def finish_record(self) -> None:
         """Keep the copy of what was replaced, and record that the hand-over is complete."""
@@ -222,10 +266,48 @@ class Stage:
 
     # Both
 
-    def delete_pod(self, pod: Object) -> None:
-        """Delete the observed pod."""
-        metadata = pod["metadata"]
-        self._client.delete(kinds.POD, metadata["name"], metadata["namespace"], metadata["uid"], dry_run=False)
+    def delete(self, kind: Kind, observed: Object, policy: str = "Foreground") -> None:
+        """Delete the observed object, as it is now; one that was created again under its name is kept. policy: as of Client.delete."""
+        metadata = observed["metadata"]
+        name, namespace = metadata["name"], metadata.get("namespace")
+        for left in reversed(range(_TRIES)):
+            live = self._client.get(kind, name, namespace)
+            if live is None or live["metadata"]["uid"] != metadata["uid"]:
+                return
+            version = live["metadata"]["resourceVersion"]
+            try:
+                self._client.delete(
+                    kind, name, namespace, metadata["uid"], dry_run=False, policy=policy, version=version
+                )
+            except ClusterError as error:
+                if left and error.status == 409:
+                    continue
+                raise
+            return
+
+    def quiesce(self, node: str, timeout: float, notify: Callable[[str], None]) -> None:
+        """Cordon a Node and wait for volume operations in flight. ClusterError busy if they do not finish within timeout seconds."""
+        modify(self._client, kinds.NODE, node, None, lambda live: cordoned(live, _REASON), required=True)
+        busy = at_rest(self._client, node, timeout, notify)
+        if busy:
+            raise ClusterError(
+                f"volume operations did not finish within {timeout:.0f} s, and nothing was changed on the node: "
+                f"{'; '.join(busy)}. Let them finish and run again, raise kubewin_quiesce_timeout, or accept the risk "
+                "with kubewin_quiesce=none.",
+                "busy",
+            )
+
+    def cordoned_nodes(self) -> list[str]:
+        """Nodes that this run or an interrupted one cordoned for a hand-over."""
+        return [
+            str(node["metadata"]["name"])
+            for node in self._client.windows_nodes()
+            if (node["metadata"].get("annotations") or {}).get(CORDONED) == _REASON
+        ]
+
+    def uncordon(self, node: str) -> bool:
+        """Remove the cordon of a hand-over; whether there was one."""
+        return modify(self._client, kinds.NODE, node, None, lambda live: uncordoned(live, _REASON))
 
     def until(self, what: str, come: Callable[[], bool], deadline: float, otherwise: str) -> None:
         """Wait until come() is true, with progress; ClusterError after the deadline."""

@@ -19,6 +19,7 @@ ConfigMap keeps the deleted DaemonSet, so that an interrupted run can continue.
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -85,18 +86,23 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class Handover:
-    """The nodes still to hand over, in their order, or why none is. other: the side that is not ours, where it is there."""
+    """The nodes still to hand over, in their order, or why none is.
+
+    other: the side that is not ours, where it is there. namespace: of our node plugin, empty where it is not installed.
+    """
 
     nodes: tuple[str, ...]
     done: tuple[str, ...]
     other: Side | None
     refusal: str = ""
     lines: tuple[str, ...] = ()
+    namespace: str = ""
 
 
 def decide(direction: Direction, scene: Scene, replace: str = "") -> Handover:
     """What is to be done, from what is there. replace: "namespace/name" of the other side."""
-    return _to_platform(scene, replace) if direction == "to_platform" else _to_kubewin(scene, replace)
+    handover = _to_platform(scene, replace) if direction == "to_platform" else _to_kubewin(scene, replace)
+    return dataclasses.replace(handover, namespace="" if scene.ours is None else scene.ours.namespace)
 
 
 def _to_platform(scene: Scene, replace: str) -> Handover:
