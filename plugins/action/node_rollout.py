@@ -86,6 +86,7 @@ class ActionModule(ClusterAction):
             host_facts_max_age=float(options["host_facts_max_age"]),
             stable_for=float(options["stable_for"]),
             proven=frozenset(options["proven"]),
+            template=str(options["applied"].get(driver.key) or ""),
         )
         evaluation = run(view, rules, known, 0.0 if self.check_mode else seconds)
         return evaluation, view.picture().daemon_set

@@ -23,11 +23,12 @@ options:
       - V(unmarked) is for the label of Nodes that had another one when they were read.
       - V(verified) is for the playbook C(verify).
       - V(unsettled) names the hosts on which csi-proxy, the label of the Node or its cordon may have to be changed.
+      - V(changed) names the hosts on which this run changed csi-proxy.
       - V(returned) is the latest result of each host.
     type: list
     elements: str
     required: true
-    choices: [reported, proofs, read, rows, gathered, diagnosed, verified, unmarked, unsettled, returned]
+    choices: [reported, proofs, read, rows, gathered, diagnosed, verified, unmarked, unsettled, changed, returned]
   hosts:
     description: Names of the hosts. Defaults to the hosts of the current batch.
     type: list

@@ -64,6 +64,11 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+applied:
+  description: Hash of the DaemonSet's pod template by driver, for O(kubewin.csi.node_rollout#module:applied).
+  returned: success, unless in check mode
+  type: dict
+  sample: {vsphere: 9c1185a5c5e9fc54}
 objects:
   description: Every object with its action, in check mode the planned one.
   returned: success
@@ -120,7 +125,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rollout import hold, o
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.advance import Goal, decide, standing
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.apply import Roller
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.evaluate import Rules, evaluate
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import HostFacts
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import HostFacts, template_hash
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.observe import Target, View
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.order import wrong
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.refuse import refusals
@@ -235,7 +240,9 @@ class Job:
             outcome = applier.apply(definitions)
         if plugin is not None:
             outcome = replace(outcome, changes=(*outcome.changes, plugin()))
-        return {**applied(outcome), "warnings": list(outcome.warnings), "roll": None}
+        plugin_set = next((one.after for one in outcome.changes if one.kind == "DaemonSet"), None)
+        hashes = {} if check or plugin_set is None else {self.driver.key: template_hash(plugin_set)}
+        return {**applied(outcome), "applied": hashes, "warnings": list(outcome.warnings), "roll": None}
 
     def go_on(self) -> dict[str, Any]:
         """One window of replacing pods."""

@@ -37,6 +37,12 @@ options:
     description: Seconds after which facts from a host are too old to count.
     type: int
     default: 3600
+  applied:
+    description:
+      - RV(kubewin.csi.driver_apply#module:applied) of the same run. The gate fails if the DaemonSet has another pod template, because
+        another run or user changed it.
+    type: dict
+    default: {}
   stable_for:
     description:
       - Seconds that a plugin pod must be Ready if it restarted, or if its entry in the CSINode may belong to an earlier pod.

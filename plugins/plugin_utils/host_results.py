@@ -201,6 +201,11 @@ def unsettled(one: HostResult) -> dict[str, Any] | None:
     return None if one.left_out or settled else {"name": one.name}
 
 
+def changed(one: HostResult) -> dict[str, Any] | None:
+    """The host's name, or None if this run did not change csi-proxy on it."""
+    return {"name": one.name} if one.done.get("changed") else None
+
+
 FORMS: Mapping[str, Callable[[HostResult], dict[str, Any] | None]] = {
     "reported": reported,
     "proofs": proof,
@@ -211,6 +216,7 @@ FORMS: Mapping[str, Callable[[HostResult], dict[str, Any] | None]] = {
     "unmarked": unmarked,
     "verified": verified,
     "unsettled": unsettled,
+    "changed": changed,
     "returned": lambda one: dict(one.returned),
 }
 

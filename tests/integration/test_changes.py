@@ -33,7 +33,7 @@ from integration.changes import (
     workload,
 )
 from integration.kube import ACCOUNT, also_holds, install_csi_proxy, label, writes
-from integration.playbooks import Run, finish, play, start
+from integration.playbooks import Run, finish, meanwhile, play, read, start
 from lab import handle
 from lab.handle import Lab, eventually, ready
 
@@ -144,6 +144,34 @@ def test_a_run_with_the_former_options_moves_no_pod_and_writes_nothing(cluster: 
     assert plugins(cluster, DISK) == pods
     assert cluster.audit(ACCOUNT, size)
     assert writes(cluster, size) == []
+
+
+def test_a_run_whose_daemon_set_another_run_changed_fails_in_its_gate(cluster: Lab, role: Path, tmp_path: Path) -> None:
+    mine, others = {"azure_disk_csi_log_level": "3"}, {"azure_disk_csi_log_level": "4"}
+    # The user's play has a task between the deployment and the gate, which gives another run the time.
+    (play_of_role,) = yaml.safe_load(APPLY)
+    meanwhile_file, gate = tmp_path / "meanwhile", {"name": "kubewin.csi.azure_disk_csi", "tasks_from": "gate"}
+    play_of_role["tasks"] += [
+        {"ansible.builtin.wait_for": {"path": str(meanwhile_file)}},
+        {"ansible.builtin.include_role": gate},
+    ]
+    playbook, record = tmp_path / "play.yml", tmp_path / "record.jsonl"
+    playbook.write_text(yaml.safe_dump([play_of_role]), encoding="utf-8")
+    options = reported(
+        cluster, azure_disk_csi_mode="host_process", azure_disk_csi_accept_unproven=True, azure_disk_csi_gate_timeout=60
+    )
+    process = start(str(playbook), "localhost,", record=record, variables={**options, **mine})
+    applied_here = "Apply the differences"
+    meanwhile(process, lambda: any(applied_here in one.get("task", "") for one in read(record)), "the run applied it")
+    other = apply(cluster, role, azure_disk_csi_mode="host_process", **others)
+    assert other.code == 0, other.screen
+    meanwhile_file.touch()
+    run = finish(process, record)
+    assert run.code != 0, run.screen
+    message = run.failures[0]["result"]["msg"]
+    assert "has pod template" in message, run.screen
+    assert "which this run applied: another run or user changed it meanwhile" in message
+    assert "compare the settings of both runs" in message
 
 
 def test_a_run_killed_at_several_points_succeeds_when_run_again(cluster: Lab, role: Path, tmp_path: Path) -> None:

@@ -177,28 +177,28 @@ class Cancel:
     """A run that is cancelled. at: what it does then on the host. apart: both runs are in containers of their own, as on AWX."""
 
     at: str
-    number: int
+    number: signal.Signals
     everyone: bool
     apart: bool
 
 
-CANCELS = [
-    pytest.param(cancel, id=f"{cancel.at.split()[0]}-{cancel.number.name}-{who}", marks=marks)
-    for who, cancel, marks in [
-        ("container", Cancel("sc.exe stop", signal.SIGKILL, everyone=True, apart=True), ()),
-        ("container", Cancel("sc.exe start", signal.SIGKILL, everyone=True, apart=True), pytest.mark.torture),
-        ("container", Cancel("certutil", signal.SIGKILL, everyone=True, apart=True), pytest.mark.torture),
-        *(
-            (who, Cancel(at, number, everyone=who == "all", apart=False), pytest.mark.torture)
-            for at in ("certutil", "sc.exe stop", "sc.exe start")
-            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGKILL)
-            for who in ("playbook", "all")
-        ),
-    ]
+TORTURE = (pytest.mark.torture,)
+CONTAINERS = [
+    pytest.param(Cancel("sc.exe stop", signal.SIGKILL, everyone=True, apart=True), id="stop-container"),
+    pytest.param(
+        Cancel("sc.exe start", signal.SIGKILL, everyone=True, apart=True), id="start-container", marks=TORTURE
+    ),
+    pytest.param(Cancel("certutil", signal.SIGKILL, everyone=True, apart=True), id="stage-container", marks=TORTURE),
+]
+PROCESSES = [
+    pytest.param(Cancel(at, number, everyone, apart=False), id=f"{at}-{number.name}-{everyone}", marks=TORTURE)
+    for at in ("certutil", "sc.exe stop", "sc.exe start")
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGKILL)
+    for everyone in (False, True)
 ]
 
 
-@pytest.mark.parametrize("cancel", CANCELS)
+@pytest.mark.parametrize("cancel", [*CONTAINERS, *PROCESSES])
 def test_a_cancelled_run_and_one_that_is_started_at_once(rig: Rig, cancel: Cancel) -> None:
     # Slow enough that the run is cancelled while it works.
     rig.front.add_fault("cut", Rule("delay", cancel.at.replace(".", r"\."), operation="Receive", delay_ms=3000))

@@ -37,7 +37,8 @@ class Rules:
     only: evaluate these nodes, report the others; empty evaluates all. allow_zero_nodes: nodes that the DaemonSet's
     selector and tolerations leave out, up to all of them, are reported only. host_facts_max_age, stable_for: seconds. stable_for
     is how long a pod must have been Ready when its registration is not known to be its own. proven: nodes on which a
-    volume was just written and read back, which replaces reading the host.
+    volume was just written and read back, which replaces reading the host. template: hash of the pod template that this
+    run applied, empty if it applied none.
     """
 
     only: frozenset[str] = frozenset()
@@ -45,6 +46,7 @@ class Rules:
     host_facts_max_age: float = 3600.0
     stable_for: float = 10.0
     proven: frozenset[str] = frozenset()
+    template: str = ""
 
 
 def evaluate(picture: Picture, rules: Rules) -> Evaluation:
@@ -86,6 +88,16 @@ def _in_short(verdict: NodeVerdict) -> str:
 
 
 def _whole(daemon_set: DaemonSetFacts, rules: Rules, evaluated: Sequence[NodeVerdict]) -> Iterator[Lack]:
+    if rules.template and daemon_set.template != rules.template:
+        images = ", ".join(str(part.get("image", "")) for part in daemon_set.pod_spec.get("containers") or [])
+        message = (
+            f"DaemonSet {daemon_set.namespace}/{daemon_set.name} has pod template {daemon_set.template} ({images}), expected "
+            f"{rules.template}, which this run applied: another run or user changed it meanwhile"
+        )
+        remedy = (
+            "compare the settings of both runs, then run enable_csi again with the right ones while no other run works"
+        )
+        yield Lack("CSI-G06", "red", message, remedy)
     if not evaluated and not rules.allow_zero_nodes:
         message = "there is no node to check: the DaemonSet matches no Windows node"
         yield Lack("CSI-G01", "red", message, "see the reasons per node, or set allow_zero_nodes if that is intended")

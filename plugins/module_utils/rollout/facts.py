@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -51,7 +53,7 @@ class DaemonSetFacts:
     """The plugin's DaemonSet.
 
     pipes: what its pods mount, bare names. pod_spec: selector, affinity and tolerations. revision: hash of its template, empty
-    where it is not known.
+    where it is not known. template: of template_hash.
     """
 
     namespace: str
@@ -65,6 +67,7 @@ class DaemonSetFacts:
     pod_spec: Mapping[str, Any]
     host_network: bool = False
     revision: str = ""
+    template: str = ""
 
     @classmethod
     def from_object(cls, daemon_set: Mapping[str, Any], revision: str = "") -> DaemonSetFacts:
@@ -83,6 +86,7 @@ class DaemonSetFacts:
             pod_spec=pod,
             host_network=bool(pod.get("hostNetwork")),
             revision=revision,
+            template=template_hash(daemon_set),
         )
 
     def made(self, pod: PodFacts) -> bool:
@@ -93,6 +97,12 @@ class DaemonSetFacts:
         if self.revision and pod.revision == self.revision:
             return True
         return not self.template_generation or pod.template_generation in ("", self.template_generation)
+
+
+def template_hash(daemon_set: Mapping[str, Any]) -> str:
+    """A hash of the pod template as the API server keeps it."""
+    text = json.dumps(daemon_set["spec"]["template"], sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def revision_of(daemon_set: Mapping[str, Any], revisions: Iterable[Mapping[str, Any]]) -> str:

@@ -10,7 +10,6 @@ the DaemonSet, written together with the template, so that a run that was killed
 from __future__ import annotations
 
 import copy
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -18,6 +17,7 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.decode import read_number, read_object
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MODE, absent_or_ours
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import template_hash
 
 ANNOTATION = "kubewin.io/rolling"
 
@@ -73,8 +73,7 @@ def rolling(daemon_set: Mapping[str, Any] | None) -> Rolling | None:
 
 def run_of(definition: Mapping[str, Any]) -> str:
     """The name of a change: runs with the same template, over different nodes, make one change together."""
-    text = json.dumps(definition["spec"]["template"], sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return template_hash(definition)
 
 
 def must_hold(live: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
