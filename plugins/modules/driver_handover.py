@@ -203,7 +203,10 @@ class Steps:
             self._client = bound(self._unbound, lease.confirm)
             self._stage = Stage(self._client, self._driver, self._plugin, self._notify)
             # Planned again: another run may have changed it before this one held the Lease.
-            return self._hand_over_all()
+            result = self._hand_over_all()
+            # A run that lost it did not do all of this itself.
+            lease.confirm()
+            return result
         finally:
             lease.end()
 
