@@ -8,10 +8,12 @@ One lab of two Windows nodes, each with a pod whose volume is attached. The test
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from subprocess import Popen
 from typing import Any
 
 import pytest
@@ -33,6 +35,7 @@ from integration.changes import (
     workload,
 )
 from integration.kube import ACCOUNT, also_holds, install_csi_proxy, label, writes
+from integration.late_writes import Choice, LateWrite, accepted, first, late_writes, nth
 from integration.playbooks import Run, finish, meanwhile, play, read, start
 from lab import handle
 from lab.handle import Lab, eventually, ready
@@ -206,6 +209,41 @@ def test_a_run_killed_at_several_points_succeeds_when_run_again(cluster: Lab, ro
 
 
 NEWER = {"azure_disk_csi_mode": "csi_proxy", "kubewin_prepull": "yes"}
+
+
+def late(lab: Lab, role: Path, tmp_path: Path, choice: Choice, level: int) -> list[LateWrite] | None:
+    """A change that is killed with its writes held, until the next run has made it."""
+    options = reported(lab, azure_disk_csi_mode="host_process", azure_disk_csi_log_level=str(level))
+
+    def begin(kubeconfig: str) -> Popen[str]:
+        variables = {**options, "kubewin_kubeconfig": kubeconfig}
+        return start(str(role), "localhost,", record=tmp_path / "late.jsonl", variables=variables)
+
+    def follow() -> None:
+        run = play(str(role), "localhost,", variables=options)
+        assert run.code == 0, run.screen
+
+    return late_writes(lab, choice, begin, follow)
+
+
+def test_a_held_change_of_the_daemon_set_is_refused_after_the_next_run(
+    cluster: Lab, role: Path, tmp_path: Path
+) -> None:
+    found = late(cluster, role, tmp_path, first("patch", "daemonsets"), 6)
+    assert found
+    assert accepted(found) == []
+    assert at_rest(cluster, DISK)
+
+
+@pytest.mark.torture
+def test_no_write_of_a_change_is_accepted_after_the_next_run(cluster: Lab, role: Path, tmp_path: Path) -> None:
+    for number in itertools.count(1):
+        found = late(cluster, role, tmp_path, nth(number), 7 + number % 2)
+        if found is None:
+            break
+        assert accepted(found) == [], f"write {number}"
+        assert at_rest(cluster, DISK)
+    assert number > 3
 
 
 def test_images_are_pulled_everywhere_before_the_first_pod_is_replaced(cluster: Lab, role: Path) -> None:
