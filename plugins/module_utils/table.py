@@ -9,8 +9,8 @@ import re
 import textwrap
 from collections.abc import Sequence
 
-# A command goes as far as the sentence, the remark or the next command; a word that ends in a stop ends it.
-_PROGRAMS = r"kubectl|oc|ansible-playbook|ansible|sc\.exe|reg add|reg delete|icacls|curl|pip|make|python"
+# "curl 7" is an exit code. A command goes as far as the sentence, the remark or the next command; a word that ends in a stop ends it.
+_PROGRAMS = r"kubectl|oc|ansible-playbook|ansible|sc\.exe|reg add|reg delete|icacls|curl(?! \d)|pip|make|python"
 _COMMAND = re.compile(rf"(?<![\w/-])(?:{_PROGRAMS}) (?:'[^']*'|\"[^\"]*\"|[^;'\"(\s,]|,(?! )|(?<=\S) (?=[^\s(]))+")
 # A remedy stands behind this in a cell.
 _REMEDY = " -> "

@@ -62,3 +62,8 @@ def test_text_that_fits_stays_on_its_line() -> None:
 def test_long_names_put_the_last_column_below_its_row() -> None:
     text = render_table(("NODE", "HOST", "WHY"), [[NAME, NAME, "csi-proxy is stopped"]], 100)
     assert text.splitlines()[-1] == "    csi-proxy is stopped"
+
+
+def test_an_exit_code_in_brackets_is_no_command() -> None:
+    text = f"{'x ' * 20}could not connect (curl 7), expected the file. {'y ' * 20}"
+    assert " ".join(wrap(text, 60)) == text.strip()
