@@ -15,103 +15,13 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from ansible_collections.kubewin.csi.plugins.module_utils.redaction import log_patterns as patterns
 from ansible_collections.kubewin.csi.plugins.module_utils.redaction.fields import HARMLESS
 from ansible_collections.kubewin.csi.plugins.module_utils.redaction.names import is_secret
-from ansible_collections.kubewin.csi.plugins.module_utils.redaction.words import Words, hidden
+from ansible_collections.kubewin.csi.plugins.module_utils.redaction.words import Words, hidden, is_empty
 
 # Nested deeper than this, a text is hidden as a whole.
 _DEPTH = 12
-
-# The begin of a line of a log: klog, CRI's prefix, zap, logfmt of containerd, csv of others. It begins a new entry.
-_HEADER = re.compile(
-    r"(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.,\d]*(?:Z|[+-]\d\d:?\d\d)?\s+(?:std(?:out|err) [FP] )?)?"
-    r"(?:[IWEF]\d{4} \d\d:\d\d:\d\d(?:\.\d+)?\s+(?:\d+\s+)?[\w.-]+:\d+\] ?)?"
-)
-_GUID_PATH = r"\\{2,8}\?\\{1,8}Volume\{[0-9a-fA-F-]{36}\}\\*"
-_TOKEN = re.compile(
-    rf"""(?P<mark><\w{{1,10}},[ ]\d+>|\(redacted\))
-    |(?P<tag></?[A-Za-z][\w.-]*(?:\s+[\w.:-]+\s*=\s*(?:"[^"]*"|'[^']*'))*\s*/?>)
-    |(?P<url>\b[a-zA-Z][\w+.-]{{1,20}}://(?:(?!\\{{1,40}}["'`rn])[^\s"'`<>])+)
-    |(?P<key>(?:(?P<kq>\\{{0,40}}["'`])(?P<quoted>[\w$@][\w $./@\[\]:-]*?)(?P=kq)
-        |(?:-{{0,2}}|/)(?:\$?[Ee]nv:)?\.?(?P<name>[\w$@][\w$./@-]*))[ \t]*(?::=|=>|==?|:)(?!//|\\{{1,40}}[^"'rn\\]))
-    |(?P<volume>{_GUID_PATH})
-    |(?P<space>(?:\s|\\{{1,40}}r\\{{1,40}}n|\\{{1,40}}[nt](?![a-z]))+)
-    |(?P<quote>\\{{0,40}}["'`])
-    |(?P<colon>:(?=\w))
-    |(?P<chunk>(?:(?!\\{{1,40}}["'`]|\\{{1,40}}r\\{{1,40}}n|\\{{1,40}}n(?![a-z])|["`]|'(?!\w))[^\s,;=()\[\]{{}}<>|&])+)
-    |(?P<other>.)""",
-    re.VERBOSE | re.DOTALL,
-)
-_MARK = re.compile(r"<\w{1,10}, \d+>|\(redacted\)")
-_CHUNK = re.compile(r"""(?:(?!\\{1,40}["'`])[^\s"`',;=()\[\]{}<>|&])+""")
-_BLOCK = re.compile(r"""[&*\w.]*(?:\[[\w.*]*\][\w.*]*)?(?=[\[({<])""")
-_BRACKET = re.compile(r"""[\[({<]|[\])}>]|(?:\\{0,40}["'`])""")
-# A value ends before the next pair, and before the quote that closes the text around it.
-_BARE = re.compile(r"""(?:(?![;&,|]\s*[\w.-]+\s*[=:])(?!\\{0,40}["'`](?:[\s,;:}\])>]|$))(?!</)[^\s<>]|<(?!/))+""")
-_TO_PAIR = re.compile(
-    r"""(?:(?![;&,|]?\s+[\w.-]+[=:])(?!\\{0,40}["'`](?:[\s,;:}\])>]|$))(?!</|\\{1,40}r\\{1,40}n).)+"""
-)
-# Behind "failed to get token: " stands why, not the token.
-_PROSE = re.compile(
-    r"(?i)\s*(?:rpc error|error|failed|failure|could ?n[o']t|cannot|unable|not\b|no\b|invalid|the\b|connection|dial\b|context"
-    r"|unauthori[sz]ed|forbidden|timeout|timed out|EOF|x509:|missing|access\b|permission|get \"?https?:|post \"?https?:|unexpected"
-    r"|(?:pods?|secrets?|serviceaccounts?|nodes?|configmaps?) \\*\"|an? \b|is\b|was\b|has\b|operation\b|status\b|system error|access is denied"
-    r"|the system|generic|request\b|expired\b|it\b|you\b)"
-)
-# An id under the name of one.
-_ID = re.compile(
-    r"""(?:[ \t]|\\{0,40}["'`{])*\{?(?:kubernetes\.io/csi/[\w.-]+\^|[a-z]+://)?(?:[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}|[0-9a-f]{64})(?![\w.-])(?:\\{0,40}["'`])?"""
-)
-_IDENTIFIED = re.compile(
-    r"(?i)^(?:uid|.*(?:pod|trace|volume|container|sandbox|disk|node|activity|request|image|device|object|op)[_-]?u?u?id|guid|uniquename|(?:volume|vol)[_-]?(?:name|handle|id)|diskuuid|id)$"
-)
-# Words behind which a secret stands: schemes of HTTP authentication, flags.
-_SCHEMES = frozenset(["bearer", "basic", "negotiate", "ntlm", "digest", "sharedkey", "sharedkeylite"])
-_NOT_A_TOKEN = re.compile(
-    r"(?i)(?:auth\w*|tokens?|realm|credentials?|access|is|was|not|scheme|type|error|failed|and|or|for|in|to|from|of)[.,:]?$"
-)
-_SHORT_FLAGS_TEXT = """
--u -p -P -U -pw -w -k --user --proxy-user /p /rp /u /w -pass --pass -password
-"""
-_SHORT_FLAGS = frozenset(_SHORT_FLAGS_TEXT.split())
-# Commands whose arguments are secrets; only flags and paths are shown.
-_COMMAND = re.compile(
-    r"""(?ix)\b(?:net1?(?:\.exe)?\s+use\s+(?=[*"'\\/]|[a-z]:)|net1?(?:\.exe)?\s+user\s+(?=\S+\s+[^\s])|reg(?:\.exe)?\s+add\s
-    |cmdkey(?:\.exe)?\s|setx(?:\.exe)?\s+(?=\S+\s+\S)|sshpass\s|htpasswd\s|smbclient\s|plink(?:\.exe)?\s|psexec(?:64)?(?:\.exe)?\s|sqlcmd\s|runas\s|echo\s+(?=\S+\s*\|)
-    |nssm(?:\.exe)?\s+set\s+\S+\s+(?:AppEnvironment(?:Extra)?|ObjectName)\s|docker\s+login\s|az\s+login\s|vault\s+login\s
-    |(?:network|ps)credential\s*\(?|convertto-securestring\s|kubectl\s+create\s+secret\s|add-computer\s|autologon\s|bitsadmin\s+/set\w+\s|\blogin\s+\S+\s+password\s|\bpassword\s+51:b:)"""
-)
-_ARGUMENT = re.compile(
-    r"""(?ix)(?:[-/][a-z][\w-]*|/user:.*|\*|[a-z]:|\\\\.*|HK\w+\\.*|[a-z]:\\.*|generic|smbcreds?|REG_\w+|secret|REG|new|-)$"""
-)
-# A secret that is piped into a command.
-_PIPED = re.compile(r"(?i)\|\s*(?:convertto-securestring|\S.*-stdin\b)")
-# the password "x", the token is "x", Password for joe: x
-_SPOKEN = re.compile(
-    r"""(?i)(?:pass(?:word|wd|phrase|code)|token|api[ _-]?key|pin)(?:\s+(?:is|was|of|=))*[ \t]+(?=\\{0,40}["'`])"""
-    r"""|pass(?:word|phrase|code)[ ](?:for|of)[ ][^\s:]+:[ \t]*(?=\S)"""
-)
-_BLOCK_MARK = re.compile(r"[|>][+-]?\d?")
-_PLACE = re.compile(r"[A-Za-z]:\\|[\\/]|[a-z]{2,8}://")
-_FIELD = re.compile(r"-{0,2}/?[\w.-]+")
-_REGISTRY = re.compile(
-    r"(?P<lead>\s+)(?P<name>\S[^\r\n]*?)(?P<between>\s+REG_[A-Z_]+(?:\s+|$))(?P<value>.*)", re.DOTALL
-)
-_YAML = re.compile(
-    r"""(?P<indent>[ \t]*(?:-[ \t]+)*)(?:export\s+|set\s+|\$env:)?["']?(?P<name>[\w$./-]{1,80})["']?[ \t]*(?:[:=])(?=[ \t]|$)(?P<value>.*)"""
-)
-_PEM_KEY_END = re.compile(r"\A(?:(?!-----BEGIN).)*?-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----", re.DOTALL)
-_PEM_WHOLE = re.compile(
-    r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\Z)",
-    re.DOTALL,
-)
-# Fields in which anything may stand, whatever their neighbours say.
-_OPAQUE_TEXT = """
-value values data default stringdata binarydata content contents body payload env environment rawdata
-"""
-_OPAQUE = frozenset(_OPAQUE_TEXT.split())
-_ABOUT_NAME = re.compile(r"(?i)(?:name|key|id|@key)$")
-_WIDE = re.compile(r"(?:[\t\r\n\x20-\x7e]\x00){3,}[\t\r\n\x20-\x7e]?|(?:\x00[\t\r\n\x20-\x7e]){3,}")
 
 
 @dataclass
@@ -129,28 +39,32 @@ class LogLines:
     """Redacts text. own: text that this collection wrote, in which a field of any name may be shown."""
 
     def __init__(self, words: Words, *, own: bool = False, judges_words: bool = True) -> None:
-        self._words = words
-        self._own = own
-        self._judges = judges_words
-        self._shown: dict[tuple[str, bool], str] = {}
-        self._known: set[str] = set()
+        self.words = words
+        self.own = own
+        self.judges = judges_words
+        self._shown: dict[str, str] = {}
+        self._shown_entries: dict[str, str] = {}
+        self.plain_words: set[str] = set()
 
     def forget(self) -> None:
         """Judge every text anew, since further names are known."""
         self._shown.clear()
-        self._known.clear()
+        self._shown_entries.clear()
+        self.plain_words.clear()
 
     def text(self, text: str) -> str:
         """Several lines."""
         if "\x00" in text:
-            text = _WIDE.sub(lambda match: match[0].replace("\x00", ""), text)
+            text = patterns.WIDE.sub(lambda match: match[0].replace("\x00", ""), text)
         if "PRIVATE KEY" in text:
-            text = _PEM_KEY_END.sub(hidden("x", "key"), _PEM_WHOLE.sub(lambda match: hidden(match[0], "key"), text))
+            text = patterns.PEM_KEY_END.sub(
+                hidden("x", "key"), patterns.PEM_WHOLE.sub(lambda match: hidden(match[0], "key"), text)
+            )
         state = _State()
         return "\n".join([self._line(line, state) for line in text.split("\n")])
 
     def _line(self, line: str, state: _State, depth: int = 0) -> str:
-        header = _HEADER.match(line)
+        header = patterns.HEADER.match(line)
         begin = header.end() if header else 0
         if begin:
             state.__init__()  # type: ignore[misc]
@@ -158,9 +72,18 @@ class LogLines:
             if self._continues(line, state):
                 return line[: len(line) - len(line.lstrip())] + hidden(line.strip()) + line[len(line.rstrip()) :]
             state.indent = None
-        if self._known.issuperset(line[begin:].split(" ")) and not state.depth and not state.element:
+        if self.plain_words.issuperset(line[begin:].split(" ")) and not state.depth and not state.element:
             return line
-        return line[:begin] + self._show(line[begin:], depth, state, first=True, entry=bool(begin))
+        body = line[begin:]
+        if not begin:
+            return _Line(self, body, depth, state, first=True).show()
+        # Logs say the same again and again.
+        shown = self._shown_entries.get(body)
+        if shown is None:
+            shown = _Line(self, body, depth, state, first=True, entry=True).show()
+            if state == _State() and len(self._shown_entries) < 50_000:
+                self._shown_entries[body] = shown
+        return line[:begin] + shown
 
     def _continues(self, line: str, state: _State) -> bool:
         """Whether a line belongs to the value of the name that the line above ended with."""
@@ -174,186 +97,236 @@ class LogLines:
             return deeper or not re.match(r"""\s*(?:- )?[\w."'-]+\s*[:=]""", line)
         return deeper
 
-    def _nested(self, text: str, depth: int) -> str:
+    def nested(self, text: str, depth: int) -> str:
         """A text inside of quotes."""
         if depth > _DEPTH:
             return hidden(text)
-        found = self._shown.get((text, False))
+        found = self._shown.get(text)
         if found is None:
             if len(self._shown) > 50_000:
                 self._shown.clear()
             plain = _unescape(text)
             if plain is None:
-                found = self._show(text, depth, _State())
+                found = _Line(self, text, depth, _State()).show()
             else:
                 state = _State()
                 found = json.dumps(
                     "\n".join([self._line(line, state, depth) for line in plain.split("\n")]),
                     ensure_ascii=text.isascii(),
                 )[1:-1]
-            self._shown[text, False] = found
+            self._shown[text] = found
         return found
 
-    def _word(self, word: str) -> str:
-        return self._words.show(word) if self._judges else self._message_word(word)
+    def show_word(self, word: str) -> str:
+        """A word that has no name. In a message, only the user of a URL is hidden."""
+        return self.words.show(word) if self.judges or ("://" in word and "@" in word) else word
 
-    def _message_word(self, word: str) -> str:
-        return self._words.show(word) if "://" in word and "@" in word else word
 
-    def _show(self, text: str, depth: int, state: _State, first: bool = False, entry: bool = False) -> str:
-        """One line, or what stands between two quotes. first: whether a line of YAML may begin here. entry: behind a log's header."""
-        out: list[str] = []
-        at = 0
-        if state.depth:
-            at, state.depth = _block_end(text, 0, state.depth)
-            end = at if state.depth else at - 1
-            out += [hidden(text[:end]) if text[:end].strip() else text[:end], text[end:at]]
-        elif state.element:
-            at = text.find("</")
-            state.element = at < 0
-            at = len(text) if at < 0 else at
-            out.append(hidden(text[:at]) if text[:at].strip() else text[:at])
-        elif first and (shown := self._structured_line(text, depth, state, entry)) is not None:
+class _Line:
+    """One line, or what stands between two quotes, as it is read token by token.
+
+    first: whether a line of YAML may begin here. entry: whether the header of a log stands before it.
+    """
+
+    def __init__(
+        self, lines: LogLines, text: str, depth: int, state: _State, first: bool = False, entry: bool = False
+    ) -> None:
+        self._lines, self._words = lines, lines.words
+        self._text, self._depth, self._state, self._first, self._entry = text, depth, state, first, entry
+        self._out: list[str] = []
+        self._at = 0
+        # Where commands end whose arguments are secrets; whether the next word is the value of a flag, or of a scheme of HTTP.
+        self._commands: list[int] = []
+        self._flag = self._scheme = False
+
+    def show(self) -> str:
+        """The text without what may be a secret."""
+        text, state = self._text, self._state
+        if state.depth or state.element:
+            self._end_open_value()
+        elif self._first and (shown := self._structured_line()) is not None:
             return shown
-        commands = [0] if _PIPED.search(text) else [match.end() for match in _COMMAND.finditer(text)]
-        flag = scheme = False
-        size = len(text)
-        while at < size:
-            match = _TOKEN.match(text, at)
-            assert match is not None
-            kind, token, at = match.lastgroup, match[0], match.end()
-            if kind == "space":
-                out.append(token)
-                continue
-            if kind == "key" and flag and token[0] not in "-\"'`\\":
-                # The value of a flag that looks like a name.
-                rest = _BARE.match(text, match.start())
-                at = max(at, rest.end() if rest else at)
-                out.append(hidden(text[match.start() : at]))
-                flag = False
-                continue
-            if kind == "key":
-                name = match["name"] or match["quoted"]
-                closer = token.rstrip(" \t:=>")[-1:]
-                value_follows = at >= size or text[at] in " \t\"'`[{(<\\" or "=" in token or closer in "\"'`"
-                if is_secret(name) or (token[0] in "-/" and name in ("p", "u", "pw", "rp")):
-                    shown, at = self._secret_value(text, token, name, at, state, first and not "".join(out).strip())
-                    out.append(shown)
-                    continue
-                identity = _ID.match(text, at) if _IDENTIFIED.search(name) else None
-                if identity:
-                    out += [token, identity[0]]
-                    at = identity.end()
-                    continue
-                if not value_follows or (len(name) == 1 and text[at : at + 1] == "\\"):
-                    match = _CHUNK.match(text, match.start())
-                    if match is None:
-                        out.append(token)
-                        continue
-                    kind, token, at = "chunk", match[0], match.end()
-                else:
-                    out.append(self._key(token, name))
-                    shown, at = self._value(text, name, token, at, depth, state)
-                    out.append(shown)
-                    flag = scheme = False
-                    continue
-            if kind == "url":
-                url = token.rstrip(")]},;")
-                out += [self._words.show(url), token[len(url) :]]
-                flag = scheme = False
-            elif kind == "tag":
-                shown, secret = self._tag(token)
-                commands = [command for command in commands if command >= at]
-                out.append(shown)
-                if secret:
-                    end = text.find("</", at)
-                    state.element = end < 0
-                    end = size if end < 0 else end
-                    out.append(hidden(text[at:end]) if text[at:end].strip() else "")
-                    at = end
+        lower = text.lower()
+        if any(word in lower for word in patterns.COMMAND_WORDS):
+            self._commands = (
+                [0] if patterns.PIPED.search(text) else [match.end() for match in patterns.COMMAND.finditer(text)]
+            )
+        size, read_token, add = len(text), patterns.TOKEN.match, self._out.append
+        while self._at < size:
+            match = read_token(text, self._at)
+            if match is None:
+                break
+            kind, token = match.lastgroup, match[0]
+            self._at = match.end()
+            if kind == "chunk":
+                self._read_word(match.start(), token)
+            elif kind == "key":
+                self._read_key(match)
             elif kind == "quote":
-                content, end = _quoted(text, at, token)
-                named = (
-                    content is not None and _FIELD.fullmatch(content) is not None and is_secret(content.lstrip("-/"))
-                )
-                if content is None:
-                    out.append(token)
-                elif flag or scheme or (any(command < at for command in commands) and not _ARGUMENT.match(content)):
-                    out.append(f"{token}{hidden(content)}{token if end <= size else ''}")
-                    at = min(end, size)
-                else:
-                    out.append(f"{token}{self._nested(content, depth + 1)}{token if end <= size else ''}")
-                    at = min(end, size)
-                flag, scheme = named and text[at:].lstrip()[:1] in (",", ""), False
-                if flag and at >= size:
-                    state.indent, state.only_next, flag = 0, True, False
-            elif kind == "chunk":
-                strict = any(command < at for command in commands)
-                if flag or (scheme and not _NOT_A_TOKEN.match(token)) or (strict and not _ARGUMENT.match(token)):
-                    rest = _BARE.match(text, at - len(token))
-                    at = max(at, rest.end() if rest else at)
-                    shown = hidden(text[match.start() : at])
-                elif "\\" in token and is_secret(token.partition("\\")[0]):
-                    shown = token.partition("\\")[0] + hidden(token)
-                else:
-                    shown = self._word(token)
-                out.append(shown)
-                lower = token.lower().rstrip(":")
-                flag = (
-                    lower in _SHORT_FLAGS
-                    or (token.startswith("REG_") and not strict)
-                    or (flag and not any(map(str.isalnum, token)))
-                ) or (token[0] in "-/" and not flag and "\\" not in token and is_secret(token.lstrip("-/")))
-                scheme = lower in _SCHEMES
-                spoken = _SPOKEN.match(text, match.start())
-                if spoken and shown == token:
-                    out.append(text[at : spoken.end()])
-                    at, flag = spoken.end(), True
-                if (
-                    shown == token
-                    and depth == 0
-                    and not (flag or scheme or strict or is_secret(token))
-                    and token[0] not in "-/$"
-                ):
-                    self._known.add(token)
-                if flag and text[at : at + 1] in ('"', "'"):
-                    # Elements of a list.
-                    between = re.compile(r"""["'],?\s*""").match(text, at)
-                    out.append(between[0] if between else "")
-                    at = between.end() if between else at
+                self._read_quoted(token)
+            elif kind == "tag":
+                self._read_tag(token)
+            elif kind == "url":
+                url = token.rstrip(")]},;")
+                add(self._words.show(url) + token[len(url) :])
+                self._flag = self._scheme = False
             else:
-                out.append(token)
+                add(token)
                 if kind == "mark":
-                    flag = scheme = False
-        if flag and first:
+                    self._flag = self._scheme = False
+        if self._flag and self._first:
             state.indent, state.only_next, state.once = len(text) - len(text.lstrip()), True, True
-        return "".join(out)
+        return "".join(self._out)
 
-    def _structured_line(self, text: str, depth: int, state: _State, entry: bool) -> str | None:
+    def _end_open_value(self) -> None:
+        """Hide the rest of a value that began in a line above."""
+        text, state = self._text, self._state
+        if state.depth:
+            self._at, state.depth = _block_end(text, 0, state.depth)
+            end = self._at if state.depth else self._at - 1
+        else:
+            end = text.find("</")
+            state.element = end < 0
+            self._at = end = len(text) if end < 0 else end
+        self._out += [hidden(text[:end]) if text[:end].strip() else text[:end], text[end : self._at]]
+
+    def _is_argument(self) -> bool:
+        """Whether the word that was just read is an argument of a command with secrets."""
+        return bool(self._commands) and min(self._commands) < self._at
+
+    def _hide_value(self, begin: int) -> None:
+        """Hide a value without quotes that begins there."""
+        value = patterns.BARE.match(self._text, begin)
+        self._at = max(self._at, value.end() if value else 0)
+        self._out.append(hidden(self._text[begin : self._at]))
+
+    def _read_word(self, begin: int, word: str) -> None:
+        text, flag = self._text, self._flag
+        strict = self._is_argument()
+        lower = word.lower().rstrip(":")
+        secret = is_secret(word)
+        if (
+            flag
+            or (self._scheme and not patterns.NOT_A_TOKEN.match(word))
+            or (strict and not patterns.ARGUMENT.match(word))
+        ):
+            self._hide_value(begin)
+        elif "\\" in word and is_secret(word.partition("\\")[0]):
+            self._out.append(word.partition("\\")[0] + hidden(word))
+        else:
+            shown = self._lines.show_word(word)
+            self._out.append(shown)
+            if shown == word:
+                spoken = patterns.SPOKEN.match(text, begin) if lower[:3] in ("pas", "tok", "api", "pin") else None
+                if spoken:
+                    self._out.append(text[self._at : spoken.end()])
+                    self._at, self._flag, self._scheme = spoken.end(), True, False
+                    return
+                if (
+                    self._depth == 0
+                    and not (strict or secret or lower in patterns.SCHEMES or lower in patterns.SHORT_FLAGS)
+                    and word[0] not in "-/$"
+                ):
+                    self._lines.plain_words.add(word)
+        self._scheme = lower in patterns.SCHEMES
+        is_flag = word[0] in "-/" and not flag and "\\" not in word and is_secret(word.lstrip("-/"))
+        self._flag = (
+            is_flag
+            or lower in patterns.SHORT_FLAGS
+            or (word.startswith("REG_") and not strict)
+            or (flag and not any(map(str.isalnum, word)))
+        )
+        if self._flag and (between := patterns.BETWEEN.match(text, self._at)):
+            # Elements of a list.
+            self._out.append(between[0])
+            self._at = between.end()
+
+    def _read_quoted(self, quote: str) -> None:
+        text = self._text
+        content, end = _quoted(text, self._at, quote)
+        if content is None:
+            self._out.append(quote)
+            self._flag = self._scheme = False
+            return
+        hides = self._flag or self._scheme or (self._is_argument() and not patterns.ARGUMENT.match(content))
+        shown = hidden(content) if hides else self._lines.nested(content, self._depth + 1)
+        self._out.append(f"{quote}{shown}{quote if end <= len(text) else ''}")
+        self._at = min(end, len(text))
+        # A pair of texts in a list: the name of a secret, and the secret.
+        named = patterns.FIELD.fullmatch(content) is not None and is_secret(content.lstrip("-/"))
+        self._flag, self._scheme = named and text[self._at :].lstrip()[:1] in (",", ""), False
+        if self._flag and self._at >= len(text):
+            self._state.indent, self._state.only_next, self._flag = 0, True, False
+
+    def _read_tag(self, tag: str) -> None:
+        shown, secret = self._tag(tag)
+        self._out.append(shown)
+        self._commands = [command for command in self._commands if command >= self._at]
+        if secret:
+            end = self._text.find("</", self._at)
+            self._state.element = end < 0
+            end = len(self._text) if end < 0 else end
+            self._out.append(hidden(self._text[self._at : end]) if self._text[self._at : end].strip() else "")
+            self._at = end
+
+    def _read_key(self, match: re.Match[str]) -> None:
+        text, at, token = self._text, self._at, match[0]
+        name = match["name"] or match["quoted"]
+        if self._flag and token[0] not in "-\"'`\\":
+            # The value of a flag that looks like a name.
+            self._hide_value(match.start())
+            self._flag = False
+            return
+        if is_secret(name) or (token[0] in "-/" and name in ("p", "u", "pw", "rp")):
+            shown, self._at = self._secret_value(token, name, at)
+            self._out.append(shown)
+            return
+        identity = patterns.ID.match(text, at) if patterns.IDENTIFIED.search(name) else None
+        if identity:
+            self._out.append(token + identity[0])
+            self._at = identity.end()
+            return
+        quoted = token.rstrip(" \t:=>")[-1:] in ("'", '"', "`")
+        follows = at >= len(text) or text[at] in " \t\"'`[{(<\\" or "=" in token or quoted
+        if not follows or (len(name) == 1 and text[at : at + 1] == "\\"):
+            word = patterns.CHUNK.match(text, match.start())
+            if word is None:
+                self._out.append(token)
+            else:
+                self._at = word.end()
+                self._read_word(match.start(), word[0])
+            return
+        self._out.append(self._key(token, name))
+        shown, self._at = self._value(name, token, at)
+        self._out.append(shown)
+        self._flag = self._scheme = False
+
+    def _structured_line(self) -> str | None:
         """A line of YAML, of an ini file or of the registry, None if it is none."""
-        registry = _REGISTRY.fullmatch(text) if "REG_" in text else None
+        text, state = self._text, self._state
+        registry = patterns.REGISTRY.fullmatch(text) if "REG_" in text else None
         if registry:
             name, value = registry["name"], registry["value"]
-            keep = not is_secret(name) and (_harmless(name) or self._own or self._words.is_plain(value.strip()))
-            return f"{registry['lead']}{self._word(name)}{registry['between']}{self._nested(value, depth) if keep else hidden(value)}"
-        line = _YAML.fullmatch(text)
+            keep = not is_secret(name) and (_harmless(name) or self._lines.own or self._words.is_plain(value.strip()))
+            return f"{registry['lead']}{self._lines.show_word(name)}{registry['between']}{self._lines.nested(value, self._depth) if keep else hidden(value)}"
+        line = patterns.YAML.fullmatch(text)
         if line is None:
             return None
         name, value = line["name"], line["value"].strip()
-        block = _BLOCK_MARK.fullmatch(value) is not None
-        if not is_secret(name) and not (block and name.lower() in _OPAQUE):
+        block = patterns.BLOCK_MARK.fullmatch(value) is not None
+        if not is_secret(name) and not (block and name.lower() in patterns.OPAQUE):
             unknown = (
-                not entry
-                and depth == 0
-                and self._judges
-                and not self._own
+                not self._entry
+                and self._depth == 0
+                and self._lines.judges
+                and not self._lines.own
                 and not _harmless(name)
                 and value[:1] not in ("[", "{", "(", '"', "'", "&", "<", "`")
             )
             if (
                 not unknown
                 or self._words.is_plain(value)
-                or _PROSE.match(value)
+                or patterns.PROSE.match(value)
                 or value.count(" ") >= 3
                 or block
                 or not value
@@ -370,76 +343,83 @@ class LogLines:
                 not value,
             )
             return text
-        if value[0] in "[{(\"'&*!" or _PROSE.match(value) or (self._words.is_plain(value) and not value.isdigit()):
+        if value[0] in "[{(\"'&*!" or patterns.PROSE.match(value) or is_empty(value):
             return None
         return text[: line.start("value")] + " " + hidden(value)
 
     def _key(self, token: str, name: str) -> str:
-        return token if _harmless(name) or len(name) < 5 else token.replace(name, self._word(name))
+        return token if _harmless(name) or len(name) < 5 else token.replace(name, self._lines.show_word(name))
 
-    def _value(self, text: str, name: str, token: str, at: int, depth: int, state: _State) -> tuple[str, int]:
+    def _value(self, name: str, token: str, at: int) -> tuple[str, int]:
         """(what stands under a name that is not secret, where it ends). Empty if it is to be read on."""
-        if name.lower() in _OPAQUE and _BLOCK_MARK.fullmatch(text[at:].strip()):
+        text, state = self._text, self._state
+        if name.lower() in patterns.OPAQUE and patterns.BLOCK_MARK.fullmatch(text[at:].strip()):
             state.indent = 0
             return text[at:], len(text)
-        if self._own or not self._judges or (_harmless(name) and not (name == "key" and token.endswith("="))):
+        if (
+            self._lines.own
+            or not self._lines.judges
+            or (_harmless(name) and not (name == "key" and token.endswith("=")))
+        ):
             return "", at
-        space = re.compile(r"[ \t]*").match(text, at)
+        space = patterns.BLANKS.match(text, at)
         begin = space.end() if space else at
-        quoted = re.compile(r"""\\{0,40}["'`]""").match(text, begin)
+        quoted = patterns.QUOTE.match(text, begin)
         if quoted:
             content, end = _quoted(text, quoted.end(), quoted[0])
             if content is None:
                 return "", at
-            place = _PLACE.match(content) and self._nested(content, depth + 1) == content
-            plain = (self._words.is_plain(content) or place) and name.lower() not in _OPAQUE
+            place = patterns.PLACE.match(content) and self._lines.nested(content, self._depth + 1) == content
+            plain = (self._words.is_plain(content) or place) and name.lower() not in patterns.OPAQUE
             shown = (
                 content
                 if plain
-                else self._nested(content, depth + 1)
-                if _is_sentence(content, self._nested(content, depth + 1), name)
+                else self._lines.nested(content, self._depth + 1)
+                if _is_sentence(content, self._lines.nested(content, self._depth + 1), name)
                 else hidden(content)
             )
             closing = quoted[0] if end <= len(text) else ""
             return f"{text[at:begin]}{quoted[0]}{shown}{closing}", min(end, len(text))
-        if token[0] in "\"'`\\" and token.endswith(":") and begin > at and _PROSE.match(text, begin):
+        if token[0] in "\"'`\\" and token.endswith(":") and begin > at and patterns.PROSE.match(text, begin):
             return "", at
         if token.endswith("=") or (token[0] in "\"'`\\" and text[begin : begin + 1] not in "[{(<"):
-            bare = _BARE.match(text, begin) if text[begin : begin + 1] not in "[{(<" else None
+            bare = patterns.BARE.match(text, begin) if text[begin : begin + 1] not in "[{(<" else None
             if bare is None:
                 return "", at
             chunk = re.match(r"[^,;&|)\]}]*", bare[0])[0]  # type: ignore[index]
-            if self._words.is_plain(chunk) and name.lower() not in _OPAQUE:
+            if self._words.is_plain(chunk) and name.lower() not in patterns.OPAQUE:
                 return f"{text[at:begin]}{chunk}", begin + len(chunk)
-            if _PLACE.match(chunk) and self._word(chunk) == chunk:
+            if patterns.PLACE.match(chunk) and self._lines.show_word(chunk) == chunk:
                 return f"{text[at:begin]}{chunk}", begin + len(chunk)
             return f"{text[at:begin]}{hidden(bare[0])}", bare.end()
-        if name.lower() in _OPAQUE and text[begin : begin + 1] not in "[{(<":
-            bare = _TO_PAIR.match(text, begin)
-            if bare and not _PROSE.match(bare[0]):
+        if name.lower() in patterns.OPAQUE and text[begin : begin + 1] not in "[{(<":
+            bare = patterns.TO_PAIR.match(text, begin)
+            if bare and not patterns.PROSE.match(bare[0]):
                 return f"{text[at:begin]}{hidden(bare[0])}", bare.end()
         return "", at
 
-    def _secret_value(self, text: str, token: str, name: str, at: int, state: _State, first: bool) -> tuple[str, int]:
+    def _secret_value(self, token: str, name: str, at: int) -> tuple[str, int]:
         """(a name and its hidden value, where it ends)."""
-        space = re.compile(r"(?:[ \t]|\\{1,40}[rnt])*").match(text, at)
+        text, state = self._text, self._state
+        first = self._first and not "".join(self._out).strip()
+        space = patterns.SPACES.match(text, at)
         begin = space.end() if space else at
         lead = self._key(token, name) + text[at:begin]
         if begin >= len(text.rstrip()):
             state.indent, state.only_next = len(text) - len(text.lstrip()), True
             return lead, begin
-        mark = _MARK.match(text, begin)
+        mark = patterns.MARK.match(text, begin)
         if mark:
             return lead + mark[0], mark.end()
-        quoted = re.compile(r"""\\{0,40}["'`]""").match(text, begin)
+        quoted = patterns.QUOTE.match(text, begin)
         if quoted:
             content, end = _quoted(text, quoted.end(), quoted[0])
             if content is not None:
                 closing = quoted[0] if end <= len(text) else ""
-                keep = self._words.is_plain(content) and not content.isdigit()
+                keep = is_empty(content)
                 return f"{lead}{quoted[0]}{content if keep else hidden(content)}{closing}", min(end, len(text))
-        block = _BLOCK.match(text, begin)
-        if block and (mark := _MARK.match(text, block.end())):
+        block = patterns.BLOCK.match(text, begin)
+        if block and (mark := patterns.MARK.match(text, block.end())):
             return lead + text[begin : mark.end()], mark.end()
         if block:
             end, state.depth = _block_end(text, block.end() + 1, 1)
@@ -447,18 +427,18 @@ class LogLines:
             return lead + text[begin : block.end()] + (
                 hidden(inside, "block") if inside else text[block.end() : end]
             ), end
-        if ":" in token and "=" not in token and _PROSE.match(text, begin):
+        if ":" in token and "=" not in token and patterns.PROSE.match(text, begin):
             return lead, begin
-        bare = (_TO_PAIR if first or (":" in token and begin > at) else _BARE).match(text, begin)
+        bare = (patterns.TO_PAIR if first or (":" in token and begin > at) else patterns.BARE).match(text, begin)
         if name.lower().endswith(("authorization", "cookie", "authenticate")):
-            bare = re.compile(r".+").match(text, begin)
+            bare = patterns.ALL.match(text, begin)
         if bare is None:
             return lead, begin
         value = bare[0].rstrip()
-        if _BLOCK_MARK.fullmatch(value) and begin + len(value) >= len(text.rstrip()):
+        if patterns.BLOCK_MARK.fullmatch(value) and begin + len(value) >= len(text.rstrip()):
             state.indent = len(text) - len(text.lstrip())
             return lead + value, begin + len(value)
-        if self._words.is_plain(value) and not value.isdigit():
+        if is_empty(value):
             return lead + value, begin + len(value)
         return lead + hidden(value), begin + len(value)
 
@@ -470,14 +450,14 @@ class LogLines:
         def show(match: re.Match[str]) -> str:
             nonlocal secret
             key, value = match[1], match[3]
-            secret = secret or (_ABOUT_NAME.search(key) is not None and is_secret(value))
-            if _ID.match(value) and _IDENTIFIED.search(key):
+            secret = secret or (patterns.ABOUT_NAME.search(key) is not None and is_secret(value))
+            if patterns.ID.match(value) and patterns.IDENTIFIED.search(key):
                 return match[0]
-            keep = not (is_secret(key) or key.lower() in _OPAQUE) or self._words.is_plain(value)
-            return f"{key}={match[2]}{self._nested(value, 1) if keep else hidden(value)}{match[2]}"
+            keep = not (is_secret(key) or key.lower() in patterns.OPAQUE) or self._words.is_plain(value)
+            return f"{key}={match[2]}{self._lines.nested(value, self._depth + 1) if keep else hidden(value)}{match[2]}"
 
         shown = re.sub(r"""([\w.:-]+)\s*=\s*(["'])(.*?)\2""", show, tag) if "=" in tag else tag
-        shown = shown if self._word(name) == name else shown.replace(name, self._word(name), 1)
+        shown = shown if self._lines.show_word(name) == name else shown.replace(name, self._lines.show_word(name), 1)
         return shown, secret and not tag.startswith("</") and not tag.endswith("/>")
 
 
@@ -488,7 +468,7 @@ def _harmless(name: str) -> bool:
 
 def _is_sentence(text: str, shown: str, name: str) -> bool:
     """Whether a text under an unknown name is one that people read."""
-    return text.count(" ") >= 3 and "<str" not in shown and name.lower() not in _OPAQUE
+    return text.count(" ") >= 3 and "<str" not in shown and name.lower() not in patterns.OPAQUE
 
 
 def _unescape(text: str) -> str | None:
@@ -524,7 +504,7 @@ def _quoted(text: str, at: int, quote: str) -> tuple[str | None, int]:
 
 def _block_end(text: str, at: int, depth: int) -> tuple[int, int]:
     """(where a block of brackets ends, how many are open there)."""
-    while depth and (match := _BRACKET.search(text, at)):
+    while depth and (match := patterns.BRACKET.search(text, at)):
         at = match.end()
         sign = match[0]
         if sign in "[({<":

@@ -76,6 +76,23 @@ def hidden(value: str, kind: str = "str") -> str:
     return value if _MARK.fullmatch(value.strip()) else f"<{kind}, {len(value)}>"
 
 
+def is_empty(value: str) -> bool:
+    """Whether a value says nothing, so that it stays under the name of a secret too."""
+    return value.lower() in (
+        "",
+        "true",
+        "false",
+        "null",
+        "none",
+        "nil",
+        "<nil>",
+        "<unset>",
+        "***stripped***",
+        "********",
+        "<redacted>",
+    )
+
+
 def _is_word(word: str) -> bool:
     """Whether letters read like a word of a language."""
     if len(word) <= 4:
@@ -153,12 +170,7 @@ class Words:
 
     def is_plain(self, text: str) -> bool:
         """Whether this is a name, a number, a code, an id or a truth value: harmless under any name of a field."""
-        return (
-            self.is_name(text)
-            or text.lower()
-            in ("", "true", "false", "null", "none", "nil", "<nil>", "unset", "<unset>", "yes", "no", "***stripped***")
-            or (_SHAPE.fullmatch(text) is not None and not text.isalpha())
-        )
+        return self.is_name(text) or is_empty(text) or (_SHAPE.fullmatch(text) is not None and not text.isalpha())
 
     def show(self, word: str) -> str:
         """The word as it may be shown."""
