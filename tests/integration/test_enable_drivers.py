@@ -129,8 +129,8 @@ def test_csi_proxy_goes_only_where_a_driver_uses_it_and_status_reads_every_drive
     status = run(two, "status", {})
     assert status.summary["drivers"] == {"azure_disk": {"green": list(NODES)}, "smb": {"red": ["win-2"]}}
     assert "1 of 2 Windows nodes can take CSI volumes now" in status.screen
-    alone = {"kubewin_cluster_only": True, "kubewin_kubeconfig": two.state.kubeconfigs["kubewin"]}
-    unread = play("playbooks/status.yml", "localhost,", variables=alone)
+    access = {"kubewin_cluster_only": True, "kubewin_kubeconfig": two.state.kubeconfigs["kubewin"]}
+    unread = play("playbooks/status.yml", "localhost,", variables=access)
     assert unread.summary["drivers"] == {"azure_disk": {"green": list(NODES)}, "smb": {"unproven": ["win-2"]}}
     assert "1 of 1 Windows nodes can take CSI volumes now; 1 Windows node was not read" in unread.screen
 
