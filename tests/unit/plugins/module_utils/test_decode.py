@@ -138,10 +138,11 @@ def of_pod(text: str) -> Any:
 def of_lease(text: str) -> Any:
     table = "/".join(holder_of_run().split("/")[:2])
     spec = {"renewTime": text, "leaseDurationSeconds": 30}
-    held = [
-        Held.from_object({"spec": {**spec, "holderIdentity": holder}}, NOW) for holder in (text, f"{table}/{text}-1")
+    metadata = {"name": "a", "resourceVersion": "1", "uid": "u"}
+    leases = [
+        {"metadata": metadata, "spec": {**spec, "holderIdentity": holder}} for holder in (text, f"{table}/{text}-1")
     ]
-    return [str(one) for one in held]
+    return [str(Held.from_object(lease, NOW)) for lease in leases]
 
 
 def of_csi_node(text: str) -> Any:
