@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ from integration.convert_parts import (
     conversion,
     converted,
     kubeconfig_of_account,
+    step_of,
     untouched,
 )
 from integration.late_writes import Choice, HoldingProxy, LateWrite, accepted, first, nth
@@ -78,6 +80,24 @@ def a_final_run_planned_before_a_rollback_says_so_and_the_next_one_converts(lab:
     eventually(lambda: shape(lab, story) == before, "everything as it was")
     assert convert(conversion(lab, story, folder / "again"))["status"] == "converted"
     converted(lab, story, uid)
+    remove(lab, story)
+
+
+def a_final_run_killed_before_its_last_write_is_not_rolled_back(lab: Lab, folder: Path) -> None:
+    """Its claim is unlocked, and only the record does not say so yet: a rollback completes it, and says so."""
+    story = Story("unlocked")
+    plant(lab, story)
+    uid = lab.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"]
+
+    def unlocked(_number: int, what: str, when: str) -> bool:
+        return step_of(folder) == "unlock" and when == "answered" and what.startswith("PATCH") and "claims" in what
+
+    assert in_process(conversion(lab, story, folder), unlocked).result is None
+    result = convert(conversion(lab, story, folder, roll_back=True))
+    assert result["status"] == "nothing", result
+    assert re.search(r"was made final at \S+, so there is nothing to roll back", result["msg"])
+    converted(lab, story, uid)
+    assert convert(conversion(lab, story, folder))["status"] == "native"
     remove(lab, story)
 
 
@@ -162,26 +182,28 @@ def held_until_the_next_run_has_ended(
             remove(lab, story)
             return None
         following = conversion(lab, story, folder, **how, roll_back=sweep.next_backward, final=not sweep.next_backward)
-        _ended(convert(following), sweep)
+        result = _ended(convert(following), sweep)
         (late,) = proxy.release()
     print(f"{story.name}: {late}", flush=True)
     if accepted([late]):
         assert (late.call.verb, late.call.resource) in _CREATED, late
     _ended(convert(following), sweep)
-    _clean(lab, story, sweep)
+    _clean(lab, story, sweep, final="was made final" in result["msg"])
     remove(lab, story)
     return late
 
 
-def _ended(result: dict[str, Any], sweep: Sweep) -> None:
+def _ended(result: dict[str, Any], sweep: Sweep) -> dict[str, Any]:
     allowed = ("rolled_back", "nothing") if sweep.next_backward else ("converted", "native")
     assert result["status"] in allowed, result
+    return result
 
 
-def _clean(lab: Lab, story: Story, sweep: Sweep) -> None:
+def _clean(lab: Lab, story: Story, sweep: Sweep, *, final: bool) -> None:
     """One volume, the data and the workload as they should be, and nothing of a run beside them."""
     claim = lab.api.get(f"{CLAIMS}/{story.claim}")
-    native = not sweep.next_backward
+    # A rollback of what was final completes it.
+    native = not sweep.next_backward or final
     name = f"{story.volume}-csi" if native and sweep.variant == "re_claim" else story.volume
     volumes = [one for one in lab.api.items(VOLUMES) if one["spec"]["claimRef"]["name"] == story.claim]
     assert [one["metadata"]["name"] for one in volumes] == [name] == [claim["spec"]["volumeName"]]

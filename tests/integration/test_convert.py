@@ -33,6 +33,7 @@ from integration.convert_kills import (
 )
 from integration.convert_late import (
     SWEEPS,
+    a_final_run_killed_before_its_last_write_is_not_rolled_back,
     a_final_run_planned_before_a_rollback_says_so_and_the_next_one_converts,
     a_rollback_planned_before_the_conversion_became_final_finds_nothing_to_do,
     every_write_late,
@@ -89,6 +90,7 @@ TOLD = (
     a_rollback_planned_before_the_conversion_became_final_finds_nothing_to_do,
     a_final_run_planned_before_a_rollback_says_so_and_the_next_one_converts,
     writes_that_arrive_late_change_nothing,
+    a_final_run_killed_before_its_last_write_is_not_rolled_back,
     killed_at_random_instants_it_goes_on,
     claims_of_one_workload_are_converted_one_after_the_other_also_after_a_death,
     a_set_that_deletes_its_claims_meanwhile_is_not_scaled_down,

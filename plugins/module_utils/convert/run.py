@@ -105,6 +105,12 @@ def _same(record: Record, desired: Request, *, roll_back: bool) -> None:
         )
 
 
+def _not_rolled_back(claim: str, final: str) -> str:
+    """Why a claim is not rolled back. final: when its conversion was made final, empty without a conversion."""
+    ended = f"was made final at {final}" if final else "does not exist"
+    return f"a conversion of {claim} {ended}, so there is nothing to roll back"
+
+
 def _is_another(now: Record, planned: Record | None) -> bool:
     """Whether it is not what was planned. A conversion that another run began meanwhile, with the same request, is continued."""
     if planned is None or now.direction != planned.direction:
@@ -172,15 +178,15 @@ class Runs:
         name = f"{desired.namespace}/{desired.claim}"
         if found is not None and (self._options.roll_back or self._has_begun(found)):
             _same(found, desired, roll_back=self._options.roll_back)
-            goes_back = self._options.roll_back and found.direction == "forward"
+            # What is only to be unlocked is final, and its claim may have no lock any more.
+            goes_back = self._options.roll_back and found.direction == "forward" and not found.reached("unlock")
             record = found.rolled_back("requested") if goes_back else found
             return Result(name, "to_do", record, plan=explain.steps(record, final=self._options.final))
-        if self._options.roll_back:
-            ended = f"was made final at {records.final}" if records.final else "does not exist"
-            message = f"a conversion of {name} {ended}, so there is nothing to roll back"
-            result = Result(name, "nothing", message=message)
-        else:
-            result = self._evaluate(desired, records, first)
+        result = (
+            Result(name, "nothing", message=_not_rolled_back(name, records.final))
+            if self._options.roll_back
+            else self._evaluate(desired, records, first)
+        )
         result.plan = [*self._leftovers(records), *result.plan]
         return result
 
@@ -274,6 +280,9 @@ class Runs:
             lease.end()
         if outcome.until:
             result.status, result.message = "reversible", self._until(outcome)
+        elif self._options.roll_back and outcome.record.direction == "forward":
+            result.status = "nothing"
+            result.message = _not_rolled_back(result.claim, outcome.record.times.get("forward:done", ""))
         else:
             result.status = "converted" if outcome.record.direction == "forward" else "rolled_back"
             result.message = outcome.record.rollback_reason
