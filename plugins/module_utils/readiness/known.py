@@ -65,7 +65,7 @@ KNOWN: dict[str, Known] = {
     "CSI-N44": Known("blocker", "volumes of this driver cannot be mounted on the node"),
     "CSI-N45": Known("blocker", "a plugin that neither uses csi-proxy nor is a HostProcess container cannot reach the disks of the host"),
     "CSI-N46": Known("note", "Kubernetes reports the driver as working; requirements that only its documentation states are not checked"),
-    "CSI-N47": Known("blocker", "without these pipes that plugin mounts nothing"),
+    "CSI-N47": Known("blocker", "without these pipes the node plugin cannot mount volumes"),
     # Volumes.
     "CSI-V10": Known("warning", "deleting and resizing use CSI already, mounting on Windows does not yet"),
     "CSI-V11": Known("warning", "it works until an upgrade removes the in-tree code"),
@@ -124,7 +124,6 @@ KNOWN: dict[str, Known] = {
     "CSI-T10": Known("blocker", "the plugin opens csi-proxy's pipes when it starts, and fails without them"),
     "CSI-T11": Known("warning", "it is unknown whether the host will serve the pipes", doubt=True),
     "CSI-T12": Known("blocker", "kubelet and cluster are never downgraded, so nothing would be upgraded"),
-    "CSI-T17": Known("blocker", "Kubernetes does not support a kubelet that is newer than the API server"),
     "CSI-T15": Known("blocker", "between in-tree and CSI, no release of the operator mounts these volumes on Windows"),
     "CSI-T14": Known("blocker", "Operator Lifecycle Manager offers only the next minor release, so such an upgrade does not begin"),
     "CSI-T16": Known("warning", "two node plugins of a driver on a node remove each other's registration"),
