@@ -168,7 +168,11 @@ def test_a_slow_host_is_reported_by_name_with_its_step() -> None:
     )
     make: Any = Slow
     connection = SimpleNamespace(
-        transport="winrm", _connect=lambda: None, become=None, _shell=SimpleNamespace(tmpdir="x")
+        transport="winrm",
+        _connect=lambda: None,
+        become=None,
+        _shell=SimpleNamespace(tmpdir="x"),
+        protocol=SimpleNamespace(transport=SimpleNamespace(build_session=None, session=None)),
     )
     plugin = make(task, connection, SimpleNamespace(remote_addr="10.0.0.7", check_mode=False), None, None, None)
     plugin._display = SimpleNamespace(display=display, vv=lambda *_line, **_host: None)
