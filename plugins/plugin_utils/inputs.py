@@ -182,7 +182,7 @@ INPUTS: dict[str, Input] = {
         "diagnose enable_csi handover remove status upgrade verify",
         drivers=Input(f"expected one or more of {', '.join(sorted(DRIVERS))}", _drivers, type="raw").of(
             f"Drivers to work on: {', '.join(f'C({driver})' for driver in sorted(DRIVERS))}. C(remove) and C(handover) have no default. "
-            "C(status) reads all installed drivers. The default of C(verify), C(diagnose) and of the gate of C(upgrade) is all installed drivers.",
+            "C(verify), C(diagnose) and the gate of C(upgrade) default to all installed drivers; C(status) always reads all of them.",
             "vsphere",
         ),
     ),
