@@ -79,11 +79,11 @@ def describe_node(node: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def describe_left_cordons(nodes: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Lines on the Nodes that a run which ended early left cordoned. nodes: by name, of describe_node."""
+    """A line for each Node that an interrupted run left cordoned. nodes: by name, of describe_node."""
     return [
         f"Node {name} is cordoned ({node['cordoned_for']})"
-        + ("" if PROVEN_LABEL in node["labels"] else f" and without the label {PROVEN_LABEL}")
-        + " since a run that ended early; a run that succeeds ends both."
+        + ("" if PROVEN_LABEL in node["labels"] else f" and lacks the label {PROVEN_LABEL}")
+        + ", because a run was interrupted. The next run that succeeds restores it."
         for name, node in nodes.items()
         if node["cordoned_for"]
     ]

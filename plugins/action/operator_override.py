@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Holds the Windows operator in its release, or lets it go."""
+"""Holds upgrades of the Windows operator, or releases them."""
 
 from __future__ import annotations
 

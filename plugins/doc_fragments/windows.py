@@ -19,8 +19,8 @@ options:
     description:
       - Directory on the node for the releases. The collection creates it and restricts it to SYSTEM and Administrators. It must not
         exist already or be used by other programs.
-      - Refused below a directory on which other accounts may delete or rename directories or change access rights, because csi-proxy
-        runs as SYSTEM from here.
+      - Must not lie below a directory in which accounts other than administrators may delete or rename directories or change access
+        rights, because csi-proxy runs from here as SYSTEM.
     type: str
     default: C:\csi-proxy
   kubelet_path:

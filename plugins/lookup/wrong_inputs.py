@@ -246,7 +246,7 @@ def _nameless_words() -> Iterator[str]:
             meant = f" Did you mean kubewin_drivers={','.join(drivers)}?" if set(drivers) <= set(DRIVERS) else ""
             yield (
                 f"-e {' '.join(f'{name}=...' for name in pairs) or '...'} has words without a name, which Ansible drops, "
-                f"expected name=value. Separate the entries of a list with commas and without blanks, and quote a value with blanks.{meant}"
+                f"expected name=value. Separate the entries of a list with commas, without spaces, and quote a value that contains spaces.{meant}"
             )
 
 

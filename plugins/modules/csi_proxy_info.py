@@ -125,8 +125,8 @@ csi_proxy:
       elements: str
       returned: when O(reference_counters) is given
     smb_mappings:
-      description: Mapped SMB shares, each with C(local), C(remote) and C(status), which is 0 when it is connected. Null when they cannot be read,
-        because the host lacks C(wmic.exe), as Windows Server 2025 does.
+      description: Mapped SMB shares, each with C(local), C(remote) and C(status), which is 0 when it is connected. Null if they cannot be read
+        because C(wmic.exe) is missing, as on Windows Server 2025.
       type: list
       elements: dict
       returned: when O(smb_mappings) is given

@@ -12,12 +12,12 @@ version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:
   - Hands the Nodes over, one after the other, between this collection's node plugin and another one. The playbook
-    C(kubewin.csi.handover) runs it.
+    C(kubewin.csi.handover) runs this module.
   - On each node the old plugin leaves before the new one starts, because the two share sockets. The next node follows after the new
     plugin is Ready and registered.
   - Never writes objects of an operator or add-on. Replaces a DaemonSet that another user installed only if O(replace) names it.
-  - The run holds the Lease C(kubewin-handover-DRIVER) in the namespace of this collection's node plugin. Another run waits until a
-    Lease that is not renewed expires, and fails if it is renewed. A run that lost its Lease changes nothing more.
+  - Holds the Lease C(kubewin-handover-DRIVER) in the namespace of this collection's node plugin. Another run fails while the Lease is
+    renewed, and takes it over once it expires. A run that lost its Lease makes no further changes.
   - A run that is interrupted restores the former plugin of the node in progress. If it is killed, the next run finishes the
     hand-over.
 extends_documentation_fragment:
@@ -189,7 +189,7 @@ class Steps:
         self._stage = Stage(client, driver, self._plugin, notify)
 
     def run(self, made: Handover) -> tuple[bool, list[str]]:
-        """Hand all Nodes over under the Lease; as of finish. made: the plan, made before the Lease is held."""
+        """Hand all Nodes over under the Lease; returns as `finish` does. made: the plan, made before the Lease is held."""
         namespace = made.namespace or self._driver.namespace
         if self._unbound.get(kinds.NAMESPACE, namespace) is None:
             # Nothing of this collection can be there.
@@ -238,7 +238,7 @@ class Steps:
         return changed
 
     def _state(self, made: Handover) -> str:
-        """How the Nodes stand, for a run that may not change them."""
+        """The state of the Nodes, for the message of a run that may not change them."""
         parts = {
             "handed over": made.done,
             "still to hand over": made.nodes,

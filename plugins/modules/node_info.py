@@ -96,7 +96,7 @@ errors:
   type: dict
   sample: {}
 drivers:
-  description: Keys of the drivers of this collection that have a node plugin for Windows nodes, whoever installed it.
+  description: Keys of the drivers in the catalog of this collection that have a Windows node plugin in the cluster, also of another owner.
   returned: with O(installed)
   type: list
   elements: str

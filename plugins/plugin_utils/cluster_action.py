@@ -75,7 +75,7 @@ class ClusterAction(ActionBase):
 
     @abstractmethod
     def work(self, options: Mapping[str, Any]) -> None:
-        """Do it and fill `result`. ClusterError, TaskError or Interrupted fail the task with what `result` has by then."""
+        """Perform the task and fill `result`. ClusterError, TaskError or Interrupted fail the task with what `result` has by then."""
 
     @property
     def check_mode(self) -> bool:

@@ -50,7 +50,7 @@ def check_renewal(path: str) -> None:
     if not 0 <= age < SECONDS:
         raise LeaseNotHeldError(
             f"the lease of this run was last renewed {age:.0f} s ago, expected less than {SECONDS} s: the controller slept or lost the API "
-            "server, and another run may have taken over. No further task is run. Wait for that run to end, then run again."
+            "server, and another run may have taken over. No further task runs. Wait for that run to end, then run again."
         )
 
 
@@ -118,7 +118,7 @@ def release_keeper(path: str) -> None:
 def end_run(holder: str, why: str) -> None:
     """Terminate the run, and kill it if that does not help. holder: as holder_of() made it."""
     number = int(holder.split("/")[-1].partition("-")[0])
-    line = f"\nkubewin.csi: {why}. The run is terminated; only a task that is under way may go on. Run again to continue.\n"
+    line = f"\nkubewin.csi: {why}. The run is terminated; a task in progress may continue. Run again to continue the upgrade.\n"
     if not is_dead(holder):
         with contextlib.suppress(OSError):
             screen = os.open(f"/proc/{number}/fd/2", os.O_WRONLY | os.O_APPEND | os.O_NOCTTY | os.O_NONBLOCK)

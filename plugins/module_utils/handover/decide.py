@@ -248,7 +248,7 @@ class Waiting:
             metadata = daemon_set["metadata"]
             raise ClusterError(
                 f"DaemonSet {metadata.get('namespace')}/{metadata['name']}: annotation {_WAITING} is unreadable ({type(error).__name__}), "
-                "expected the node that the handover works on. Verify that node's volumes, remove the annotation, and run again.",
+                "expected the node in progress. Verify that node's volumes, remove the annotation, and run again.",
                 "invalid",
             ) from error
 

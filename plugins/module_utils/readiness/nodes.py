@@ -326,7 +326,7 @@ class _DriverOnNode:
         absent = [pipe for pipe in rule.pipes if pipe not in host.facts.pipes]
         if absent:
             message = (
-                "the plugin of OpenShift's storage operator is a HostProcess container that uses csi-proxy, and its host "
+                "the node plugin of OpenShift's storage operator is a HostProcess container that uses csi-proxy, but its host "
                 f"does not serve {', '.join(absent)}"
             )
             yield found(

@@ -272,14 +272,18 @@ def _brought_plugins(index: Index, target: Target) -> Iterator[Finding]:
             if provider.plugin is None or provider.plugin.observed.of_openshift:
                 continue
             message = (
-                f"OpenShift {openshift.BRINGS_PLUGINS_FROM} and later are planned to bring their own node plugin of "
-                f"{driver.title} for Windows, a HostProcess container that uses csi-proxy; two node plugins remove each "
+                f"OpenShift {openshift.BRINGS_PLUGINS_FROM} and later are planned to deploy their own Windows node plugin of "
+                f"{driver.title}, a HostProcess container that uses csi-proxy; two node plugins remove each "
                 "other's registration"
             )
             ours = provider.plugin.observed.managed_by == MANAGER
-            remove = f"ansible-playbook kubewin.csi.remove -e kubewin_drivers={key}" if ours else "kubectl delete"
+            remove = (
+                f"ansible-playbook -i inventory.yml kubewin.csi.remove -e kubewin_drivers={key}"
+                if ours
+                else "kubectl delete"
+            )
             remedy = (
-                f"read the release notes of {target.openshift}; if it brings the plugin, remove this one right before the "
+                f"read the release notes of {target.openshift}; if it deploys the plugin, remove this one right before the "
                 f"update ({remove}), and keep csi-proxy"
             )
             evidence = (

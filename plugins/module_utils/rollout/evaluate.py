@@ -94,9 +94,7 @@ def _whole(daemon_set: DaemonSetFacts, rules: Rules, evaluated: Sequence[NodeVer
             f"DaemonSet {daemon_set.namespace}/{daemon_set.name} has pod template {daemon_set.template} ({images}), expected "
             f"{rules.template}, which this run applied: another run or user changed it meanwhile"
         )
-        remedy = (
-            "compare the settings of both runs, then run enable_csi again with the right ones while no other run works"
-        )
+        remedy = "compare the settings of both runs, then run enable_csi again with the right ones while no other run is active"
         yield Lack("CSI-G06", "red", message, remedy)
     if not evaluated and not rules.allow_zero_nodes:
         message = "there is no node to check: the DaemonSet matches no Windows node"

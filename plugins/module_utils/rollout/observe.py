@@ -91,7 +91,7 @@ class InstalledDrivers:
 
 
 def installed_drivers(client: Client) -> InstalledDrivers:
-    """Read which of the catalog's drivers a cluster has node plugins for Windows of, whoever installed them."""
+    """Read which of the catalog's drivers have a Windows node plugin in a cluster, also of another owner."""
     observed = [ObservedDaemonSet.from_object(item) for item in client.list(kinds.DAEMON_SET).items]
     serving = {
         key: [one.managed_by for one in observed if not one.going and one.serves_on_windows(driver.name)]

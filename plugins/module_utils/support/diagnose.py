@@ -204,8 +204,8 @@ def _host(host: HostFacts) -> Iterator[Diagnosis]:
             )  # fmt: skip
     if host.state.get("smb_used") and host.state.get("smb_mappings") is None:
         yield Diagnosis(
-            "SMB", "CSI-X20", "warning", about, "its SMB mappings cannot be read: it lacks wmic.exe", "the mappings of all sessions",
-            "If a mount of a share hangs, look there: Get-SmbGlobalMapping in PowerShell on the host.",
+            "SMB", "CSI-X20", "warning", about, "its SMB mappings cannot be read: wmic.exe is missing", "the mappings of all sessions",
+            "If a mount of a share hangs, run Get-SmbGlobalMapping in PowerShell on the host.",
         )  # fmt: skip
     yield from _mappings(host.state.get("smb_mappings"), about)
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Access lists of files and directories, and who besides administrators may change what lies there. Pure.
+"""Access lists of files and directories, and which accounts besides administrators may change what lies there. Pure.
 
 A list is read as SDDL, which names accounts by their SIDs: the names that icacls shows are translated, and ``Everyone:(F)``
 looks like SYSTEM's entry without its name.
@@ -75,12 +75,12 @@ class AccessList:
 
     @property
     def is_closed(self) -> bool:
-        """Whether SYSTEM and Administrators have full control, here and below, and nobody else has an entry."""
+        """Whether SYSTEM and Administrators have full control, here and below, and no other account has an entry."""
         expected = {Entry(True, frozenset({"OI", "CI"}), _ALL, sid) for sid in FULL_CONTROL}
         return self.protected and set(self.entries) == expected
 
     def others(self, rights: int) -> tuple[str, ...]:
-        """SIDs of non-administrators who have any of these rights here. An entry that denies is not counted for anybody."""
+        """SIDs of non-administrators who have any of these rights here. Entries that deny are ignored."""
         return _others((entry for entry in self.entries if "IO" not in entry.flags), rights)
 
     def others_below(self, rights: int) -> tuple[str, ...]:

@@ -152,7 +152,7 @@ def for_each(words: Sequence[str], command: Command) -> Command:
     """``command`` once for each word, in the place of :data:`EACH`: one text for many queries that differ in a word."""
     for word in words:
         if not re.fullmatch(r"[\w-]+", word):
-            raise NodeError("bad_value", f"word: {word!r} is no plain word.", remedy="Report this as a bug.")
+            raise NodeError("bad_value", f"word: {word!r} is not a plain word.", remedy="Report this as a bug.")
     return replace(command, text=f"(for %v in ({' '.join(words)}) do @{command.text.replace(EACH, '%v')})")
 
 

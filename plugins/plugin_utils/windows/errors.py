@@ -77,7 +77,7 @@ class OutputLimitError(ChannelError):
         super().__init__(
             "output_too_large",
             f"{where}: {command} printed more than {OUTPUT_LIMIT >> 20} MiB, expected less",
-            remedy="The command was ended. Check on the node what answers in place of Windows' own tools, then run the play again.",
+            remedy="The command was stopped. Check whether another program replaces a Windows tool on the node, then run the play again.",
         )
 
 
@@ -122,9 +122,9 @@ class RemoteShellRefusedError(ChannelError):
     def __init__(self, text: str) -> None:
         super().__init__(
             "remote_shell_disabled",
-            "WinRM of the node refuses remote shells, as with the policy 'Allow Remote Shell Access' disabled (CIS Benchmark, "
-            f"level 2): {text.rstrip('.')}",
-            remedy="Connect by OpenSSH (ansible_connection: ssh), or enable the policy for this node "
+            "WinRM on the node refuses remote shells, as it does if the policy 'Allow Remote Shell Access' is disabled (CIS "
+            f"Benchmark level 2): {text.rstrip('.')}",
+            remedy="Connect with OpenSSH (ansible_connection: ssh), or enable the policy for this node "
             r"(HKLM\SOFTWARE\Policies\Microsoft\Windows\WinRM\Service\WinRS AllowRemoteShellAccess=1).",
         )
 
@@ -257,7 +257,7 @@ WIN32 |= dict.fromkeys((4551, 4556, 4557, 4558, 4559), _APP_CONTROL)
 START: dict[int, Meaning] = {
     5: Meaning(
         "blocked_by_policy",
-        "Windows denied the start of the executable, as Microsoft Defender or App Control does, or the account of the service may "
+        "Windows refused to start the executable: Microsoft Defender or App Control blocks it, or the account of the service may "
         "not read it",
         "Check the logs of Defender and of CodeIntegrity on the node, and allow the file's SHA-256; then run the play again.",
     )

@@ -80,8 +80,8 @@ def _next_start(desired: Desired, snapshot: Snapshot) -> Iterator[Finding]:
             "CSI-N17",
             "time of the last boot",
             "The System event log and wmic.exe do not have it, or they disagree, so a plugin pod from before the boot is not detected.",
-            "Enlarge the log (wevtutil sl System /ms:67108864), which then keeps the next boot. If the hardware's clock is in UTC, "
-            "tell Windows so (RealTimeIsUniversal).",
+            "Enlarge the log (wevtutil sl System /ms:67108864), which then keeps the event of the next boot. If the hardware clock is in UTC, "
+            "set the registry value RealTimeIsUniversal.",
         )
     if service is None or service.state in (0, model.STOPPED):
         return

@@ -177,8 +177,8 @@ class NodeLock:
         age = max(0, round(self._clock.now() - owner.since))
         return NodeError(
             "locked",
-            f"Another run changes this node: {self.described(owner)}, {age} s old, which is alive; waited {waited:.0f} s for it.",
-            remedy=f"Wait for that run to end, then run again. If it is killed, its lock expires {SILENCE:.0f} s later.",
+            f"Another run is changing this node: {self.described(owner)}, {age} s old and still held; waited {waited:.0f} s for it.",
+            remedy=f"Wait for that run to end, then run again. If it was killed, its lock expires after {SILENCE:.0f} s.",
             result={
                 "lock": {
                     "identity": owner.identity,

@@ -194,7 +194,7 @@ def drift(desired: Desired, snapshot: Snapshot) -> tuple[Drift, ...]:
 
 
 def _access_drift(desired: Desired, snapshot: Snapshot) -> list[Drift]:
-    """Whether SYSTEM and Administrators alone have rights in the install directory, and nobody else may write the executable."""
+    """Whether SYSTEM and Administrators alone have rights in the install directory, and no other account may write the executable."""
     lists = dict(snapshot.access)
     own = lists.get(desired.install_dir)
     found = [] if own and own.is_closed else [Drift("access", own.text if own else "not read", access.CLOSED)]
@@ -206,10 +206,10 @@ def _access_drift(desired: Desired, snapshot: Snapshot) -> list[Drift]:
 
 
 def _unsafe_parent(desired: Desired, snapshot: Snapshot) -> RefusedError | None:
-    """Refuse a directory that somebody else may rename or replace: csi-proxy runs as SYSTEM from it.
+    """Refuse a directory that other accounts may rename or replace: csi-proxy runs as SYSTEM from it.
 
-    On each directory above counts who may delete or rename its children whatever their own rights are, or grant himself that;
-    and, but for the drive, who may rename the directory itself. Adding files and directories, as Windows lets users do at C:\\,
+    On each parent directory, the right to delete or rename any child counts, and the right to grant oneself that; on each but the
+    drive also the right to rename the directory itself. Adding files and directories, as Windows lets users do at C:\\,
     takes nothing away from those that are there (access rights of directories: Microsoft's File Security and Access Rights).
     """
     lists = dict(snapshot.access)
@@ -229,9 +229,9 @@ def _unsafe_parent(desired: Desired, snapshot: Snapshot) -> RefusedError | None:
             removed = " ".join(f"*{sid}" for sid in sids)
             return RefusedError(
                 "directory_unsafe",
-                f"install_dir: on {where} accounts other than administrators ({listed}) have rights by which they could replace "
+                f"install_dir: accounts other than administrators ({listed}) have rights on {where} and can replace "
                 f"{desired.install_dir}, from which csi-proxy runs as SYSTEM.",
-                rf"Name a directory such as C:\csi-proxy. Or take these rights away: icacls {where} /inheritance:d, then "
+                rf"Use a directory such as C:\csi-proxy. Or remove these rights: icacls {where} /inheritance:d, then "
                 f"icacls {where} /remove:g {removed}",
             )
     if desired.install_dir in snapshot.access_unread and snapshot.install_dir_exists:
@@ -243,7 +243,7 @@ def _access_unread(path: str) -> RefusedError:
     return RefusedError(
         "access_unread",
         f"install_dir: the access rights of {path} were not read, expected a list that cacls.exe or icacls.exe shows.",
-        f"Check on the node what icacls {path} answers; a file system without access rights, such as FAT32, is refused.",
+        f"Run on the node: icacls {path}. A file system without access rights, such as FAT32, is refused.",
     )
 
 

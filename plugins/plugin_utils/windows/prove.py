@@ -137,7 +137,9 @@ def _wait_for_lock(
         waited = node.clock.monotonic() - begun
         if waited > limits.lock and lock.is_alive(snapshot.lock):
             raise lock.held_error(snapshot.lock, waited)
-        report(f"waiting for {lock.described(snapshot.lock)}; a run that ended is followed after {SILENCE:.0f} s")
+        report(
+            f"waiting for {lock.described(snapshot.lock)}; if its run has ended, this run takes it over after {SILENCE:.0f} s"
+        )
         node.clock.sleep(5.0)
         snapshot = read()
     return snapshot

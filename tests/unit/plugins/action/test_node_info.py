@@ -16,7 +16,8 @@ def test_a_refusal_names_the_nodes_that_a_cancelled_run_left_cordoned_and_unlabe
         }
     )
     assert lines == [
-        "Node win-1 is cordoned (csi-proxy is being replaced) and without the label kubewin.io/csi-proxy since a run that "
-        "ended early; a run that succeeds ends both.",
-        "Node win-2 is cordoned (csi-proxy is being replaced) since a run that ended early; a run that succeeds ends both.",
+        "Node win-1 is cordoned (csi-proxy is being replaced) and lacks the label kubewin.io/csi-proxy, because a run was "
+        "interrupted. The next run that succeeds restores it.",
+        "Node win-2 is cordoned (csi-proxy is being replaced), because a run was interrupted. The next run that succeeds "
+        "restores it.",
     ]

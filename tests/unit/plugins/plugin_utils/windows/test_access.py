@@ -119,7 +119,7 @@ def test_a_parent_on_which_a_user_could_replace_the_directory_is_refused(
     host.forget()
     error = failed(host, wanted(artifacts.csi_proxy(NEW), install_dir=install_dir))
     assert error.reason == "directory_unsafe"
-    assert f"on {where} accounts" in error.message
+    assert f"have rights on {where} and" in error.message
     assert "S-1-" in error.message
     assert f"icacls {where} /inheritance:d" in error.remedy
     assert not [step for step in host.steps() if step.startswith(("md", "curl"))]

@@ -239,7 +239,7 @@ def test_a_lock_that_is_renewed_is_not_taken_over(host: Host, artifacts: Artifac
     with pytest.raises(NodeError) as caught:
         host.run(desired, is_alive=lambda owner: None, clock=clock)
     assert caught.value.reason == "locked"
-    assert "which is alive; waited 18" in str(caught.value)
+    assert "still held; waited 18" in str(caught.value)
 
 
 def test_a_line_that_waits_on_the_node_renews_the_lock(host: Host, artifacts: Artifacts) -> None:
