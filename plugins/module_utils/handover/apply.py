@@ -15,7 +15,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Dr
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import record_name
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.observe import begun
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.ownership import Provider, owner, platform_of
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal_observe import applied_for, in_use
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal import selector
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal_observe import in_use
 from ansible_collections.kubewin.csi.plugins.module_utils.handover.decide import (
     REPLACED,
     Scene,
@@ -69,13 +70,10 @@ def handover_lease(client: Client, namespace: str, driver: Driver, notify: Calla
     """The Lease of a driver's hand-over, in either direction. namespace: of this collection's node plugin."""
 
     def late() -> Iterator[Reference]:
-        """What a hand-over writes. Objects of a platform are never written; of their pods single ones are deleted, by their uid."""
+        """Name what a hand-over updates: its record, this collection's DaemonSet, and Nodes. Pods are deleted by their uid."""
         yield Reference(kinds.CONFIG_MAP, record_name(driver), namespace)
-        for kind, item in applied_for(client, driver):
-            if kind in (kinds.STORAGE_CLASS, kinds.CSI_DRIVER):
-                # Stays, in either direction.
-                continue
-            yield Reference(kind, item["metadata"]["name"], item["metadata"].get("namespace"))
+        for item in client.list(kinds.DAEMON_SET, namespace, label_selector=selector(driver)).items:
+            yield Reference(kinds.DAEMON_SET, item["metadata"]["name"], namespace)
         for node in client.windows_nodes():
             yield Reference(kinds.NODE, node["metadata"]["name"])
 
@@ -83,7 +81,7 @@ def handover_lease(client: Client, namespace: str, driver: Driver, notify: Calla
     about = About(
         namespace, f"kubewin-handover-{driver.key.replace('_', '-')}", labels, f"a hand-over of {driver.title}"
     )
-    return Lease(client, about, holder_of(os.getpid()), notify)
+    return Lease(client, about, holder_of(os.getpid()), notify, late=late)
 
 
 class Stage:

@@ -3,11 +3,16 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.handover.apply import Stage
+import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.handover.apply import Stage, handover_lease
 from ansible_collections.kubewin.csi.plugins.module_utils.handover.decide import kept_off
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MANAGER
+from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.holder import holder_of
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MANAGED_BY, MANAGER, PART_OF
 from unit.plugins.module_utils.drivers.worlds import HOME, VSPHERE, daemon_set
 from unit.plugins.module_utils.kube.fakes import ObjectStore, Response, client_of
 
@@ -40,3 +45,37 @@ def test_a_node_gets_ours_back_while_the_controller_counts_the_pods() -> None:
     assert stage.keep_off([], None)
     assert kept_off(store.things[PATH]) == ()
     assert not stage.keep_off([], None)
+
+
+def test_what_a_killed_hand_over_sent_is_refused_once_another_one_took_its_lease() -> None:
+    """The other run may find nothing to change, so its own writes do not make the held ones fail."""
+    store = ObjectStore()
+    ours = {MANAGED_BY: MANAGER, PART_OF: VSPHERE.name}
+    written = {
+        PATH: (kinds.DAEMON_SET, daemon_set("ours", labels=ours)),
+        "/api/v1/nodes/win-1": (kinds.NODE, {"metadata": {"name": "win-1", "labels": {"kubernetes.io/os": "windows"}}}),
+        f"/api/v1/namespaces/{HOME}/configmaps/kubewin-replaced-vsphere": (
+            kinds.CONFIG_MAP,
+            {"metadata": {"name": "kubewin-replaced-vsphere", "namespace": HOME}},
+        ),
+    }
+    for path, (_kind, thing) in written.items():
+        store._put(path, thing)
+    before = {path: store.things[path]["metadata"]["resourceVersion"] for path in written}
+    client = client_of(store)
+    killed = handover_lease(client, HOME, VSPHERE, lambda _line: None)
+    killed.take()
+    killed.leave()
+    lease = next(path for path in store.things if "/leases/" in path)
+    # No such process runs: Linux counts to 4194304.
+    dead = holder_of(os.getpid()).rpartition("/")[0] + "/4194305-1"
+    store._put(lease, {**store.things[lease], "spec": {**store.things[lease]["spec"], "holderIdentity": dead}})
+
+    following = handover_lease(client, HOME, VSPHERE, lambda _line: None)
+    following.take()
+    following.end()
+    for path, (kind, thing) in written.items():
+        metadata = thing["metadata"]
+        held = {"metadata": {"resourceVersion": before[path]}}
+        with pytest.raises(ClusterError, match="has been modified"):
+            client.patch(kind, metadata["name"], metadata.get("namespace"), held, "kubewin.csi")
