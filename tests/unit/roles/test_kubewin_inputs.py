@@ -20,7 +20,9 @@ from jinja2.nativetypes import NativeEnvironment
 # ansible-core 2.18 and older trust every text.
 trusted: Callable[[str], Any] = getattr(template, "trust_as_template", str)
 
-INPUTS = Path(__file__).parents[3] / "roles" / "kubewin" / "vars" / "main" / "inputs.yml"
+ROLES = Path(__file__).parents[3] / "roles"
+INPUTS = ROLES / "kubewin" / "vars" / "main" / "inputs.yml"
+REREAD = yaml.safe_load((ROLES / "csi_proxy" / "tasks" / "reread.yml").read_text("utf-8"))
 
 
 def made(name: str, **variables: Any) -> Any:
@@ -80,3 +82,20 @@ def test_a_kubeconfig_is_resolved_from_the_starting_directory(
         known | {"_kubewin_kubeconfig_path": path}
     )
     assert (made or "") == (str(tmp_path / found) if found and isinstance(found, str) else found)
+
+
+@pytest.mark.parametrize(
+    ("registered", "fails"),
+    [
+        ({"csi_proxy": {}, "plan": []}, False),
+        ({"csi_proxy": {}, "plan": [{"step": "prune"}]}, False),
+        ({"csi_proxy": {}, "plan": [{"step": "commit"}]}, True),
+        ({"reason": "locked", "msg": "another run changes this node"}, True),
+        # Of an action that ended with an error of its own, which has no reason.
+        ({"msg": "Unexpected failure during module execution"}, True),
+    ],
+)
+def test_what_could_not_be_read_again_is_not_as_this_run_left_it(registered: dict[str, Any], fails: bool) -> None:
+    condition = trusted("{{ " + REREAD[-1]["when"] + " }}")
+    variables = {"csi_proxy_reread": registered}
+    assert Templar(loader=DataLoader(), variables=variables).template(condition) is fails
