@@ -47,8 +47,7 @@ class ActionModule(ClusterAction):
             driver_plan=driver_plan, definition=definition, planned=[*others, entry(driver_plan, definition)]
         )
         if options["show"]:
-            for line in lines(driver_plan, every=self.check_mode or self._display.verbosity > 0):
-                self._display.display(line)
+            self.display(*lines(driver_plan, every=self.check_mode or self._display.verbosity > 0))
 
 
 def read_request(options: Mapping[str, Any]) -> Request:

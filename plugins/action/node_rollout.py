@@ -60,15 +60,14 @@ class ActionModule(ClusterAction):
                 raise
             else:
                 rollout = describe(evaluation, daemon_set)
-                for line in progress(rollout, known, int(time.monotonic() - started), timeout, accepts=accepts):
-                    self._display.display(line)
+                self.display(*progress(rollout, known, int(time.monotonic() - started), timeout, accepts=accepts))
                 known = fingerprints(evaluation)
             settled = not unreachable and rollout is not None and rollout["settled"]
             if settled or self.check_mode or time.monotonic() - started >= timeout:
                 break
         result = ended(rollout, accepts, timeout, unreachable, check_mode=self.check_mode)
         if "table" in result:
-            self._display.display(f"\n{result.pop('table')}\n")
+            self.display(f"\n{result.pop('table')}\n")
         self.result.update(result)
 
     def _observe(

@@ -139,8 +139,7 @@ class ActionModule(ClusterAction):
             del self.result["table"], self.result["unread"]
 
     def _show_report(self, *, brief: bool) -> None:
-        for line in shown(self.result, brief=brief):
-            self._display.display(line)
+        self.display(*shown(self.result, brief=brief))
 
 
 def loaded(path: str) -> Snapshot:

@@ -83,9 +83,13 @@ class ClusterAction(ActionBase):
         return bool(self._task.check_mode)
 
     def show(self, *lines: str) -> None:
-        """Display progress at once."""
+        """Display progress at once, indented."""
+        self.display(*(f"  {line}" for line in lines))
+
+    def display(self, *lines: str) -> None:
+        """Display lines at once, without secrets."""
         for line in lines:
-            self._display.display(f"  {remove_values(line, self.secrets)}")
+            self._display.display(remove_values(line, self.secrets))
 
     def warn(self, text: str) -> None:
         """Add a warning to the result."""

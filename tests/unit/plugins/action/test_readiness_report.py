@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible.utils.display import Display
 from ansible_collections.kubewin.csi.plugins.action import readiness_info
 from ansible_collections.kubewin.csi.plugins.action.readiness_info import loaded, passes, saved
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.evaluate import evaluate
@@ -157,3 +158,15 @@ def test_a_saved_snapshot_is_the_one_that_was_taken(tmp_path: Path) -> None:
     path = tmp_path / "snapshot.json"
     path.write_bytes(saved(taken))
     assert loaded(str(path)) == taken
+
+
+def test_the_displayed_report_has_no_secret_of_the_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when a proxy quotes the request in its answer."""
+    displayed: list[str] = []
+    action = object.__new__(readiness_info.ActionModule)
+    action.secrets = frozenset(["sha256~planted"])
+    action.result = {"table": ["pods were not read: Bearer sha256~planted is refused"], "paths": {}}
+    action._display = Display()
+    monkeypatch.setattr(action._display, "display", displayed.append)
+    action._show_report(brief=False)
+    assert displayed == ["", "pods were not read: Bearer ******** is refused"]
