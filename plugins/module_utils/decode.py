@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The edge for values in text that comes from a cluster or a host: whatever it holds, a reader returns or raises DecodeError. Pure.
+"""Decodes text from a cluster or a host. Whatever the text holds, each function returns a value or raises DecodeError. Pure.
 
 Such text may be nested, long or large on purpose: a decoder's RecursionError, OverflowError or lack of memory must not end a run.
 """
@@ -25,7 +25,7 @@ _NUMBER = re.compile(r"[+-]?[0-9]{1,19}")
 
 
 class DecodeError(ValueError):
-    """A text is not what it should be; says why."""
+    """A text that is not valid, with the reason."""
 
 
 def decode(decoder: Callable[[Any], Any], data: Any) -> Any:

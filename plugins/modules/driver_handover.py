@@ -153,7 +153,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import co
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.definitions import documents
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import selector_of
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.lease import bound
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.lease import bind_client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import reporter, watch_over
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.evaluate import Rules
@@ -200,7 +200,7 @@ class Steps:
         except ClusterError as error:
             raise ClusterError(f"{error}. {self._state(made)}", error.reason, error.status) from error
         try:
-            self._client = bound(self._unbound, lease.confirm)
+            self._client = bind_client(self._unbound, lease.confirm)
             self._stage = Stage(self._client, self._driver, self._plugin, self._notify)
             # Planned again: another run may have changed it before this one held the Lease.
             result = self._hand_over_all()

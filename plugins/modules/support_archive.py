@@ -121,7 +121,9 @@ def stored(folder: str, redactor: Redactor) -> Iterator[Part]:
     for path in sorted(Path(folder).rglob("*")):
         if path.is_file() and not path.is_symlink():
             name, text = path.relative_to(folder).as_posix(), path.read_text("utf-8", "replace")
-            yield Part(name, redactor.known(text) if name.startswith("hosts/") else redactor.report(name, text))
+            yield Part(
+                name, redactor.hide_known_secrets(text) if name.startswith("hosts/") else redactor.report(name, text)
+            )
 
 
 def names(folder: str, hosts: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -198,8 +200,8 @@ def main() -> None:
         "missing": [{"what": one.what, "why": one.why, "rule": one.rule} for one in missing],
         "files": [one.as_dict() for one in kept],
     }
-    page = Part("index.html", redactor.known(render_page(named, facts, kept, missing, hosts)))
-    files = [page, Part("summary.json", redactor.known(json.dumps(summary, indent=1))), *kept]
+    page = Part("index.html", redactor.hide_known_secrets(render_page(named, facts, kept, missing, hosts)))
+    files = [page, Part("summary.json", redactor.hide_known_secrets(json.dumps(summary, indent=1))), *kept]
     name = f"kubewin-gather-{at.strftime('%Y%m%dT%H%M%SZ')}"
     path = None
     if not ansible.check_mode:

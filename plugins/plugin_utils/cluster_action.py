@@ -100,7 +100,7 @@ class ClusterAction(ActionBase):
         return connect(options, retry_for)
 
     def _refuse_keywords(self) -> None:
-        """Name what Ansible accepts and this action cannot apply: it is not run on a host, nor as another user."""
+        """Refuse keywords that this action cannot apply: it does not run on a host or as another user."""
         name = str(self._task.action).rpartition(".")[2]
         for keyword, given in (("become", self._task.become), ("async", self._task.async_val)):
             if given:

@@ -281,7 +281,7 @@ def tarball(step: Step, bench: Bench) -> None:
 def release(bench: Bench) -> int:
     """Build the tarball of the last commit in RELEASE; the exit code."""
     with tempfile.TemporaryDirectory(prefix="kubewin-release-") as name:
-        source = tree.committed(Path(name) / "csi")
+        source = tree.export_last_commit(Path(name) / "csi")
         command = [
             str(bench.lint.bin / "ansible-galaxy"),
             "collection",

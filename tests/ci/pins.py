@@ -21,7 +21,7 @@ def split(text: str) -> tuple[list[str], list[str]]:
     return head, pins
 
 
-def hashed(uv: str, pins: list[str]) -> str:
+def add_hashes(uv: str, pins: list[str]) -> str:
     """The pins with the hashes of every file that the index has of them."""
     # The newest Python that a pin requires; files for others have their hashes too.
     options = ["--generate-hashes", "--no-deps", "--python-version", "3.12", "--no-annotate", "--no-header"]
@@ -35,7 +35,7 @@ def hashed(uv: str, pins: list[str]) -> str:
 def write(uv: str, file: Path) -> None:
     """Write one requirement file anew."""
     head, pins = split(file.read_text(encoding="utf-8"))
-    text = hashed(uv, pins) if pins else ""
+    text = add_hashes(uv, pins) if pins else ""
     file.write_text("\n".join(head) + "\n" + text, encoding="utf-8")
 
 

@@ -55,7 +55,7 @@ def export(target: Path, collections: Path, *, shipped: bool = False) -> Path:
     return own
 
 
-def committed(target: Path, checkout: Path = paths.ROOT) -> Path:
+def export_last_commit(target: Path, checkout: Path = paths.ROOT) -> Path:
     """Fill `target` anew with what a user gets of the last commit, and galaxy.yml; nothing else that lies in the checkout."""
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)

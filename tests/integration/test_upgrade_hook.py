@@ -28,7 +28,7 @@ def reported(folder: Path, *plays: dict[str, Any]) -> Run:
     return play(str(path), "localhost,")
 
 
-def became_of(
+def find_failures(
     folder: Path, tasks: list[dict[str, Any]], *nodes: str, renewed: float = 0, **given: Any
 ) -> dict[str, str]:
     """Why one of these tasks failed, by node. renewed: when the lease was last renewed, in seconds from now."""
@@ -52,7 +52,7 @@ def became_of(
 
 def test_a_secret_of_a_failed_task_is_not_in_the_journal(tmp_path: Path) -> None:
     fails = {"name": "Log in", "ansible.builtin.fail": {"msg": f"{SECRET} is wrong"}, "no_log": "{{ hidden }}"}
-    assert became_of(tmp_path, [fails], "win-1", "win-2", hidden="{{ node_upgrade_node == 'win-1' }}") == {
+    assert find_failures(tmp_path, [fails], "win-1", "win-2", hidden="{{ node_upgrade_node == 'win-1' }}") == {
         "win-1": "task Log in failed; no_log hides its message",
         "win-2": f"task Log in: {SECRET} is wrong",
     }
@@ -66,12 +66,12 @@ def test_no_task_begins_once_another_run_may_hold_the_lease(tmp_path: Path) -> N
     inner.write_text(json.dumps([touch]), encoding="utf-8")
     include = {"name": "Include", "ansible.builtin.include_tasks": str(inner)}
     loop = {"name": "Loop", "loop": [1, 2], **touch}
-    found = became_of(tmp_path, [{"block": [include, loop], "rescue": [touch]}], "win-1", renewed=-46)
+    found = find_failures(tmp_path, [{"block": [include, loop], "rescue": [touch]}], "win-1", renewed=-46)
     assert re.search(r"the lease of this run was last renewed \d+ s ago, expected less than 45 s", found["win-1"]), (
         found
     )
     assert not touched.exists()
-    assert became_of(tmp_path, [touch], "win-1") == {"win-1": ""}
+    assert find_failures(tmp_path, [touch], "win-1") == {"win-1": ""}
     assert touched.exists()
 
 
@@ -80,7 +80,7 @@ def test_a_hanging_task_is_terminated_at_its_nodes_timeout_and_reported_as_faile
     hangs = {"name": "Wait for ever", "ansible.builtin.command": {"argv": ["sleep", "3600"]}}
     for seconds in longer(6):
         works = {"name": "Work", "ansible.builtin.command": {"argv": ["sleep", str(seconds / 2)]}}
-        found = became_of(tmp_path, [works, hangs], "win-1", kubewin_upgrade_tasks_timeout=int(seconds))
+        found = find_failures(tmp_path, [works, hangs], "win-1", kubewin_upgrade_tasks_timeout=int(seconds))
         # Otherwise the time was over before the second task began.
         if "task Wait for ever: " in found["win-1"]:
             break

@@ -727,7 +727,7 @@ class TaskFile:
     "number", [1, pytest.param(2, marks=pytest.mark.torture), pytest.param(3, marks=pytest.mark.torture)]
 )
 def test_tasks_after_the_one_in_which_the_controller_slept_do_not_run(ready: Lab, tmp_path: Path, number: int) -> None:
-    """Meanwhile another run took over, finished the node and opened it."""
+    """Meanwhile another run took over, finished the node and uncordoned it."""
     tasks = TaskFile(ready, f"slept-{number}", tmp_path)
     tasks.until_in_task(number)
     stopped = tasks.processes()

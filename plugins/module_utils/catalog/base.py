@@ -58,8 +58,8 @@ class Release:
     published: Mapping[str, str] = field(default_factory=dict)
     mode_published: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
-    def unproven(self, mode: str) -> tuple[str, ...]:
-        """Roles of the images in a mode of which nothing shows that they were published."""
+    def unproven_images(self, mode: str) -> tuple[str, ...]:
+        """Roles of the images in a mode without evidence that they were published."""
         sources = {**self.published, **self.mode_published.get(mode, {})}
         return tuple(role for role in self.images if not sources.get(role))
 
@@ -239,7 +239,7 @@ class Advisory:
 
 @dataclass(frozen=True, slots=True)
 class KnownIssue:
-    """An error of a driver on Windows in one mode, of which no release has the fix yet.
+    """A known bug of a driver on Windows in one mode, which no release fixes yet.
 
     latest: the newest release without the fix; the first one after it has it. what: completes "release ... ". source: the fix upstream.
     workaround: an imperative sentence.
@@ -252,7 +252,7 @@ class KnownIssue:
     workaround: str
 
     def concerns(self, version: Version, mode: str) -> bool:
-        """Whether a release has it in a mode."""
+        """Whether a release has the bug in a mode."""
         return mode == self.mode and version.release <= parse(self.latest).release
 
 
@@ -367,7 +367,9 @@ class Driver:
         """The modes of a known release that this collection deploys and whose images are known to be published."""
         known = self.release(version)
         rules = self.mode_rules(version) if known is not None else ()
-        return tuple(rule for rule in rules if rule.template is not None and known and not known.unproven(rule.mode))
+        return tuple(
+            rule for rule in rules if rule.template is not None and known and not known.unproven_images(rule.mode)
+        )
 
     def rule(self, mode: str) -> ModeRule | None:
         """What is known of a mode of this driver, None when it has no such mode."""

@@ -126,7 +126,7 @@ def brings_csi_proxy(version: Version) -> bool:
 
 
 def csi_proxy_on(annotations: Mapping[str, str]) -> str:
-    """The release of csi-proxy that the operator brought to a Node, by the Node's annotations; empty if it is not known."""
+    """The release of csi-proxy that the operator installed on a Node, by the Node's annotations; empty if unknown."""
     try:
         line = of_operator(parse(annotations.get(VERSION, "")))
     except ValueError:

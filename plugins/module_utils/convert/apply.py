@@ -91,8 +91,8 @@ class Converter:
         self.record: Record | None = None
 
     def fence(self, record: Record) -> None:
-        """Fence all that runs before may still write, also one that gave its lease back without an answer to its last request."""
-        references = [Reference(*one) for one in objects.fenced(record)]
+        """Fence what earlier runs may still write, also a run that released its lease before its last request was answered."""
+        references = [Reference(*one) for one in objects.list_fenced_objects(record)]
         fence(self._client, references, secrets.token_hex(8))
         # The objects are the user's: nothing is left on them.
         fence(self._client, references, None)

@@ -62,14 +62,14 @@ def _text(record: Record, step: Step, final: bool) -> str:
     return known[step]
 
 
-def leftover(move: DeleteVolume | StopHelper) -> dict[str, str]:
+def leftover_step(move: DeleteVolume | StopHelper) -> dict[str, str]:
     """The step that removes what a request of an earlier run created late."""
     what = f"PersistentVolume {move.volume.name}" if isinstance(move, DeleteVolume) else "the helper pod"
     return {"step": "done", "description": f"delete {what}, which a late request of an earlier run created"}
 
 
-def found(record: Record | None) -> str:
-    """Which conversion is under way."""
+def describe_conversion(record: Record | None) -> str:
+    """The conversion in progress, for a message."""
     if record is None:
         return "no conversion"
     if not record.sequence:

@@ -184,7 +184,7 @@ def run_name(claim_uid: str) -> str:
     return hashlib.sha256(claim_uid.encode()).hexdigest()[:16]
 
 
-def fenced(record: Record) -> list[tuple[Kind, str, str | None]]:
+def list_fenced_objects(record: Record) -> list[tuple[Kind, str, str | None]]:
     """Kind, name and namespace of what a conversion updates or deletes.
 
     Its record is bound to the version that was read, and its helper pod names the generation of its run.

@@ -32,7 +32,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.holder import holder_of
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.lease import About, Lease, bound
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.lease import About, Lease, bind_client
 from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain
 
 Status = Literal["to_do", "native", "nothing", "refused", "converted", "reversible", "rolled_back", "failed", "not_run"]
@@ -194,7 +194,7 @@ class Runs:
         """The steps that remove what requests of earlier runs created after these runs had ended."""
         view = View(self._client, final=False)
         moves = [next_move(record, view.observe(record)) for record in records.done]
-        return [explain.leftover(move) for move in moves if isinstance(move, (do.DeleteVolume, do.StopHelper))]
+        return [explain.leftover_step(move) for move in moves if isinstance(move, (do.DeleteVolume, do.StopHelper))]
 
     def _evaluate(self, desired: Request, records: Records, first: Collection[str]) -> Result:
         """A claim whose conversion has not begun."""
@@ -259,7 +259,7 @@ class Runs:
             lease.confirm()
             check()
 
-        client = bound(self._client, confirm)
+        client = bind_client(self._client, confirm)
         records = Records(self._stores(client), self._cluster)
         converter = Converter(
             client, records, self._options.limits, self._notify, final=self._options.final, check=check
@@ -311,7 +311,7 @@ class Runs:
         if _is_another(now.record, result.record):
             raise ClusterError(
                 f"PersistentVolumeClaim {result.claim} was changed by another run meanwhile: found "
-                f"{explain.found(now.record)}, expected {explain.found(result.record)}. Run again for a new plan.",
+                f"{explain.describe_conversion(now.record)}, expected {explain.describe_conversion(result.record)}. Run again for a new plan.",
                 "conflict",
             )
         result.record = now.record

@@ -99,7 +99,7 @@ def choose(driver: Driver, desired: Request, controller: ObservedController | No
         findings.append(stood_in)
     if driver.release(version) is None:
         findings.append(_unlisted(driver, version, rule))
-    elif unproven := _unproven(driver, desired, version, rule.mode):
+    elif unproven := _find_unproven_images(driver, desired, version, rule.mode):
         message = f"its images may not be published: {', '.join(unproven)}"
         remedy = "check that your nodes can pull them, or set the images or image_mirror option"
         findings.append(warning("CSI-D09", f"{driver.title} {version}", message, remedy))
@@ -109,10 +109,10 @@ def choose(driver: Driver, desired: Request, controller: ObservedController | No
     return Choice(version, rule, source, tuple(findings))
 
 
-def _unproven(driver: Driver, desired: Request, version: Version, mode: str) -> tuple[str, ...]:
-    """Roles of images of a release in a mode of which nothing shows that they were published, without those that the user gave."""
+def _find_unproven_images(driver: Driver, desired: Request, version: Version, mode: str) -> tuple[str, ...]:
+    """Roles of images of a release in a mode without evidence that they were published; images that the user sets are left out."""
     known = driver.release(version)
-    roles = IMAGE_ROLES[:1] if known is None else known.unproven(mode)
+    roles = IMAGE_ROLES[:1] if known is None else known.unproven_images(mode)
     return tuple(role for role in roles if not desired.images.get(role))
 
 
@@ -122,12 +122,12 @@ def _stand_in(driver: Driver, desired: Request, versions: Sequence[Version], sna
     One of these themselves, else one of the same minor release, else the newest older one, else the oldest newer one, each of
     those that can be pulled and run here. A mirror is the user's own, so it holds what the user put there.
     """
-    if desired.image_mirror or _provable(driver, replace(desired, mode="auto"), versions[0]):
+    if desired.image_mirror or _list_deployable_rules(driver, replace(desired, mode="auto"), versions[0]):
         return None
     usable = []
     for known in driver.releases:
         version = parse(known.version)
-        rules = _provable(driver, desired, version)
+        rules = _list_deployable_rules(driver, desired, version)
         if rules and not fit.lacking_switches(driver, version, snapshot):
             usable.append((version, any(not fit.obstacles(driver, version, rule, snapshot) for rule in rules)))
     usable = [one for one in usable if one[1]] or usable
@@ -141,14 +141,14 @@ def _stand_in(driver: Driver, desired: Request, versions: Sequence[Version], sna
     )
 
 
-def _provable(driver: Driver, desired: Request, version: Version) -> list[ModeRule]:
+def _list_deployable_rules(driver: Driver, desired: Request, version: Version) -> list[ModeRule]:
     """Modes that may be deployed and whose images are known to be published."""
     return [
         rule
         for rule in driver.mode_rules(version)
         if rule.template is not None
         and desired.mode in ("auto", rule.mode)
-        and not _unproven(driver, desired, version, rule.mode)
+        and not _find_unproven_images(driver, desired, version, rule.mode)
     ]
 
 

@@ -561,7 +561,7 @@ class Client:
     def _once(self, method: str, path: str, **params: Any) -> Any:
         body = restored(params.pop("body", None))
         writes = method != "GET"
-        if writes and _stores(path, body, params):
+        if writes and _is_lasting_write(path, body, params):
             if self._conditional and not _names_version(method, body):
                 raise TypeError(f"{method} {path}: a write of a run that holds a lease names no version of its object")
             self._check()
@@ -596,7 +596,7 @@ def _by_budget(body: str) -> str:
     return message if "more than one PodDisruptionBudget" in message else ""
 
 
-def _stores(path: str, body: Any, params: Mapping[str, Any]) -> bool:
+def _is_lasting_write(path: str, body: Any, params: Mapping[str, Any]) -> bool:
     """Whether a write is meant to last: no dry run, and no question about permissions."""
     options = body.get("deleteOptions", body) if isinstance(body, dict) else {}
     return not (params.get("dry_run") or options.get("dryRun") or path.endswith("accessreviews"))

@@ -4,7 +4,7 @@
 """Fencing: a run that lost its lease cannot write any more, however late its request arrives.
 
 A check before a request is not enough: a process can be stopped after the check, and a proxy can hold the request. Therefore a write
-of a run that holds a lease keeps this order, which lease.bound() enforces for every write and every retry:
+of a run that holds a lease keeps this order, which lease.bind_client() enforces for every write and every retry:
 
 1. read the object, which gives its resourceVersion;
 2. renew the Lease by a conditional write, which fails if another run took it over;

@@ -69,7 +69,7 @@ class Lease:
     ) -> None:  # fmt: skip
         # Each try to renew it says when it was made, so none is repeated for long.
         self._client = client.guarded(lambda: None, _SILENCE, SECONDS / _RENEWALS)
-        self._fencing = bound(client, self.confirm)
+        self._fencing = bind_client(client, self.confirm)
         self._patience, self._late = client.retry_for, late
         self._about, self._holder, self._notify = about, holder, notify
         self._clock, self._sleep = clock, sleep
@@ -178,7 +178,7 @@ class Lease:
         return max(slept, abs(passed.total_seconds())) > SECONDS / _RENEWALS
 
     def keep(self, ended: Callable[[], bool], renewed: Callable[[float], None] = lambda _at: None) -> str:
-        """Renew what the run holds until it ended, for a process beside the run; return why the lease is lost, empty if it is not.
+        """Renew the lease until the run ends, in a process beside it; return why the lease is lost, empty if it is not.
 
         renewed: called with the time of each renewal, of the clock.
         """
@@ -308,7 +308,7 @@ class Lease:
             self._notify(self._lost)
 
 
-def bound(client: Client, confirm: Callable[[], None]) -> Client:
+def bind_client(client: Client, confirm: Callable[[], None]) -> Client:
     """A client of a run that holds a lease: `confirm` (of the Lease) is called right before each try of each write that lasts.
 
     Every such write names the version of its object that was read before: TypeError otherwise, which is a programming error. See

@@ -117,7 +117,7 @@ def evaluate(index: Index, target: Target, demand: Mapping[str, int]) -> tuple[F
         *_operator(index, target, then),
         *_no_path(index, target, demand),
         *_drain(index, then),
-        *_brought_plugins(index, target),
+        *_find_plugins_to_remove(index, target),
     ]
     if target.driver_version or target.mode:
         chosen = (
@@ -262,17 +262,17 @@ def _drain(index: Index, then: Versions) -> Iterator[Finding]:
             yield found("CSI-T08", f"Node {node.name}", message, evidence, remedy)
 
 
-def _brought_plugins(index: Index, target: Target) -> Iterator[Finding]:
+def _find_plugins_to_remove(index: Index, target: Target) -> Iterator[Finding]:
     """Node plugins that must be removed before OpenShift brings its own ones for these drivers."""
-    if not target.openshift or parse(target.openshift).minor < parse(openshift.BRINGS_PLUGINS_FROM).minor:
+    if not target.openshift or parse(target.openshift).minor < parse(openshift.OWN_PLUGINS_FROM).minor:
         return
-    for key in openshift.BROUGHT:
+    for key in openshift.OWN_PLUGINS:
         driver = DRIVERS[key]
         for provider in index.providers.get(driver.name, ()):
             if provider.plugin is None or provider.plugin.observed.of_openshift:
                 continue
             message = (
-                f"OpenShift {openshift.BRINGS_PLUGINS_FROM} and later are planned to deploy their own Windows node plugin of "
+                f"OpenShift {openshift.OWN_PLUGINS_FROM} and later are planned to deploy their own Windows node plugin of "
                 f"{driver.title}, a HostProcess container that uses csi-proxy; two node plugins remove each "
                 "other's registration"
             )

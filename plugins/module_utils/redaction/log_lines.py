@@ -18,7 +18,7 @@ from functools import lru_cache
 from ansible_collections.kubewin.csi.plugins.module_utils.redaction import log_patterns as patterns
 from ansible_collections.kubewin.csi.plugins.module_utils.redaction.fields import HARMLESS
 from ansible_collections.kubewin.csi.plugins.module_utils.redaction.names import is_secret
-from ansible_collections.kubewin.csi.plugins.module_utils.redaction.words import Words, hidden, is_empty
+from ansible_collections.kubewin.csi.plugins.module_utils.redaction.words import Words, is_empty, mask
 
 # Nested deeper than this, a text is hidden as a whole.
 _DEPTH = 12
@@ -26,7 +26,11 @@ _DEPTH = 12
 
 @dataclass
 class _State:
-    """What lies open from one line to the next."""
+    """A value that continues on the next line.
+
+    depth: of open brackets. element: whether an XML element is open. indent: of the line with the value's name. only_next: the value
+    begins on the next line, unless that line has a name. once: only the next line belongs to the value.
+    """
 
     depth: int = 0
     element: bool = False
@@ -36,7 +40,7 @@ class _State:
 
 
 class LogLines:
-    """Redacts text. own: text that this collection wrote, in which a field of any name may be shown."""
+    """Redacts text. own: of this collection, so fields of any name may be shown. judges_words: hide words that may be secrets."""
 
     def __init__(self, words: Words, *, own: bool = False, judges_words: bool = True) -> None:
         self.words = words
@@ -58,7 +62,7 @@ class LogLines:
             text = patterns.WIDE.sub(lambda match: match[0].replace("\x00", ""), text)
         if "PRIVATE KEY" in text:
             text = patterns.PEM_KEY_END.sub(
-                hidden("x", "key"), patterns.PEM_WHOLE.sub(lambda match: hidden(match[0], "key"), text)
+                mask("x", "key"), patterns.PEM_WHOLE.sub(lambda match: mask(match[0], "key"), text)
             )
         state = _State()
         return "\n".join([self._line(line, state) for line in text.split("\n")])
@@ -70,7 +74,7 @@ class LogLines:
             state.__init__()  # type: ignore[misc]
         elif state.indent is not None and line.strip():
             if self._continues(line, state):
-                return line[: len(line) - len(line.lstrip())] + hidden(line.strip()) + line[len(line.rstrip()) :]
+                return line[: len(line) - len(line.lstrip())] + mask(line.strip()) + line[len(line.rstrip()) :]
             state.indent = None
         if self.plain_words.issuperset(line[begin:].split(" ")) and not state.depth and not state.element:
             return line
@@ -100,7 +104,7 @@ class LogLines:
     def nested(self, text: str, depth: int) -> str:
         """A text inside of quotes."""
         if depth > _DEPTH:
-            return hidden(text)
+            return mask(text)
         found = self._shown.get(text)
         if found is None:
             if len(self._shown) > 50_000:
@@ -188,7 +192,7 @@ class _Line:
             end = text.find("</")
             state.element = end < 0
             self._at = end = len(text) if end < 0 else end
-        self._out += [hidden(text[:end]) if text[:end].strip() else text[:end], text[end : self._at]]
+        self._out += [mask(text[:end]) if text[:end].strip() else text[:end], text[end : self._at]]
 
     def _is_argument(self) -> bool:
         """Whether the word that was just read is an argument of a command with secrets."""
@@ -198,7 +202,7 @@ class _Line:
         """Hide a value without quotes that begins there."""
         value = patterns.BARE.match(self._text, begin)
         self._at = max(self._at, value.end() if value else 0)
-        self._out.append(hidden(self._text[begin : self._at]))
+        self._out.append(mask(self._text[begin : self._at]))
 
     def _read_word(self, begin: int, word: str) -> None:
         text, flag = self._text, self._flag
@@ -212,7 +216,7 @@ class _Line:
         ):
             self._hide_value(begin)
         elif "\\" in word and is_secret(word.partition("\\")[0]):
-            self._out.append(word.partition("\\")[0] + hidden(word))
+            self._out.append(word.partition("\\")[0] + mask(word))
         else:
             shown = self._lines.show_word(word)
             self._out.append(shown)
@@ -249,7 +253,7 @@ class _Line:
             self._flag = self._scheme = False
             return
         hides = self._flag or self._scheme or (self._is_argument() and not patterns.ARGUMENT.match(content))
-        shown = hidden(content) if hides else self._lines.nested(content, self._depth + 1)
+        shown = mask(content) if hides else self._lines.nested(content, self._depth + 1)
         self._out.append(f"{quote}{shown}{quote if end <= len(text) else ''}")
         self._at = min(end, len(text))
         # A pair of texts in a list: the name of a secret, and the secret.
@@ -266,7 +270,7 @@ class _Line:
             end = self._text.find("</", self._at)
             self._state.element = end < 0
             end = len(self._text) if end < 0 else end
-            self._out.append(hidden(self._text[self._at : end]) if self._text[self._at : end].strip() else "")
+            self._out.append(mask(self._text[self._at : end]) if self._text[self._at : end].strip() else "")
             self._at = end
 
     def _read_key(self, match: re.Match[str]) -> None:
@@ -308,7 +312,7 @@ class _Line:
         if registry:
             name, value = registry["name"], registry["value"]
             keep = not is_secret(name) and (_harmless(name) or self._lines.own or self._words.is_plain(value.strip()))
-            return f"{registry['lead']}{self._lines.show_word(name)}{registry['between']}{self._lines.nested(value, self._depth) if keep else hidden(value)}"
+            return f"{registry['lead']}{self._lines.show_word(name)}{registry['between']}{self._lines.nested(value, self._depth) if keep else mask(value)}"
         line = patterns.YAML.fullmatch(text)
         if line is None:
             return None
@@ -335,7 +339,7 @@ class _Line:
             return (
                 text[: line.start("value")]
                 + text[line.start("value") : len(text) - len(line["value"].lstrip())]
-                + hidden(value)
+                + mask(value)
             )
         if block or not value:
             state.indent, state.only_next = (
@@ -345,7 +349,7 @@ class _Line:
             return text
         if value[0] in "[{(\"'&*!" or patterns.PROSE.match(value) or is_empty(value):
             return None
-        return text[: line.start("value")] + " " + hidden(value)
+        return text[: line.start("value")] + " " + mask(value)
 
     def _key(self, token: str, name: str) -> str:
         return token if _harmless(name) or len(name) < 5 else token.replace(name, self._lines.show_word(name))
@@ -376,7 +380,7 @@ class _Line:
                 if plain
                 else self._lines.nested(content, self._depth + 1)
                 if _is_sentence(content, self._lines.nested(content, self._depth + 1), name)
-                else hidden(content)
+                else mask(content)
             )
             closing = quoted[0] if end <= len(text) else ""
             return f"{text[at:begin]}{quoted[0]}{shown}{closing}", min(end, len(text))
@@ -391,11 +395,11 @@ class _Line:
                 return f"{text[at:begin]}{chunk}", begin + len(chunk)
             if patterns.PLACE.match(chunk) and self._lines.show_word(chunk) == chunk:
                 return f"{text[at:begin]}{chunk}", begin + len(chunk)
-            return f"{text[at:begin]}{hidden(bare[0])}", bare.end()
+            return f"{text[at:begin]}{mask(bare[0])}", bare.end()
         if name.lower() in patterns.OPAQUE and text[begin : begin + 1] not in "[{(<":
             bare = patterns.TO_PAIR.match(text, begin)
             if bare and not patterns.PROSE.match(bare[0]):
-                return f"{text[at:begin]}{hidden(bare[0])}", bare.end()
+                return f"{text[at:begin]}{mask(bare[0])}", bare.end()
         return "", at
 
     def _secret_value(self, token: str, name: str, at: int) -> tuple[str, int]:
@@ -417,7 +421,7 @@ class _Line:
             if content is not None:
                 closing = quoted[0] if end <= len(text) else ""
                 keep = is_empty(content)
-                return f"{lead}{quoted[0]}{content if keep else hidden(content)}{closing}", min(end, len(text))
+                return f"{lead}{quoted[0]}{content if keep else mask(content)}{closing}", min(end, len(text))
         block = patterns.BLOCK.match(text, begin)
         if block and (mark := patterns.MARK.match(text, block.end())):
             return lead + text[begin : mark.end()], mark.end()
@@ -425,7 +429,7 @@ class _Line:
             end, state.depth = _block_end(text, block.end() + 1, 1)
             inside = text[block.end() + 1 : end].strip("]})>")
             return lead + text[begin : block.end()] + (
-                hidden(inside, "block") if inside else text[block.end() : end]
+                mask(inside, "block") if inside else text[block.end() : end]
             ), end
         if ":" in token and "=" not in token and patterns.PROSE.match(text, begin):
             return lead, begin
@@ -440,7 +444,7 @@ class _Line:
             return lead + value, begin + len(value)
         if is_empty(value):
             return lead + value, begin + len(value)
-        return lead + hidden(value), begin + len(value)
+        return lead + mask(value), begin + len(value)
 
     def _tag(self, tag: str) -> tuple[str, bool]:
         """(a tag of XML, whether the text behind it is a secret)."""
@@ -454,7 +458,7 @@ class _Line:
             if patterns.ID.match(value) and patterns.IDENTIFIED.search(key):
                 return match[0]
             keep = not (is_secret(key) or key.lower() in patterns.OPAQUE) or self._words.is_plain(value)
-            return f"{key}={match[2]}{self._lines.nested(value, self._depth + 1) if keep else hidden(value)}{match[2]}"
+            return f"{key}={match[2]}{self._lines.nested(value, self._depth + 1) if keep else mask(value)}{match[2]}"
 
         shown = re.sub(r"""([\w.:-]+)\s*=\s*(["'])(.*?)\2""", show, tag) if "=" in tag else tag
         shown = shown if self._lines.show_word(name) == name else shown.replace(name, self._lines.show_word(name), 1)

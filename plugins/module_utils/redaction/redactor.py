@@ -1,11 +1,11 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The edge for text that leaves: what an archive for support may hold, and what a message may say. Pure.
+"""Redacts support archives and messages. Pure.
 
-Two needs. A message to the user is shown without the secrets that the run holds, and without what stands under the name of one.
-An archive goes to other people: there, only what is known to be harmless is kept. Text is redacted before it is cut to a size,
-so that no cut leaves half of a secret that nothing recognizes.
+A message to the user is shown without the secrets that the run holds and without values under the name of a secret. An archive
+goes to other people, so it keeps only what is known to be harmless. Text is redacted before it is truncated, because half of a
+secret is not recognized.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Redactor:
         """A message of this collection: only known secrets and named ones are hidden."""
         return self._messages.text(self._known.hide(text))
 
-    def known(self, text: str) -> str:
+    def hide_known_secrets(self, text: str) -> str:
         """A text that was redacted before, without the secrets that another host holds."""
         return self._known.hide(text)
 

@@ -19,7 +19,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.redaction.fields impor
     SAME_FIELDS,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.redaction.names import is_secret
-from ansible_collections.kubewin.csi.plugins.module_utils.redaction.words import hidden
+from ansible_collections.kubewin.csi.plugins.module_utils.redaction.words import mask
 
 _NAME = re.compile(r"[\w./:@^~#\\ -]{1,512}")
 _VARIABLE = re.compile(HARMLESS_VARIABLE)
@@ -33,7 +33,7 @@ Text = Callable[[str], str]
 def summarize(value: Any) -> str:
     """What stands in the place of a value that is not shown: its type and length."""
     if isinstance(value, str):
-        return hidden(value)
+        return mask(value)
     return f"<{type(value).__name__}, {len(value) if hasattr(value, '__len__') else 1}>"
 
 

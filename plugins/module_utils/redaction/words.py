@@ -71,13 +71,13 @@ force pretty continue sendInitialEvents resourceVersionMatch
 _HARMLESS_PARAMETERS = frozenset(_HARMLESS_PARAMETERS_TEXT.split())
 
 
-def hidden(value: str, kind: str = "str") -> str:
-    """What stands in the place of a value; of such a text, the same."""
+def mask(value: str, kind: str = "str") -> str:
+    """Replace a value with its kind and length; a value that was replaced before stays."""
     return value if _MARK.fullmatch(value.strip()) else f"<{kind}, {len(value)}>"
 
 
 def is_empty(value: str) -> bool:
-    """Whether a value says nothing, so that it stays under the name of a secret too."""
+    """Whether a value is empty or a placeholder, which is shown even under the name of a secret."""
     return value.lower() in (
         "",
         "true",
@@ -189,21 +189,21 @@ class Words:
         if len(core) <= 3 or self.is_name(core) or _SHAPE.fullmatch(core):
             return word
         if len(core) > _LONGEST or core.count("@") > 3:
-            return lead + hidden(core) + rest
+            return lead + mask(core) + rest
         if "://" in core:
             return lead + self._url(core) + rest
         before, at, host = core.rpartition("@")
         if at and host.startswith("sha256:") and _SHAPE.fullmatch(host):
             return f"{lead}{self.show(before)}@{host}{rest}"
         if at:
-            return f"{lead}{hidden(before) if ':' in before else self.show(before)}@{self.show(host)}{rest}"
+            return f"{lead}{mask(before) if ':' in before else self.show(before)}@{self.show(host)}{rest}"
         if "/" in core or "\\" in core:
             return lead + self._path(core) + rest
         if ":" in core:
             return lead + ":".join(self.show(part) for part in core.split(":")) + rest
         if "%" in core and unquote(core) != core:
-            return word if self._judge(unquote(core)) == unquote(core) else hidden(word)
-        return word if _is_identifier(core) else lead + hidden(core) + rest
+            return word if self._judge(unquote(core)) == unquote(core) else mask(word)
+        return word if _is_identifier(core) else lead + mask(core) + rest
 
     def _url(self, url: str) -> str:
         scheme, _sign, place = url.partition("://")
@@ -212,15 +212,15 @@ class Words:
         authority, path = (place, "") if "@" in place and "@" not in head else (head, place[len(head) :])
         user, at, host = authority.rpartition("@")
         if ":" in host and at == "" and not re.search(r":\d*$|\]$|^[A-Za-z]:$", host):
-            host = hidden(host)
-        shown = f"{scheme}://{hidden(user) + at if at and user != 'git' else user + at}{self.show(host)}{self._path(path) if path else ''}"
+            host = mask(host)
+        shown = f"{scheme}://{mask(user) + at if at and user != 'git' else user + at}{self.show(host)}{self._path(path) if path else ''}"
         pairs = []
         for pair in query.split("&") if query else ():
             name, equals, value = pair.partition("=")
             keep = self.is_plain(value) or (
                 name in _HARMLESS_PARAMETERS and self.show(unquote(value)) == unquote(value)
             )
-            pairs.append(f"{self.show(name)}{equals}{value if keep and equals else hidden(value) if equals else ''}")
+            pairs.append(f"{self.show(name)}{equals}{value if keep and equals else mask(value) if equals else ''}")
         return shown + mark + "&".join(pairs)
 
     def _path(self, path: str) -> str:
@@ -239,4 +239,4 @@ class Words:
             before = part
         clear = re.match(r"[\\/.$%~]|[A-Za-z]:", path) or "." in parts[0] or len(parts) > 7
         named = len(parts) // 2 + 1
-        return hidden(path) if lost and (not clear or 2 * lost >= named + 1) else "".join(parts)
+        return mask(path) if lost and (not clear or 2 * lost >= named + 1) else "".join(parts)

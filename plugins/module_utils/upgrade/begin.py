@@ -57,7 +57,7 @@ def begin(desired: Request, observed: Observation, before: str = "", confirmed: 
         for name in (*desired.nodes, *([desired.canary] if desired.canary else []))
         if name not in observed.nodes
     ]
-    problems += [*_no_pauses(desired, observed.nodes), *_no_approvals(confirmed, observed.nodes)]
+    problems += [*_no_pauses(desired, observed.nodes), *_check_approvals(confirmed, observed.nodes)]
     for size in wrong(desired.batches):
         problems.append(f"batch size is {size!r}, expected a number above 0 or a percentage.")
     chosen = [
@@ -132,7 +132,7 @@ def _no_pauses(desired: Request, nodes: Collection[str]) -> list[str]:
     ]
 
 
-def _no_approvals(confirmed: Sequence[str], nodes: Collection[str]) -> list[str]:
+def _check_approvals(confirmed: Sequence[str], nodes: Collection[str]) -> list[str]:
     """Refuse an approval of a pause that does not exist: the run would pause again and not say why."""
     problems = []
     for name in confirmed:
@@ -171,7 +171,7 @@ def same(journal: Journal, desired: Request) -> None:
 def take_up(journal: Journal, desired: Request, observed: Observation, confirmed: Sequence[str]) -> Journal:
     """A begun upgrade that another run continues: failed nodes are retried at their step."""
     same(journal, desired)
-    if problems := _no_approvals(confirmed, [*(entry.node for entry in journal.nodes), *observed.nodes]):
+    if problems := _check_approvals(confirmed, [*(entry.node for entry in journal.nodes), *observed.nodes]):
         raise RefusedError("\n".join(problems))
     now = observed.now
     journal = replace(journal, generation=journal.generation + 1, state="open", why="", stopping=None, held_since="")

@@ -15,7 +15,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions impor
 from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.lease import bound
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.lease import bind_client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.namespaces import cluster_uid, unusable
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.permissions import require
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import reporter
@@ -59,7 +59,7 @@ class Upgrade:
         self.notify = reporter(params["progress_file"])
         self.lease = upgrade_lease(client, params["namespace"], params["holder"], self.notify)
         self._leased = False
-        self._client = client = bound(client, self._confirm)
+        self._client = client = bind_client(client, self._confirm)
         self.pages = Pages(client, params["namespace"], params["name"], folder)
         self.watcher = Watcher(client, params["operator_namespace"], self._check)
         self.worker = Worker(client, self.watcher, self.notify)

@@ -21,7 +21,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, StreamError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.kinds import Kind
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.lease import About, Lease, bound
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.lease import About, Lease, bind_client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.streams import Executed
 from ansible_collections.kubewin.csi.plugins.module_utils.text import line
@@ -88,7 +88,7 @@ class Prover:
         about = About(room.namespace, f"{objects.PREFIX}-{room.run}", room.labels(), what)
         self._lease = Lease(client, about, holder, notify)
         # Its objects carry its name. A run that finds its lease expired deletes the lease, and with it the right to make more.
-        self._unbound, self._client = client, bound(client, self._lease.confirm)
+        self._unbound, self._client = client, bind_client(client, self._lease.confirm)
         self._stop = threading.Event()
         self._began = time.monotonic()
         # (driver, node) that had a volume mounted in this run. Only ever added to, which threads may.

@@ -202,7 +202,7 @@ def earlier(
         for item in client.list(kind, where if kind.namespaced else None, label_selector=objects.OURS).items
     ]
     leases = before = client.list(kinds.LEASE, where, label_selector=objects.OURS).items
-    if seconds := leftovers.doubtful(before, room.run, client.now()):
+    if seconds := leftovers.seconds_to_observe(before, room.run, client.now()):
         notify(f"an earlier run seems to have ended; waiting {seconds:.0f} s for a renewal of its lease")
         sleep(seconds)
         leases = client.list(kinds.LEASE, where, label_selector=objects.OURS).items

@@ -17,7 +17,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.verify.objects import 
 STARTING = timedelta(seconds=60)
 
 
-def doubtful(leases: Iterable[Mapping[str, Any]], mine: str, now: datetime) -> float:
+def seconds_to_observe(leases: Iterable[Mapping[str, Any]], mine: str, now: datetime) -> float:
     """Seconds to observe these leases before it is known which runs have ended; 0 if none can have."""
     helds = [Held.from_object(lease, now) for lease in leases if _run(lease) != mine]
     return max((held.lasts for held in helds if held is not None and not held.fresh), default=0.0)
@@ -29,7 +29,7 @@ def evaluate(
 ) -> dict[str, str]:  # fmt: skip
     """Every other run that left something, with why it counts as alive, empty if it has ended. now: by the API server's clock.
 
-    things: all labelled objects; leases: those of the runs; before: the same, as long ago as `doubtful` requires. A run has ended
+    things: all labelled objects; leases: those of the runs; before: the same, as long ago as `seconds_to_observe` requires. A run has ended
     if its lease does not look fresh and was not renewed meanwhile, or if it has no lease and is older than a start takes.
     """
     renewals, former = {_run(lease): lease for lease in leases}, {_run(lease): lease for lease in before}
@@ -41,14 +41,14 @@ def evaluate(
         made = moment(thing["metadata"].get("creationTimestamp"))
         known = youngest.get(run)
         youngest[run] = made if known is None else max(filter(None, (known, made)), default=None)
-    return {run: _lives(renewals.get(run), former.get(run), youngest[run], now) for run in sorted(youngest)}
+    return {run: _find_sign_of_life(renewals.get(run), former.get(run), youngest[run], now) for run in sorted(youngest)}
 
 
 def _run(thing: Mapping[str, Any]) -> str:
     return str((thing["metadata"].get("labels") or {}).get(RUN, ""))
 
 
-def _lives(
+def _find_sign_of_life(
     lease: Mapping[str, Any] | None, before: Mapping[str, Any] | None, made: datetime | None, now: datetime
 ) -> str:
     if lease is None:

@@ -113,7 +113,7 @@ def _next_start(desired: Desired, snapshot: Snapshot) -> Iterator[Finding]:
         )
 
 
-def _vanished(snapshot: Snapshot) -> bool:
+def _is_executable_missing(snapshot: Snapshot) -> bool:
     """Whether the service's executable is not where it was."""
     return snapshot.service is not None and snapshot.executable_code in _GONE
 
@@ -197,7 +197,7 @@ def _policy(desired: Desired, snapshot: Snapshot) -> Iterator[Finding]:
     trouble = snapshot.trouble
     excluded = {path.lower().rstrip("\\") for path in trouble.defender_exclusions}
     if (
-        _vanished(snapshot)
+        _is_executable_missing(snapshot)
         and trouble.defender_start not in (None, _DISABLED)
         and not trouble.defender_realtime_off
         and desired.install_dir.lower() not in excluded

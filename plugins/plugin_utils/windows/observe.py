@@ -68,7 +68,7 @@ def _query(key: str, value: str = "") -> Command:
 
 
 def _read(key: str, value: str) -> Command:
-    """A query of a group, which drops the complaints of all of them."""
+    """A query for `_group`, which discards the errors of all its queries."""
     return program("reg", "query", key, "/v", value)
 
 

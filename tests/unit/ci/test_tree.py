@@ -63,7 +63,7 @@ def test_a_release_holds_nothing_that_was_left_in_the_checkout(tmp_path: Path) -
         (checkout / name).parent.mkdir(parents=True, exist_ok=True)
         (checkout / name).write_text("left", encoding="utf-8")
     (checkout / "README.md").write_text("not committed", encoding="utf-8")
-    source = tree.committed(tmp_path / "source", checkout)
+    source = tree.export_last_commit(tmp_path / "source", checkout)
     builder = Path(sys.executable).with_name("ansible-galaxy")
     subprocess.run([builder, "collection", "build", "--output-path", tmp_path, source], check=True, capture_output=True)
     (built,) = tmp_path.glob("*.tar.gz")

@@ -58,7 +58,7 @@ def test_it_is_planned_with_images_that_can_be_pulled(line: str, platform: str) 
     release = DRIVERS[key].release(made.version)
     assert release is not None
     assert made.rule is not None
-    assert not release.unproven(made.rule.mode)
+    assert not release.unproven_images(made.rule.mode)
     assert set(made.settings["images"].values()) <= set(
         release.images_for(made.rule.mode if made.rule else "").values()
     )
@@ -73,7 +73,7 @@ def test_it_is_planned_with_images_that_can_be_pulled(line: str, platform: str) 
 @pytest.mark.parametrize("key", DRIVERS)
 def test_the_default_can_be_pulled(key: str) -> None:
     default = next(one for one in DRIVERS[key].releases if one.version == DRIVERS[key].default_version)
-    assert any(not default.unproven(rule.mode) for rule in DRIVERS[key].mode_rules(parse(default.version)))
+    assert any(not default.unproven_images(rule.mode) for rule in DRIVERS[key].mode_rules(parse(default.version)))
 
 
 def test_azure_file_of_4_13_follows_its_controller_and_reports_the_skew() -> None:
@@ -87,7 +87,7 @@ def test_smb_as_a_host_process_is_planned_with_a_warning_that_its_image_may_not_
     smb = DRIVERS["smb"]
     release = smb.release(parse(smb.default_version))
     assert release is not None
-    assert (release.unproven("csi_proxy"), release.unproven("host_process")) == ((), ("driver",))
+    assert (release.unproven_images("csi_proxy"), release.unproven_images("host_process")) == ((), ("driver",))
     made = planned("4.12", "smb")
     assert (str(made.version), made.rule and made.rule.mode) == ("1.20.3", "host_process")
     assert "CSI-D09" in {finding.id for finding in made.findings}
@@ -97,14 +97,14 @@ def test_only_these_releases_are_without_a_source() -> None:
     without = {
         key: versions
         for key, driver in DRIVERS.items()
-        if (versions := [one.version for one in driver.releases if one.unproven("csi_proxy")])
+        if (versions := [one.version for one in driver.releases if one.unproven_images("csi_proxy")])
     }
     assert without == {
         "vsphere": ["3.0.3"],
         "gce_pd": ["1.18.0", "1.20.0", "1.21.6", "1.23.3", "1.24.0", "1.25.0", "1.26.4"],
         "smb": ["1.20.0", "1.20.2"],
     }
-    assert [one.version for one in DRIVERS["smb"].releases if one.unproven("host_process")][-4:] == [
+    assert [one.version for one in DRIVERS["smb"].releases if one.unproven_images("host_process")][-4:] == [
         "1.20.0", "1.20.1", "1.20.2", "1.20.3",
     ]  # fmt: skip
 

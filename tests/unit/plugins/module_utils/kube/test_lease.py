@@ -22,7 +22,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Cli
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.fencing import FENCED_BY, Reference
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.holder import holder_of, holder_of_run, is_dead
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.lease import About, Lease, bound
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.lease import About, Lease, bind_client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.modify import modify
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.times import moment
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.apply import Watcher, Worker
@@ -316,7 +316,7 @@ def test_a_suspended_run_checks_its_lease_before_it_changes_a_node(paused: bool)
     machine = Machine(paused=paused)
     store = machine.store
     watcher = Watcher(machine.client, "", machine.lease.check)
-    worker = Worker(bound(machine.client, machine.lease.confirm), watcher, lambda _line: None)
+    worker = Worker(bind_client(machine.client, machine.lease.confirm), watcher, lambda _line: None)
     journal = Journal("first", "tasks", Target(), "2026-11-21T20:00:00Z", (NodeEntry("win-1", 0, "cordon"),))
     machine.sleep(3600)
     other = Waiting(store, holder=ELSEWHERE)
@@ -369,7 +369,7 @@ def test_a_write_whose_answer_was_lost_is_not_sent_again_for_a_run_that_was_foll
         return answer(method, path, body, **params)
 
     store.request = cut  # type: ignore[method-assign]  # its answers are lost
-    client = bound(machine.client, machine.lease.confirm)
+    client = bind_client(machine.client, machine.lease.confirm)
     claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data", "namespace": "shop"}}
     with pytest.raises(ClusterError, match="could not be renewed") as lost:
         client.create_new(kinds.PERSISTENT_VOLUME_CLAIM, claim, dry_run=False)
@@ -416,7 +416,7 @@ def test_a_write_that_was_checked_before_and_sent_after_a_takeover_is_refused() 
         return answer(method, path, body, **params)
 
     store.request = hold  # type: ignore[method-assign]  # the network does
-    client = bound(machine.client, machine.lease.confirm)
+    client = bind_client(machine.client, machine.lease.confirm)
     with pytest.raises(ClusterError, match="could not be renewed") as lost:
         modify(client, kinds.NODE, "win-1", None, lambda _node: {"spec": {"unschedulable": True}})
     assert lost.value.reason == "taken_over"
@@ -472,7 +472,7 @@ def test_a_run_that_could_not_fence_leaves_that_to_the_next_one() -> None:
 def test_a_run_with_a_lease_cannot_send_a_write_that_no_fence_would_stop(write: Callable[[Client], None]) -> None:
     store = ObjectStore()
     sent = list[str]()
-    client = bound(client_of(store), lambda: sent.append("checked"))
+    client = bind_client(client_of(store), lambda: sent.append("checked"))
     with pytest.raises(TypeError, match="names no version of its object"):
         write(client)
     assert sent == []

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""No secret survives in a format of a log, a configuration or a command, whatever carries it, although nobody told the redactor its value."""
+"""No secret survives in a format of a log, a configuration or a command, whatever carries it, although the redactor does not know its value."""
 
 from __future__ import annotations
 
