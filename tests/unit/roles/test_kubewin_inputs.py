@@ -99,3 +99,24 @@ def test_what_could_not_be_read_again_is_not_as_this_run_left_it(registered: dic
     condition = trusted("{{ " + REREAD[-1]["when"] + " }}")
     variables = {"csi_proxy_reread": registered}
     assert Templar(loader=DataLoader(), variables=variables).template(condition) is fails
+
+
+@pytest.mark.parametrize(
+    ("registered", "words"),
+    [
+        (
+            {"reason": "locked", "msg": "the node is locked"},
+            "win-1: csi-proxy cannot be verified at the end of the run (the node is locked)",
+        ),
+        (
+            {"csi_proxy": {}, "plan": [{"step": "start", "description": "start it"}]},
+            "win-1: csi-proxy missing (start it), expected the installed release, which this run installed: another run or user",
+        ),
+    ],
+)
+def test_only_a_csi_proxy_that_was_planned_again_is_called_changed(registered: dict[str, Any], words: str) -> None:
+    task = REREAD[-1]
+    texts = {name: trusted(text) for name, text in task["vars"].items()}
+    variables = {"csi_proxy_reread": registered, "csi_proxy_result": {}, "inventory_hostname": "win-1", **texts}
+    message = Templar(loader=DataLoader(), variables=variables).template(trusted(task["ansible.builtin.fail"]["msg"]))
+    assert message.startswith(words)
