@@ -223,7 +223,10 @@ class _WinrsChannel(ABC):
             return ConnectionLostError(why.found, why.remedy, detail=text)
         if cannot_try:
             return misconfigured(self._connection.transport.rpartition(".")[2], text)
-        return ConnectionLostError(f"The node cannot be reached over WinRM: {text}")
+        return ConnectionLostError(
+            f"The node cannot be reached over WinRM: {text}",
+            "No command was sent. Check address, port, ansible_user and ansible_password of the host, then run again.",
+        )
 
 
 class WinrmChannel(_WinrsChannel):
