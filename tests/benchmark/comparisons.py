@@ -113,8 +113,8 @@ def single(plan: Plan) -> dict[str, Sequence[Row]]:
                 again[1].bytes / 1000,
                 "kB",
                 1,
-                # The 13 requests cost 3.1 kB each before they carry anything: 40 kB, and 27 kB are lines and output.
-                at_most=70,
+                # The envelopes of 13 requests alone are 40 kB, and 27 kB are lines and output: only fewer requests meet it.
+                at_most=40,
                 why=whole_parts,
             ),
         ],
