@@ -367,11 +367,11 @@ def test_tasks_change_a_node_and_missing_files_are_reported(ready: Lab, tasks: P
     playbook = tmp_path / "nodes.yml"
     playbook.write_text(json.dumps([story]), encoding="utf-8")
     wanted = {
-        **given(ready, "by-tasks", {"kubelet": "1.50"}, tmp_path),
+        **given(ready, "by-tasks", {"kubelet": "1.36"}, tmp_path),
         "kubewin_upgrade_hook": "tasks",
         "kubewin_upgrade_tasks": str(tasks),
         "kubewin_upgrade_nodes": ["win-1"],
-        "wanted_kubelet": "v1.50.0",
+        "wanted_kubelet": "v1.36.0",
     }
     broken = tmp_path / "broken.yml"
     broken.write_text("- no.such.module: {}\n", encoding="utf-8")
@@ -380,7 +380,7 @@ def test_tasks_change_a_node_and_missing_files_are_reported(ready: Lab, tasks: P
     assert "no.such.module" in checked.screen
     assert not ready.api.ok(f"{JOURNALS}/kubewin-upgrade-by-tasks")
     done = play(str(playbook), "localhost,", variables=wanted)
-    well(ready, ["win-1"], "1.50.0")
+    well(ready, ["win-1"], "1.36.0")
     assert step(ready, "by-tasks", "win-1") == "done"
     assert journal(ready, "by-tasks")["nodes"][0]["tries"] == 1
 
@@ -473,12 +473,12 @@ def test_jobs_in_three_containers_carry_one_upgrade_out(ready: Lab, tmp_path: Pa
 
 def another_run_is_refused(lab: Lab, folder: Path) -> None:
     """One upgrade of a cluster at a time, whatever it is called: the run that is at it is named, and nothing is done."""
-    another = upgrade_of(lab, name="another", target={"kubelet": "1.99"}, holder=holder_of(os.getppid()))
+    another = upgrade_of(lab, name="another", target={"kubelet": "1.36.9"}, holder=holder_of(os.getppid()))
     words = f"another run works on an upgrade of this cluster: {os.uname().nodename}/.* renewed its lease .* wait for it to end, then run again"
     assert re.search(words, another.plan()["locked"])
     with pytest.raises(ClusterError, match=words):
         another.go_on()
-    refused = play(PLAYBOOK, "localhost,", variables=given(lab, "another", {"kubelet": "1.99"}, folder))
+    refused = play(PLAYBOOK, "localhost,", variables=given(lab, "another", {"kubelet": "1.36.9"}, folder))
     (failure,) = refused.failures
     assert re.search(words, failure["result"]["msg"]), refused.screen
     assert refused.code == 2
@@ -508,7 +508,7 @@ def test_a_node_is_waited_for_until_its_owner_has_upgraded_it_and_a_stubborn_bud
     options = {
         "name": "by-hand",
         "kubeconfig": listening.kubeconfig,
-        "target": {"kubelet": "1.60"},
+        "target": {"kubelet": "1.36.5"},
         "nodes": [node],
         "node_timeout": 1800,
         "progress_file": str(lines),
@@ -521,13 +521,13 @@ def test_a_node_is_waited_for_until_its_owner_has_upgraded_it_and_a_stubborn_bud
             )
         eventually(lambda: waits.done() or reported(ready, "by-hand", "its kubelet is v1."), "it waits for the node")
         another_run_is_refused(ready, other)
-        upgrade(ready, node, "v1.60.0")
+        upgrade(ready, node, "v1.36.5")
         result, _journal = waits.result(PATIENCE)
     awaited = [line for line in lines.read_text(encoding="utf-8").splitlines() if line.startswith("waiting: ")]
     assert [
         line
         for line in awaited
-        if re.fullmatch(rf"waiting: {node}: its kubelet is v1\S+ expected 1.60 \(.+ of 30 min\)", line)
+        if re.fullmatch(rf"waiting: {node}: its kubelet is v1\S+ expected 1.36.5 \(.+ of 30 min\)", line)
     ]
     # Once a look would be thirty times.
     assert len(awaited) < 15, awaited
@@ -548,7 +548,7 @@ def test_a_node_is_waited_for_until_its_owner_has_upgraded_it_and_a_stubborn_bud
     assert closed(ready) == {"win-1": [""]}
     ready.api.patch("/api/v1/nodes/win-1", {"spec": {"unschedulable": False}})
     asked = {(call.verb, call.group, call.resource) for call in listening.calls if not call.resource.startswith("/")}
-    looked_up = {(need.verb, need.group, need.resource) for need in needs("kubewin", "", "none", Target("1.60"))}
+    looked_up = {(need.verb, need.group, need.resource) for need in needs("kubewin", "", "none", Target("1.36.5"))}
     assert asked <= looked_up
 
 
@@ -573,7 +573,7 @@ def never_evicted(lab: Lab, name: str) -> Iterator[None]:
 def test_a_node_that_cannot_be_drained_is_uncordoned_and_the_budget_named(ready: Lab, tmp_path: Path) -> None:
     """Also after a run that was interrupted by an overloaded server: that is no budget, and the journal has the step."""
     name, node = "db-c", "win-3"
-    options = {"name": "stuck", "target": {"kubelet": "1.70"}, "nodes": [node], "node_timeout": 3}
+    options = {"name": "stuck", "target": {"kubelet": "1.36.7"}, "nodes": [node], "node_timeout": 3}
     playbook, refusal = tmp_path / "busy.yml", f"pod {NAMESPACE}/{name}-0 may not be evicted"
     with never_evicted(ready, name):
         checked = upgrade_of(ready, **options).plan()
@@ -603,7 +603,7 @@ def test_a_node_that_cannot_be_drained_is_uncordoned_and_the_budget_named(ready:
     assert f"{refusal}: The disruption budget {name}-stays needs 1 healthy pods" in journal_of.stopping.message
     assert closed(ready) == {}
     assert not ready.api.ok(LEASE)
-    beside = upgrade_of(ready, name="beside", target={"kubelet": "1.70"})
+    beside = upgrade_of(ready, name="beside", target={"kubelet": "1.36.7"})
     beside.plan()
     (left,) = [text for text in beside.pages.warnings if text.startswith("upgrade stuck began")]
     assert f"is not finished (stopped; {node} failed (CSI-U03))" in left
