@@ -149,7 +149,7 @@ def fill(shop: Shop) -> None:
 def test_an_account_without_rights_gets_the_missing_rules_and_nothing_is_created(shop: Shop) -> None:
     result = shop.play()
     assert result["reason"] == "forbidden"
-    assert '{apiGroups: [""], resources: ["pods/exec"], verbs: ["create"]}' in result["msg"]
+    assert '{apiGroups: [""], resources: ["pods/exec"], verbs: ["get", "create"]}' in result["msg"]
     assert "kubewin-csi-data" in result["msg"]
     assert shop.lab.api.items(PODS) == []
     shop.bind()

@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.target import Now, impossible
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.evaluate import Options, evaluate
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import KNOWN, PAGE, found
 from situations.foreign import CASES as FOREIGN
@@ -34,9 +33,6 @@ def test_it_is_explained(id_: str) -> None:
 def test_a_situation_makes_it(id_: str) -> None:
     made = [*(one.expected for one in SITUATIONS.values()), *(one.expected for one in PAIRS.values())]
     made += [one.expected for one in FOREIGN]
-    # Only an upgrade knows that the API server stays as it is.
-    upgrade = Now({"win-1": "v1.36.3"}, api_server="v1.36.3")
-    made.append({finding.id for finding in impossible({"kubernetes": "1.37"}, upgrade)})
     assert any(id_ in expected for expected in made) or id_ in {one.finding for one in CASES.values()}
 
 
