@@ -28,6 +28,7 @@ from integration import foreign, playbooks
 from integration.kube import ACCOUNT, VSPHERE, also_holds, applied, connect, planned, remove_driver, writes
 from integration.late_writes import Choice, LateWrite, accepted, first, late_writes, nth
 from integration.playbooks import Run, finish, meanwhile, play, start
+from integration.test_kube_deploy import changed
 from integration.test_remove import left
 from lab import handle
 from lab.cluster import vsphere
@@ -430,8 +431,20 @@ def test_no_write_of_a_hand_over_to_ours_is_accepted_late(cleared: Lab, tmp_path
 
 def test_a_charts_plugin_with_labels_of_its_own_is_replaced_too(cleared: Lab) -> None:
     theirs = foreign.helm()
-    with installed(cleared, theirs), watched(cleared) as without:
-        made = steps(cleared, "to_kubewin", "vmware-system-csi/rancher-vsphere-csi-node-windows")
+    # The shipped role names upstream's DaemonSets; the guide adds that of a chart.
+    name = "rancher-vsphere-csi-node-windows"
+    own_name = {
+        "apiGroups": ["apps"],
+        "resources": ["daemonsets"],
+        "resourceNames": [name],
+        "verbs": ["patch", "delete"],
+    }
+    with (
+        changed(cleared, "kubewin-csi-handover", lambda rules: [*rules, own_name]),
+        installed(cleared, theirs),
+        watched(cleared) as without,
+    ):
+        made = steps(cleared, "to_kubewin", f"vmware-system-csi/{name}")
         assert made.begin(made.decided())
         # Killed here, the next run would find the same two nodes.
         assert made.decided().nodes == NODES

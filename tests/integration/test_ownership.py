@@ -301,5 +301,5 @@ def test_another_plugin_that_wants_the_same_port_of_the_node_is_named(prepared: 
 def test_a_namespace_that_cannot_be_is_refused_for_its_name(prepared: Lab) -> None:
     client = connect(prepared.state.kubeconfigs["kubewin"])
     refusal = planned(client, Request(namespace="Kube_System")).refusal
-    assert refusal.startswith("namespace Kube_System: expected a namespace name")
+    assert refusal.startswith("CSI-D08 namespace Kube_System: expected a namespace name")
     assert "ConfigMap" not in refusal

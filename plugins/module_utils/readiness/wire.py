@@ -110,7 +110,7 @@ _CONTAINER_STATE = _object(
 PodList = _listed(
     _object(
         metadata=_object(
-            "namespace name uid deletionTimestamp",
+            "namespace name uid resourceVersion deletionTimestamp",
             labels=_object("pod-template-generation controller-revision-hash"),
             annotations=_object("kubernetes.io/config.mirror"),
             ownerReferences=_OWNERS,

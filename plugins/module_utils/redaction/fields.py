@@ -140,16 +140,49 @@ SAME_FIELDS = {
     **dict.fromkeys(("Pod.spec", "template.spec"), "podSpec"),
     **dict.fromkeys(("initContainers", "ephemeralContainers"), "containers"),
     **dict.fromkeys(("livenessProbe", "readinessProbe", "startupProbe"), "probe"),
-    **dict.fromkeys(("secretKeyRef", "configMapKeyRef", "secretRef", "configMapRef", "imagePullSecrets", "nodeStageSecretRef",
-        "nodePublishSecretRef", "controllerExpandSecretRef", "controllerPublishSecretRef", "nodeExpandSecretRef"), "reference"),
-    **dict.fromkeys(("nodeAffinity", "podAffinity", "podAntiAffinity", "requiredDuringSchedulingIgnoredDuringExecution",
-        "preferredDuringSchedulingIgnoredDuringExecution", "required", "nodeSelectorTerms", "matchExpressions", "matchFields", "labelSelector",
-        "namespaceSelector", "preference", "podAffinityTerm"), "affinityTerm"),
-    **dict.fromkeys(("awsElasticBlockStore", "azureDisk", "azureFile", "gcePersistentDisk", "vsphereVolume", "nfs", "local"), "inTree"),
+    **dict.fromkeys(
+        (
+            "secretKeyRef",
+            "configMapKeyRef",
+            "secretRef",
+            "configMapRef",
+            "imagePullSecrets",
+            "nodeStageSecretRef",
+            "nodePublishSecretRef",
+            "controllerExpandSecretRef",
+            "controllerPublishSecretRef",
+            "nodeExpandSecretRef",
+        ),
+        "reference",
+    ),
+    **dict.fromkeys(
+        (
+            "nodeAffinity",
+            "podAffinity",
+            "podAntiAffinity",
+            "requiredDuringSchedulingIgnoredDuringExecution",
+            "preferredDuringSchedulingIgnoredDuringExecution",
+            "required",
+            "nodeSelectorTerms",
+            "matchExpressions",
+            "matchFields",
+            "labelSelector",
+            "namespaceSelector",
+            "preference",
+            "podAffinityTerm",
+        ),
+        "affinityTerm",
+    ),
+    **dict.fromkeys(
+        ("awsElasticBlockStore", "azureDisk", "azureFile", "gcePersistentDisk", "vsphereVolume", "nfs", "local"),
+        "inTree",
+    ),
     **dict.fromkeys(("regarding", "related", "dataSource", "dataSourceRef"), "involvedObject"),
     **dict.fromkeys(("initContainerStatuses",), "containerStatuses"),
-    **dict.fromkeys(("lastState",), "state"), **dict.fromkeys(("hostIPs",), "podIPs"), **dict.fromkeys(("deprecatedSource",), "source"),
-}  # fmt: skip
+    **dict.fromkeys(("lastState",), "state"),
+    **dict.fromkeys(("hostIPs",), "podIPs"),
+    **dict.fromkeys(("deprecatedSource",), "source"),
+}
 # Maps with keys of the user's: each value is judged by its key and by its words.
 _OPEN_MAPS_TEXT = """
 labels annotations matchLabels nodeSelector allocatable capacity limits requests overhead allocatedResources allocatedResourceStatuses
@@ -165,8 +198,21 @@ volumePath shareName resourceVersion creationTimestamp topologyKeys finalizers s
 """
 NAMING = frozenset(_NAMING_TEXT.split())
 # Domains of annotations of Kubernetes, the platforms and this collection.
-PUBLIC_DOMAINS = ("kubernetes.io", "k8s.io", "openshift.io", "kubewin.io", "x-k8s.io", "azure.com", "amazonaws.com", "gke.io", "vmware.com", "cattle.io",
-    "helm.sh", "projectcalico.org", "windowsmachineconfig.openshift.io")  # fmt: skip
+PUBLIC_DOMAINS = (
+    "kubernetes.io",
+    "k8s.io",
+    "openshift.io",
+    "kubewin.io",
+    "x-k8s.io",
+    "azure.com",
+    "amazonaws.com",
+    "gke.io",
+    "vmware.com",
+    "cattle.io",
+    "helm.sh",
+    "projectcalico.org",
+    "windowsmachineconfig.openshift.io",
+)
 # Variables of a node plugin's container whose values explain: places, names and switches.
 HARMLESS_VARIABLE = (
     r"(?i).*_(?:path|endpoint|sock|socket|names?|mode|level|dir|type|id|addr|address|region|namespace|enabled?|timeout|port|interval)"

@@ -48,10 +48,12 @@ PROSE = re.compile(
 )
 # An id under the name of one.
 ID = re.compile(
-    r"""(?:[ \t]|\\{0,40}["'`{])*\{?(?:kubernetes\.io/csi/[\w.-]+\^|[a-z]+://)?(?:[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}|[0-9a-f]{64})(?![\w.-])(?:\\{0,40}["'`])?"""
+    r"""(?:[ \t]|\\{0,40}["'`{])*\{?(?:kubernetes\.io/csi/[\w.-]+\^|[a-z]+://)?"""
+    r"""(?:[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}|[0-9a-f]{64})(?![\w.-])(?:\\{0,40}["'`])?"""
 )
 IDENTIFIED = re.compile(
-    r"(?i)^(?:uid|.*(?:pod|trace|volume|container|sandbox|disk|node|activity|request|image|device|object|op)[_-]?u?u?id|guid|uniquename|(?:volume|vol)[_-]?(?:name|handle|id)|diskuuid|id)$"
+    r"(?i)^(?:uid|.*(?:pod|trace|volume|container|sandbox|disk|node|activity|request|image|device|object|op)"
+    r"[_-]?u?u?id|guid|uniquename|(?:volume|vol)[_-]?(?:name|handle|id)|diskuuid|id)$"
 )
 # Words behind which a secret stands: schemes of HTTP authentication, flags.
 SCHEMES = frozenset(["bearer", "basic", "negotiate", "ntlm", "digest", "sharedkey", "sharedkeylite"])
@@ -65,9 +67,11 @@ SHORT_FLAGS = frozenset(SHORT_FLAGS_TEXT.split())
 # Commands whose arguments are secrets; only flags and paths are shown.
 COMMAND = re.compile(
     r"""(?ix)\b(?:net1?(?:\.exe)?\s+use\s+(?=[*"'\\/]|[a-z]:)|net1?(?:\.exe)?\s+user\s+(?=\S+\s+[^\s])|reg(?:\.exe)?\s+add\s
-    |cmdkey(?:\.exe)?\s|setx(?:\.exe)?\s+(?=\S+\s+\S)|sshpass\s|htpasswd\s|smbclient\s|plink(?:\.exe)?\s|psexec(?:64)?(?:\.exe)?\s|sqlcmd\s|runas\s|echo\s+(?=\S+\s*\|)
+    |cmdkey(?:\.exe)?\s|setx(?:\.exe)?\s+(?=\S+\s+\S)|sshpass\s|htpasswd\s|smbclient\s
+    |plink(?:\.exe)?\s|psexec(?:64)?(?:\.exe)?\s|sqlcmd\s|runas\s|echo\s+(?=\S+\s*\|)
     |nssm(?:\.exe)?\s+set\s+\S+\s+(?:AppEnvironment(?:Extra)?|ObjectName)\s|docker\s+login\s|az\s+login\s|vault\s+login\s
-    |(?:network|ps)credential\s*\(?|convertto-securestring\s|kubectl\s+create\s+secret\s|add-computer\s|autologon\s|bitsadmin\s+/set\w+\s|\blogin\s+\S+\s+password\s|\bpassword\s+51:b:)"""
+    |(?:network|ps)credential\s*\(?|convertto-securestring\s|kubectl\s+create\s+secret\s|add-computer\s|autologon\s
+    |bitsadmin\s+/set\w+\s|\blogin\s+\S+\s+password\s|\bpassword\s+51:b:)"""
 )
 ARGUMENT = re.compile(
     r"""(?ix)(?:[-/][a-z][\w-]*|/user:.*|\*|[a-z]:|\\\\.*|HK\w+\\.*|[a-z]:\\.*|generic|smbcreds?|REG_\w+|secret|REG|new|-)$"""

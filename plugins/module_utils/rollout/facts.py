@@ -53,7 +53,7 @@ class DaemonSetFacts:
     """The plugin's DaemonSet.
 
     pipes: what its pods mount, bare names. pod_spec: selector, affinity and tolerations. revision: hash of its template, empty
-    where it is not known. template: of template_hash.
+    where it is not known. template: of template_hash, empty where it is not compared.
     """
 
     namespace: str
@@ -70,7 +70,7 @@ class DaemonSetFacts:
     template: str = ""
 
     @classmethod
-    def from_object(cls, daemon_set: Mapping[str, Any], revision: str = "") -> DaemonSetFacts:
+    def from_object(cls, daemon_set: Mapping[str, Any], revision: str = "", template: str = "") -> DaemonSetFacts:
         """Read an apps/v1 DaemonSet."""
         metadata, spec, status = daemon_set["metadata"], daemon_set["spec"], daemon_set.get("status") or {}
         pod = spec["template"]["spec"]
@@ -86,7 +86,7 @@ class DaemonSetFacts:
             pod_spec=pod,
             host_network=bool(pod.get("hostNetwork")),
             revision=revision,
-            template=template_hash(daemon_set),
+            template=template,
         )
 
     def made(self, pod: PodFacts) -> bool:

@@ -30,6 +30,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import (
     Picture,
     Registration,
     revision_of,
+    template_hash,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import why_not
 
@@ -174,7 +175,7 @@ class View:
             driver=self._target.driver.name,
             daemon_set=None
             if daemon_set is None
-            else DaemonSetFacts.from_object(daemon_set, revision_of(daemon_set, revisions)),
+            else DaemonSetFacts.from_object(daemon_set, revision_of(daemon_set, revisions), template_hash(daemon_set)),
             nodes=nodes,
             registrations={name: one for name, one in found.items() if one is not None},
             pods=[PodFacts.from_object(pod) for pod in self._objects[kinds.POD].values()],

@@ -122,7 +122,7 @@ def test_the_role_of_support_has_exactly_the_rules_of_gather() -> None:
     assert asked(support.of_role(ROLES[support.ROLE])) == asked(support.needs())
 
 
-SECURITY = (Path(__file__).parents[3] / "SECURITY.md").read_text(encoding="utf-8")
+SECURITY = Path(__file__).parents[3] / "SECURITY.md"
 # By each of these in a namespace where a privileged node plugin runs, an account runs its own image as SYSTEM or root on a node.
 # A volume with a node's directory does the same from outside of it.
 TAKEOVERS = (
@@ -169,10 +169,10 @@ def grants(role: dict[str, Any], verb: str, group: str, resource: str, name: str
 def test_who_can_take_over_nodes_is_what_the_documents_say(name: str) -> None:
     attacks = {(verb, one, of) for verb, group, one, of in TAKEOVERS if grants(ROLES[name], verb, group, one, of)}
     assert attacks == BY_ROLE.get(name, set())
-    (row,) = [line for line in SECURITY.splitlines() if line.startswith(f"| `{name}` |")]
+    (row,) = [line for line in SECURITY.read_text(encoding="utf-8").splitlines() if line.startswith(f"| `{name}` |")]
     assert ("takes over nodes" in row) == bool(attacks)
 
 
 def test_every_role_stands_in_the_security_page_once() -> None:
-    rows = [line.split("`")[1] for line in SECURITY.splitlines() if line.startswith("| `")]
+    rows = [line.split("`")[1] for line in SECURITY.read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
     assert sorted(rows) == sorted([*ROLES, "kubewin-preflight"])
