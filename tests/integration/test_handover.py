@@ -264,6 +264,8 @@ def test_a_hand_over_that_is_ended_from_outside_gives_the_node_back_to_ours(take
         finish(process, record)
         eventually(lambda: where() == list(NODES), "ours is back on the canary")
         eventually(lambda: all(map(ready, pods_of(taken_over, taken_over.api.get(OURS)))), "and Ready")
+    lease = "/apis/coordination.k8s.io/v1/namespaces/vmware-system-csi/leases/kubewin-handover-vsphere"
+    eventually(lambda: not taken_over.api.ok(lease), "the ended run gave its Lease back")
 
 
 @whole
