@@ -210,7 +210,7 @@ RETURN = r"""
 lease:
   description: File on the controller that records the renewals of the lease.
   returned: with O(only_lease=true) and O(generation)
-  type: path
+  type: str
   sample: /root/.ansible/tmp/ansible-local-1/kubewin-lease-0123456789abcdef
 outcome:
   description:

@@ -280,7 +280,7 @@ class Mounts:
                     holding.setdefault(*pair)
                 if not any(pod.node and not pod.finished for user in workloads for pod in user.pods):
                     starting = {one.key: None for one in workloads if one.template is not None and one.template.runs}
-            self._uses[claim] = _Use(holding, tuple(pod for _, pod in placed if pod.gone_by), starting)
+            self._uses[claim] = _Use(holding, tuple(pod for dummy, pod in placed if pod.gone_by), starting)
         return self._uses[claim]
 
     def _stuck(self, subject: Subject) -> ObservedPod | None:
