@@ -426,7 +426,7 @@ def _present(desired: Desired, snapshot: Snapshot) -> list[Step]:
         steps.append(Step("remember_directory", f"record {desired.install_dir} as created by kubewin.csi"))
     if not snapshot.install_dir_exists:
         steps.append(Step("create_directory", f"create {desired.install_dir}", desired.install_dir))
-    # A first installation that was cut off may have found a directory that somebody else made, whose owner could open it again.
+    # A first installation that was cut off may have found a directory that another account made, whose owner could open it again.
     begun = service is None and snapshot.install_dir_exists and desired.state == "present"
     if begun or _access_drift(desired, snapshot):
         steps.append(Step("secure_directory", f"give {desired.install_dir} to SYSTEM and Administrators alone"))
