@@ -71,7 +71,7 @@ class LogLines:
         header = patterns.HEADER.match(line)
         begin = header.end() if header else 0
         if begin:
-            state.__init__()  # type: ignore[misc]
+            state.__init__()  # type: ignore[misc]  # a new line begins with a new state
         elif state.indent is not None and line.strip():
             if self._continues(line, state):
                 return line[: len(line) - len(line.lstrip())] + mask(line.strip()) + line[len(line.rstrip()) :]
@@ -94,7 +94,7 @@ class LogLines:
         indent = len(line) - len(line.lstrip())
         deeper = indent > (state.indent or 0) or (indent == state.indent and line.lstrip().startswith("- "))
         if state.once:
-            state.__init__()  # type: ignore[misc]
+            state.__init__()  # type: ignore[misc]  # a new line begins with a new state
             return True
         if state.only_next:
             state.only_next = False
@@ -390,7 +390,7 @@ class _Line:
             bare = patterns.BARE.match(text, begin) if text[begin : begin + 1] not in "[{(<" else None
             if bare is None:
                 return "", at
-            chunk = re.match(r"[^,;&|)\]}]*", bare[0])[0]  # type: ignore[index]
+            chunk = re.match(r"[^,;&|)\]}]*", bare[0])[0]  # type: ignore[index]  # matches every text
             if self._words.is_plain(chunk) and name.lower() not in patterns.OPAQUE:
                 return f"{text[at:begin]}{chunk}", begin + len(chunk)
             if patterns.PLACE.match(chunk) and self._lines.show_word(chunk) == chunk:
@@ -448,7 +448,7 @@ class _Line:
 
     def _tag(self, tag: str) -> tuple[str, bool]:
         """(a tag of XML, whether the text behind it is a secret)."""
-        name = re.match(r"</?([\w.-]+)", tag)[1]  # type: ignore[index]
+        name = re.match(r"</?([\w.-]+)", tag)[1]  # type: ignore[index]  # every token "tag" begins so
         secret = is_secret(name)
 
         def show(match: re.Match[str]) -> str:

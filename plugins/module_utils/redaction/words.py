@@ -207,8 +207,8 @@ class Words:
 
     def _url(self, url: str) -> str:
         scheme, _sign, place = url.partition("://")
-        place, mark, query = re.fullmatch(r"([^?#]*)([?#]?)(.*)", place, re.DOTALL).groups()  # type: ignore[union-attr]
-        head = re.match(r"[^/\\]*", place)[0]  # type: ignore[index]
+        place, mark, query = re.fullmatch(r"([^?#]*)([?#]?)(.*)", place, re.DOTALL).groups()  # type: ignore[union-attr]  # matches every text
+        head = re.match(r"[^/\\]*", place)[0]  # type: ignore[index]  # matches every text
         authority, path = (place, "") if "@" in place and "@" not in head else (head, place[len(head) :])
         user, at, host = authority.rpartition("@")
         if ":" in host and at == "" and not re.search(r":\d*$|\]$|^[A-Za-z]:$", host):
