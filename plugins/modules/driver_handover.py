@@ -208,7 +208,7 @@ class Steps:
             lease.confirm()
             return result
         finally:
-            lease.end()
+            lease.end(unanswered=self._client.has_unanswered_writes)
 
     def _hand_over_all(self) -> tuple[bool, list[str]]:
         made = self.decided()

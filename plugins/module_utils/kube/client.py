@@ -134,6 +134,13 @@ class Client:
         self._check: Callable[[], None] = lambda: None
         self._write_silence: float | None = None
         self._conditional = False
+        # Paths of lasting writes of which no answer came.
+        self._unanswered: set[str] = set()
+
+    @property
+    def has_unanswered_writes(self) -> bool:
+        """Whether a write of this client may still arrive at the API server."""
+        return bool(self._unanswered)
 
     def guarded(
         self, check: Callable[[], None], silence: float, retry_for: float | None = None, *, conditional: bool = False
@@ -145,6 +152,7 @@ class Client:
         """
         made = copy.copy(self)
         made._check, made._write_silence, made._conditional = check, silence, conditional
+        made._unanswered = set()
         made.retry_for = self.retry_for if retry_for is None else min(self.retry_for, retry_for)
         return made
 
@@ -561,14 +569,24 @@ class Client:
     def _once(self, method: str, path: str, **params: Any) -> Any:
         body = restored(params.pop("body", None))
         writes = method != "GET"
-        if writes and _is_lasting_write(path, body, params):
+        lasts = writes and _is_lasting_write(path, body, params)
+        if lasts:
             if self._conditional and not _names_version(method, body):
                 raise TypeError(f"{method} {path}: a write of a run that holds a lease names no version of its object")
             self._check()
         params.setdefault("_request_timeout", (self._write_silence if writes else None) or _SILENCE)
         # A list of its own: the dynamic client appends to the one it is given.
         params["query_params"] = list(params.get("query_params", []))
-        return self._dynamic.request(method, path, body=body, serialize=False, **params)
+        if lasts:
+            self._unanswered.add(path)
+        try:
+            response = self._dynamic.request(method, path, body=body, serialize=False, **params)
+        except Exception as error:
+            if status_of(error) is not None:
+                self._unanswered.discard(path)
+            raise
+        self._unanswered.discard(path)
+        return response
 
 
 @contextmanager

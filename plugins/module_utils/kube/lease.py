@@ -234,9 +234,14 @@ class Lease:
             raise ClusterError(self._lost, "taken_over")
         self.renew()
 
-    def end(self) -> None:
-        """End of the run: the next one need not wait. An error here is not raised, since why the run ends matters more."""
+    def end(self, *, unanswered: bool = False) -> None:
+        """End of the run: the next one need not wait. An error here is not raised, since why the run ends matters more.
+
+        unanswered: a write of the run may still arrive, so the lease is left to expire, and the next run fences.
+        """
         self.stop()
+        if unanswered:
+            return
         with contextlib.suppress(ClusterError):
             for _again in range(_ENDS):
                 live = None if self._lost else self._read()

@@ -3,19 +3,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.handover.apply import Stage, handover_lease
-from ansible_collections.kubewin.csi.plugins.module_utils.handover.decide import kept_off
+from ansible_collections.kubewin.csi.plugins.module_utils.handover.decide import Handover, kept_off
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.holder import holder_of
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MANAGED_BY, MANAGER, PART_OF
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.modify import modify
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.quiesce import cordoned
+from ansible_collections.kubewin.csi.plugins.modules.driver_handover import Steps
 from unit.plugins.module_utils.drivers.worlds import HOME, VSPHERE, daemon_set
 from unit.plugins.module_utils.kube.fakes import ObjectStore, Response, client_of
 
+NODE = "/api/v1/nodes/win-1"
 PATH = f"/apis/apps/v1/namespaces/{HOME}/daemonsets/ours"
 
 
@@ -79,3 +84,33 @@ def test_what_a_killed_hand_over_sent_is_refused_once_another_one_took_its_lease
         held = {"metadata": {"resourceVersion": before[path]}}
         with pytest.raises(ClusterError, match="has been modified"):
             client.patch(kind, metadata["name"], metadata.get("namespace"), held, "kubewin.csi")
+
+
+class Unanswered(ObjectStore):
+    """The connection ends before the answer to each patch of the Node; the patches are still on their way."""
+
+    def request(self, method: str, path: str, body: Any = None, **params: Any) -> Response:
+        if (method, path) == ("PATCH", NODE):
+            raise ConnectionResetError
+        return super().request(method, path, body, **params)
+
+
+@pytest.mark.parametrize("answered", [False, True], ids=["lost", "answered"])
+def test_a_hand_over_keeps_its_lease_if_a_write_was_not_answered(
+    answered: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = ObjectStore() if answered else Unanswered()
+    store._put(NODE, {"metadata": {"name": "win-1", "labels": {"kubernetes.io/os": "windows"}}, "spec": {}})
+    store._put(f"/api/v1/namespaces/{HOME}", {"metadata": {"name": HOME}})
+    steps = Steps(client_of(store), VSPHERE, {"definition": ""}, lambda _line: None)
+
+    def cordon() -> tuple[bool, list[str]]:
+        steps._client.retry_for = 0
+        return modify(steps._client, kinds.NODE, "win-1", None, lambda live: cordoned(live, "test")), []
+
+    monkeypatch.setattr(steps, "_hand_over_all", cordon)
+    with contextlib.nullcontext() if answered else pytest.raises(ClusterError, match="no response"):
+        steps.run(Handover((), (), None, namespace=HOME))
+    assert (
+        f"/apis/coordination.k8s.io/v1/namespaces/{HOME}/leases/kubewin-handover-vsphere" in store.things
+    ) != answered
