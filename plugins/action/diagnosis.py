@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Puts together what the controller has, what the module of the same name asked the cluster, and what the hosts reported."""
+"""Lists what keeps volumes on Windows from working, in the order to fix it."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ import importlib.metadata
 import importlib.util
 import json
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 from ansible.release import __version__ as core
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain
-from ansible_collections.kubewin.csi.plugins.module_utils.support import needs
 from ansible_collections.kubewin.csi.plugins.module_utils.support.diagnose import (
     ClusterFacts,
     Controller,
@@ -26,8 +27,10 @@ from ansible_collections.kubewin.csi.plugins.module_utils.support.diagnose impor
     passes,
     render,
 )
-from ansible_collections.kubewin.csi.plugins.modules import diagnosis
-from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import ControllerAction
+from ansible_collections.kubewin.csi.plugins.module_utils.support.needs import needs_of_playbooks
+from ansible_collections.kubewin.csi.plugins.module_utils.support.observe import list_failed_mounts, list_missing_rules
+from ansible_collections.kubewin.csi.plugins.modules.diagnosis import DOCUMENTATION
+from ansible_collections.kubewin.csi.plugins.plugin_utils.cluster_action import ClusterAction, TaskError
 
 FILES = Path(__file__).resolve().parents[2] / "roles" / "csi_driver" / "files"
 # Package of the index, and the module by which it is there.
@@ -46,44 +49,45 @@ _PASSWORDS = (
 )
 
 
-class ActionModule(ControllerAction):
-    """Runs the module where the task runs, and decides."""
+class ActionModule(ClusterAction):
+    """Compares controller, cluster and hosts with what is expected."""
 
-    module = diagnosis
+    argument_spec = documented(DOCUMENTATION)
+    remainder = "Nothing was changed"
 
-    def _run_module(self, options: Mapping[str, Any], task_vars: dict[str, Any] | None) -> dict[str, Any]:
-        asked = list(_needs(options.get("drivers") or ()))
-        cluster = super()._run_module({**options, "needs": asked}, task_vars)
-        readiness = options.get("readiness") or {}
-        controller = _controller()
-        facts = ClusterFacts(
-            reason=str(cluster.get("reason") or ("configuration" if cluster.get("failed") else "")),
-            problem=str(cluster.get("problem") or (cluster.get("msg") if cluster.get("failed") else "") or ""),
-            lacking=cluster.get("lacking") or {},
-            events=list(cluster.get("events") or ()),
-            blockers=readiness.get("blockers") or (),
-            unread="" if readiness.get("verdict") else str(readiness.get("msg") or "it was not made."),
+    def work(self, options: Mapping[str, Any]) -> None:
+        """Return what to fix; failed unless it passes."""
+        controller = read_controller()
+        hostvars = self.task_vars.get("hostvars") or {}
+        hosts = [read_host(host, hostvars.get(host["name"]) or {}) for host in options["hosts"]]
+        diagnoses = diagnose(controller, self._read_cluster(options), hosts)
+        self.result.update(
+            diagnosis=[plain(diagnosis) for diagnosis in diagnoses],
+            lines=render(diagnoses),
+            controller={"installed": dict(controller.installed), "missing": sorted(controller.missing)},
         )
-        hostvars = (task_vars or {}).get("hostvars") or {}
-        hosts = [_host(one, hostvars.get(one["name"]) or {}) for one in options.get("hosts") or ()]
-        found = diagnose(controller, facts, hosts)
-        result: dict[str, Any] = {
-            "changed": False,
-            "diagnosis": [plain(one) for one in found],
-            "lines": render(found),
-            "controller": {"installed": dict(controller.installed), "missing": sorted(controller.missing)},
+        if not passes(diagnoses, options["fail_on"]):
+            first = diagnoses[0]
+            raise TaskError(f"{first.object}: {first.found}, expected: {first.expected}. {first.remedy}", "not_ready")
+
+    def _read_cluster(self, options: Mapping[str, Any]) -> ClusterFacts:
+        drivers = [DRIVERS[name] for name in options["drivers"] if name in DRIVERS]
+        readiness = options["readiness"]
+        report: dict[str, Any] = {
+            "blockers": readiness.get("blockers") or (),
+            "unread": "" if readiness.get("verdict") else str(readiness.get("msg") or "it was not made."),
         }
-        if not passes(found, str(options.get("fail_on") or "blocked")):
-            first = found[0]
-            result |= {
-                "failed": True,
-                "reason": "not_ready",
-                "msg": f"{first.object}: {first.found}, expected: {first.expected}. {first.remedy}",
-            }
-        return result
+        try:
+            client = self.connect(options, retry_for=min(20.0, float(options["api_timeout"])))
+            client.version()
+            lacking = list_missing_rules(client, needs_of_playbooks(load_roles(), drivers))
+            return ClusterFacts(lacking=lacking, events=list_failed_mounts(client), **report)
+        except ClusterError as error:
+            return ClusterFacts(reason=error.reason, problem=str(error), **report)
 
 
-def _controller() -> Controller:
+def read_controller() -> Controller:
+    """The packages of this machine."""
     installed, missing = {"ansible-core": core}, set()
     for package, name in PACKAGES.items():
         if importlib.util.find_spec(name) is None:
@@ -95,14 +99,15 @@ def _controller() -> Controller:
             installed[package] = ""
     if shutil.which("ssh") is None:
         missing.add("ssh")
-    if (found := importlib.util.find_spec("ansible_collections.kubernetes.core")) is None:
+    if (collection := importlib.util.find_spec("ansible_collections.kubernetes.core")) is None:
         missing.add("kubernetes.core")
     else:
-        installed["kubernetes.core"] = _collection(list(found.submodule_search_locations or ()))
+        installed["kubernetes.core"] = read_release(collection.submodule_search_locations or ())
     return Controller(installed, frozenset(missing))
 
 
-def _collection(folders: list[str]) -> str:
+def read_release(folders: Sequence[str]) -> str:
+    """The release of the collection in one of these directories, empty if none has its manifest."""
     for folder in folders:
         manifest = Path(folder) / "MANIFEST.json"
         if manifest.is_file():
@@ -110,42 +115,29 @@ def _collection(folders: list[str]) -> str:
     return ""
 
 
-def _host(one: Mapping[str, Any], variables: Mapping[str, Any]) -> HostFacts:
+def read_host(host: Mapping[str, Any], variables: Mapping[str, Any]) -> HostFacts:
+    """A host of the option hosts, with its connection. variables: of the host."""
     connection = str(variables.get("ansible_connection") or "ssh").rpartition(".")[2]
     transport = variables.get(_TRANSPORT.get(connection, ""), "")
     if isinstance(transport, (list, tuple)):
         transport = transport[0] if transport else ""
     return HostFacts(
-        name=str(one["name"]),
+        name=str(host["name"]),
         connection=connection,
         transport=str(transport or ""),
         password=any(name in variables for name in _PASSWORDS),
-        reason=str(one.get("reason") or ""),
-        problem=str(one.get("problem") or ""),
-        node=str(one.get("node") or ""),
-        unmatched=str(one.get("unmatched") or ""),
-        state=one.get("state") or {},
+        reason=str(host.get("reason") or ""),
+        problem=str(host.get("problem") or ""),
+        node=str(host.get("node") or ""),
+        unmatched=str(host.get("unmatched") or ""),
+        state=host.get("state") or {},
     )
 
 
-def _needs(drivers: Any) -> Iterator[dict[str, Any]]:
-    """The rules of the shipped roles that the playbooks for these drivers need."""
-    roles: dict[str, Any] = {}
+def load_roles() -> dict[str, Mapping[str, Any]]:
+    """The shipped ClusterRoles by name."""
+    roles: dict[str, Mapping[str, Any]] = {}
     for path in sorted(FILES.glob("kubewin-*rbac.yaml")):
-        found = yaml.safe_load(path.read_text(encoding="utf-8"))
-        roles |= {one["metadata"]["name"]: one for one in found.get("items") or [found]}
-    roles_needed: dict[str, str | None] = {"kubewin-preflight": None, "kubewin-csi": None}
-    for driver in drivers:
-        if driver in DRIVERS:
-            roles_needed[f"kubewin-csi-{driver.replace('_', '-')}"] = None
-            roles_needed["kubewin-csi-deploy"] = DRIVERS[driver].namespace
-    for name, namespace in roles_needed.items():
-        for need in needs.of_role(roles[name], namespace) if name in roles else ():
-            yield {
-                "role": name,
-                "verb": need.verb,
-                "group": need.group,
-                "resource": need.resource,
-                "namespace": namespace,
-                "name": need.name,
-            }
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        roles |= {role["metadata"]["name"]: role for role in document.get("items") or [document]}
+    return roles

@@ -41,11 +41,6 @@ options:
     type: str
     choices: [never, blocked, unknown, warning]
     default: blocked
-  needs:
-    description: "Internal: permissions that the action needs, each as a rule of a role."
-    type: list
-    elements: dict
-    default: []
 """
 
 EXAMPLES = r"""
@@ -71,49 +66,3 @@ controller:
   returned: always
   type: dict
 """
-
-
-from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
-from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.access import Need
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.text import line
-
-ARGUMENT_SPEC = documented(DOCUMENTATION)
-
-
-def main() -> None:
-    """Ask the cluster; the action compares."""
-    ansible = module(ARGUMENT_SPEC)
-    asked: dict[Need, bool] = {}
-    lacking: dict[str, list[str]] = {}
-    events: list[list[str]] = []
-    try:
-        client = connect(ansible.params, retry_for=min(20.0, float(ansible.params["api_timeout"])))
-        client.version()
-        for one in ansible.params["needs"]:
-            need = Need(one["verb"], one["group"], one["resource"], one["namespace"], one["name"])
-            if need not in asked:
-                asked[need] = client.allowed(need)
-            if not asked[need]:
-                lacking.setdefault(one["role"], []).append(need.rule())
-        try:
-            found = client.list(kinds.EVENT, field_selector="reason=FailedMount").items
-        except ClusterError as error:
-            if error.status != 403:
-                raise
-            found = ()
-        for event in found:
-            about = event.get("involvedObject") or {}
-            namespace = f"{about['namespace']}/" if about.get("namespace") else ""
-            events.append(
-                [f"{about.get('kind')} {namespace}{about.get('name')}", line(str(event.get("message") or ""))]
-            )
-    except ClusterError as error:
-        ansible.exit_json(changed=False, reason=error.reason, problem=str(error), lacking={}, events=[])
-    ansible.exit_json(changed=False, reason="", problem="", lacking=lacking, events=events)
-
-
-if __name__ == "__main__":
-    main()

@@ -45,8 +45,8 @@ class TaskError(Exception):
 class ClusterAction(ActionBase):
     """An action that works with the cluster. argument_spec: its own options, without those of the cluster.
 
-    result: what the task returns, also when it fails; `work` fills it. secrets: texts that are shown nowhere. remainder: the state
-    that an interruption leaves, as a sentence.
+    result: what the task returns, also when it fails; `work` fills it. secrets: texts that are shown nowhere. task_vars: the variables
+    of the task. remainder: the state that an interruption leaves, as a sentence.
     """
 
     TRANSFERS_FILES = False
@@ -61,10 +61,11 @@ class ClusterAction(ActionBase):
         self.secrets: frozenset[str] = frozenset()
         self.result: dict[str, Any] = super().run(tmp, task_vars)
         self.result["changed"] = False
+        self.task_vars: Mapping[str, Any] = task_vars or {}
         try:
             self._refuse_keywords()
             self._set_environment()
-            options = self._read_options(task_vars or {})
+            options = self._read_options(self.task_vars)
             with interruptible(self.remainder):
                 self.work(options)
         except (ClusterError, TaskError, Interrupted) as error:

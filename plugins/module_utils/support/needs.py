@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.access import Need, each
 
 ROLE = "kubewin-csi-support"
@@ -21,7 +22,17 @@ def needs() -> Iterator[Need]:
     yield from each("list", "apps", "daemonsets")
 
 
-def of_role(role: Mapping[str, Any], namespace: str | None = None) -> Iterator[Need]:
+def needs_of_playbooks(roles: Mapping[str, Mapping[str, Any]], drivers: Iterable[Driver]) -> Iterator[tuple[str, Need]]:
+    """What the playbooks for these drivers need, each with the name of its role. roles: the shipped ClusterRoles by name."""
+    bound: dict[str, str | None] = {"kubewin-preflight": None, "kubewin-csi": None}
+    for driver in drivers:
+        bound[f"kubewin-csi-{driver.key.replace('_', '-')}"] = None
+        bound["kubewin-csi-deploy"] = driver.namespace
+    for name, namespace in bound.items():
+        yield from ((name, need) for need in needs_of_role(roles.get(name, {}), namespace))
+
+
+def needs_of_role(role: Mapping[str, Any], namespace: str | None = None) -> Iterator[Need]:
     """What a ClusterRole allows, as needs. namespace: where it is bound, None for everywhere."""
     for rule in role.get("rules") or ():
         for group in rule.get("apiGroups") or ():

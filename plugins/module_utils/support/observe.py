@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
@@ -19,6 +19,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.kinds import Kind
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import controller_of
 from ansible_collections.kubewin.csi.plugins.module_utils.redaction.redactor import Redactor
 from ansible_collections.kubewin.csi.plugins.module_utils.support.parts import Missing, Part
+from ansible_collections.kubewin.csi.plugins.module_utils.text import line
 
 # Lines of a container's log, and most bytes of it.
 LINES = 2000
@@ -75,6 +76,35 @@ def gather(client: Client, into: Gathered, notify: Callable[[str], None] = lambd
     for number, (namespace, pod, container) in enumerate(containers, 1):
         notify(f"reading logs, container {number} of {len(containers)}")
         _logs(client, into, namespace, pod, container)
+
+
+def list_missing_rules(client: Client, needs: Iterable[tuple[str, Need]]) -> dict[str, list[str]]:
+    """The rules that this account lacks, by role. needs: each with the name of its role. Raises ClusterError."""
+    answers: dict[Need, bool] = {}
+    missing: dict[str, list[str]] = {}
+    for role, need in needs:
+        if need not in answers:
+            answers[need] = client.allowed(need)
+        if not answers[need]:
+            missing.setdefault(role, []).append(need.rule())
+    return missing
+
+
+def list_failed_mounts(client: Client) -> list[tuple[str, str]]:
+    """Events of failed mounts as (object, message), none where this account may not list events. Raises ClusterError."""
+    try:
+        events = client.list(kinds.EVENT, field_selector="reason=FailedMount").items
+    except ClusterError as error:
+        if error.status != 403:
+            raise
+        return []
+    mounts = []
+    for event in events:
+        involved = event.get("involvedObject") or {}
+        namespace = f"{involved['namespace']}/" if involved.get("namespace") else ""
+        name = f"{involved.get('kind')} {namespace}{involved.get('name')}"
+        mounts.append((name, line(str(event.get("message") or ""))))
+    return mounts
 
 
 def _listed(

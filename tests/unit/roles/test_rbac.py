@@ -119,7 +119,7 @@ def test_the_roles_of_a_conversion_have_the_rules_it_needs_by_namespace() -> Non
 
 def test_the_role_of_support_has_exactly_the_rules_of_gather() -> None:
     assert pairs(ROLES[support.ROLE]["rules"]) == asked(support.needs())
-    assert asked(support.of_role(ROLES[support.ROLE])) == asked(support.needs())
+    assert asked(support.needs_of_role(ROLES[support.ROLE])) == asked(support.needs())
 
 
 SECURITY = Path(__file__).parents[3] / "SECURITY.md"
