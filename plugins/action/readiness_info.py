@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Mapping
 from dataclasses import fields
 from datetime import date, datetime, timezone
@@ -23,7 +22,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.evaluate imp
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import ObservedHost
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import SNAPSHOT_VERSION, Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.observe import Reading, take
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.pseudonyms import Pseudonyms
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.brief import render_brief, render_refusal
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.html import render_html
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.markdown import render_markdown
@@ -93,10 +91,6 @@ class ActionModule(ClusterAction):
                     snapshot = take(client, name=params["cluster_name"], hosts=hosts, hosts_at=now, reading=reading)
         except ValueError as error:
             raise TaskError(str(error), "configuration") from error
-        if params["pseudonyms"]:
-            names = Pseudonyms(secrets.token_bytes(32))
-            snapshot = names.snapshot(snapshot)
-            suppressions = tuple(names.suppression(one) for one in suppressions)
         options = Options(target=target, before=params["before"], host_facts_max_age=params["host_facts_max_age"])
         report = suppress(evaluate(simulate(snapshot, run) if run else snapshot, options), suppressions, today())
         counted = of_run(evaluate(snapshot, options), report, run, snapshot.controllers) if run else report
@@ -178,8 +172,8 @@ def run_of(params: Mapping[str, Any], target: Target) -> Run | None:
     given = params["run"]
     if not given:
         return None
-    if target or params["pseudonyms"]:
-        raise ValueError("run is mutually exclusive with target and pseudonyms")
+    if target:
+        raise ValueError("run is mutually exclusive with target")
     keys = tuple(one["driver"] for one in given["drivers"])
     if wrong := next((unknown(key) for key in keys if key not in DRIVERS), ""):
         raise ValueError(f"run: {wrong}")

@@ -109,7 +109,7 @@ options:
       - RV(verdict), RV(counts), RV(blockers) and O(fail_on) then count what the run would break, and problems of the controllers and
         CSIDrivers of its drivers. They do not count problems that the run solves or does not change. M(kubewin.csi.driver_info) reports
         whether a driver can be deployed.
-      - Mutually exclusive with O(target) and O(pseudonyms). Nothing is written to O(output_dir).
+      - Mutually exclusive with O(target). Nothing is written to O(output_dir).
     type: dict
     suboptions:
       drivers:
@@ -175,12 +175,6 @@ options:
     description: Seconds after which facts from a host are too old to count.
     type: int
     default: 3600
-  pseudonyms:
-    description:
-      - Replace names of objects, hosts and addresses by pseudonyms, in the snapshot and the report, so that you can share them. A name has
-        one pseudonym in a run, which cannot be reversed.
-    type: bool
-    default: false
   before:
     description:
       - Report on the current versions before an upgrade to O(target). A blocker that O(target) resolves is a warning.

@@ -318,11 +318,6 @@ INPUTS: dict[str, Input] = {
             "C(remove) removes the override.",
             False,
         ),
-        pseudonyms=_SWITCH.of(
-            "Replace names by pseudonyms in everything that is printed and written, including the snapshot. Use it to "
-            "share a report.",
-            False,
-        ),
     ),
     **_of(
         "gather",

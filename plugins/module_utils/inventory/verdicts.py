@@ -30,7 +30,7 @@ def verdicts(report: Any, nodes: Collection[str], now: datetime) -> dict[str, di
     if evaluated and nodes and not evaluated.keys() & set(nodes):
         raise ValueError(
             f"it has {', '.join(sorted(evaluated)[:3])} and none of this cluster's Windows Nodes "
-            f"({', '.join(sorted(nodes)[:3])}): it is of another cluster, or has pseudonyms"
+            f"({', '.join(sorted(nodes)[:3])}): it is of another cluster"
         )
     shared = {
         "kubewin_verdict_taken_at": taken_at.isoformat(),

@@ -16,7 +16,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.inputs import INPUTS
 
 # What a survey asks, in this order. Other inputs are extra variables of the template.
 QUESTIONS = {
-    "preflight": "target fail_on cluster_name cluster_only hold_operator pseudonyms",
+    "preflight": "target fail_on cluster_name cluster_only hold_operator",
     "enable_csi": (
         "drivers batches quiesce quiesce_timeout gate_timeout fail_on readiness_gate prepull allow_downgrade "
         "create_cluster_objects skip_unreachable cluster_only"
