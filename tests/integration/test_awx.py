@@ -28,7 +28,7 @@ from integration.kube import also_holds
 from integration.mesh import NODES, PROJECT, SUPPORT, Credential, Job, Mesh, Running, Watch, inventory_of, leaks, made
 from integration.playbooks import PATIENCE, play
 from integration.storage import CLASSES, NAMESPACE, a_namespace, storage_class
-from integration.test_every_playbook import CELLS, EMPTY, OPERATORS, Cell, Cluster
+from integration.test_every_playbook import CELLS, EMPTY, MAIN, OPERATORS, Cell, Cluster
 from integration.upgrading import SETS, databases, kubelet
 from lab import handle
 from lab.handle import eventually
@@ -160,7 +160,7 @@ def test_wrong_answers_are_refused_by_name(bench: Bench) -> None:
     ids=lambda cell: cell.playbook,
 )
 def test_template(bench: Bench, cell: Cell) -> None:
-    bench.cluster.prepare(cell)
+    bench.cluster.begin(cell, MAIN)
     here, more = answers(cell)
     job = bench.run(cell.playbook, here, **more)
     summary = job.statistics.get("kubewin_summary")

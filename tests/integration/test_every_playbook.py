@@ -4,9 +4,10 @@
 """Every playbook on every ansible-core line, with --check and for real, on an empty cluster and on one with workloads.
 
 A test is one cell of that matrix, and its name says which. Each line tries an empty cluster with --check and one with workloads
-for real; as torture the main line tries both on both. The cells of a line follow one another on a lab of their own; other
-tests check what the playbooks do, here they have to finish, and change nothing with --check. Their account may do
-everything: which rights each one needs is tested elsewhere.
+for real; as torture the main line tries both on both. The cells of a line share a lab. Each of them makes the state that it
+begins with, so it runs alone too, and after any other; in their order little has to be made. What changes in the cluster, on the
+hosts and in the output directory is asserted: with --check nothing. Their account may do everything: which rights each one
+needs is tested elsewhere.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from typing import Any
 
 import pytest
 from ci import venvs
-from integration import convert, foreign
+from integration import convert, foreign, upgrading
 from integration.convert import Story
-from integration.kube import also_holds, writes
+from integration.kube import PROVEN, VSPHERE, also_holds, label, remove_driver, writes
 from integration.playbooks import ROOT, lines, play
 from integration.test_connections import mixed
 from lab import builds, handle
@@ -42,14 +43,23 @@ UPSTREAMS = foreign.upstream()
 ALIASES = ("enable-csi",)
 
 
+# Node plugins at the beginning of a cell: none and no csi-proxy, ours with the old csi-proxy, or another owner's, beside ours or alone.
+NONE, OURS, BOTH, THEIRS = "none", "ours", "both", "theirs"
+OLD, NEW = "1.1.3", "1.3.0"
+
+
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One playbook on one cluster. refused: the words of the refusal in which it has to end."""
+    """One playbook on one cluster. refused: the words of the refusal in which it has to end. leaves: what a real run changes,
+    with its value afterwards, as `Cluster.observe` returns it; files: patterns of what it writes into the output directory."""
 
     cluster: str
     playbook: str
     variables: dict[str, Any] = field(default_factory=dict)
+    begins: str = OURS
     refused: str = ""
+    leaves: dict[str, Any] = field(default_factory=dict)
+    files: tuple[str, ...] = ()
 
 
 def upgrade(cluster: str, kubelet: str) -> Cell:
@@ -60,26 +70,37 @@ def upgrade(cluster: str, kubelet: str) -> Cell:
         "kubewin_upgrade_hook": "tasks",
         "kubewin_verify_step_timeout": 300,
     }
-    return Cell(cluster, "upgrade", variables)
+    return Cell(cluster, "upgrade", variables, leaves={"kubelet": f"v{kubelet}.0"})
 
 
 VERIFY = {"kubewin_verify_namespace": "kubewin", "kubewin_verify_step_timeout": 300, "kubewin_verify_parallel": 2}
-# In this order: each cell begins with what the one before it left.
+# A change of csi-proxy and one of the node plugin, each batch after the one before.
+CHANGE = {"kubewin_batches": "1,100%", "vsphere_csi_log_level": "INFO"}
+# In this order each cell finds most of what it begins with.
 CELLS = (
-    Cell(EMPTY, "enable_csi", {"kubewin_batches": "100%"}),
-    Cell(EMPTY, "preflight"),
-    Cell(EMPTY, "status"),
-    Cell(EMPTY, "gather"),
+    Cell(
+        EMPTY,
+        "enable_csi",
+        {"kubewin_batches": "100%"},
+        begins=NONE,
+        leaves={"csi-proxy": [OLD, OLD], "plugin": "ours", "log level": "DEBUG"},
+        files=("enable-csi.json",),
+    ),
+    Cell(EMPTY, "preflight", files=("readiness.json", "snapshot.json")),
+    Cell(EMPTY, "status", files=("status.json",)),
+    Cell(EMPTY, "gather", files=("*.tar.gz",)),
     Cell(EMPTY, "diagnose"),
-    Cell(EMPTY, "verify", VERIFY),
+    Cell(EMPTY, "verify", VERIFY, leaves={"claims": 2}),
     upgrade(EMPTY, "1.35"),
     Cell(EMPTY, "convert_volumes", {"kubewin_convert_claims": "shop/none"}, refused="shop/none"),
     Cell(
         EMPTY,
         "handover",
         {"kubewin_handover": "to_platform", "kubewin_handover_stable_for": 1, "kubewin_quiesce": "none"},
+        begins=BOTH,
+        leaves={"plugin": "theirs", "log level": ""},
     ),
-    Cell(EMPTY, "remove"),
+    Cell(EMPTY, "remove", leaves={"plugin": "none", "log level": ""}),
     Cell(
         USED,
         "handover",
@@ -88,19 +109,40 @@ CELLS = (
             "kubewin_handover_stable_for": 1,
             "kubewin_replace": f"{UPSTREAMS['metadata']['namespace']}/{UPSTREAMS['metadata']['name']}",
         },
+        begins=THEIRS,
+        leaves={"plugin": "ours", "log level": "DEBUG"},
     ),
-    Cell(USED, "enable_csi", {"kubewin_batches": "100%"}),
-    Cell(USED, "preflight"),
-    Cell(USED, "status"),
-    Cell(USED, "gather"),
+    Cell(
+        USED,
+        "enable_csi",
+        CHANGE,
+        leaves={"csi-proxy": [NEW, NEW], "log level": "INFO"},
+        files=("enable-csi.json",),
+    ),
+    Cell(USED, "preflight", files=("readiness.json", "snapshot.json")),
+    Cell(USED, "status", files=("status.json",)),
+    Cell(USED, "gather", files=("*.tar.gz",)),
     Cell(USED, "diagnose"),
-    Cell(USED, "verify", VERIFY),
+    Cell(USED, "verify", VERIFY, leaves={"claims": 2}),
     upgrade(USED, "1.36"),
-    Cell(USED, "convert_volumes", {"kubewin_convert_claims": f"{convert.NAMESPACE}/{SHOP.claim}"}),
+    Cell(
+        USED,
+        "convert_volumes",
+        {"kubewin_convert_claims": f"{convert.NAMESPACE}/{SHOP.claim}"},
+        leaves={"volume": "csi"},
+        files=("convert/**/*",),
+    ),
     Cell(USED, "remove", refused=f"pod {convert.NAMESPACE}/{SHOP.name}-0"),
     # It asks no cluster.
-    Cell(EMPTY, "build_csi_proxy", {"kubewin_csi_proxy_release": builds.CSI_PROXY_RELEASES[-1]}),
+    Cell(
+        EMPTY,
+        "build_csi_proxy",
+        {"kubewin_csi_proxy_release": builds.CSI_PROXY_RELEASES[-1]},
+        files=("csi-proxy-*.exe", "csi-proxy-*.exe.sha256", "csi-proxy-*.json"),
+    ),
 )
+# They read alone, or write files alone.
+READING = ("build_csi_proxy", "diagnose", "gather", "preflight", "status")
 
 
 def playbooks() -> set[str]:
@@ -112,6 +154,11 @@ def test_no_playbook_is_forgotten() -> None:
     on = {cluster: {cell.playbook for cell in CELLS if cell.cluster == cluster} for cluster in (EMPTY, USED)}
     assert on[EMPTY] == playbooks()
     assert on[USED] == playbooks() - {"build_csi_proxy"}
+
+
+def test_every_playbook_that_can_change_something_changes_something_on_every_line() -> None:
+    real = {cell.playbook for cell in CELLS if "real" in modes(Matrix, cell) and not cell.refused and cell.leaves}
+    assert real == playbooks() - set(READING)
 
 
 def modes(matrix: type[Matrix], cell: Cell) -> tuple[str, ...]:
@@ -146,14 +193,16 @@ class Matrix:
         lab.stop()
 
     def test_cell(self, cluster: Cluster, cell: Cell, mode: str, capsys: pytest.CaptureFixture[str]) -> None:
-        cluster.prepare(cell)
-        before, pods = cluster.lab.audit_size(), cluster.shop()
+        cluster.begin(cell, self.core)
+        output = cluster.folder / f"{cell.playbook}-{cell.cluster}-{mode}".replace(" ", "-")
+        begun, pods = cluster.lab.audit_size(), cluster.shop()
+        before = cluster.observe(cell, begun)
         run = play(
             f"playbooks/{cell.playbook}.yml",
             cluster.inventory,
             *(["--check"] if mode == "check" else []),
             core=self.core,
-            variables=cluster.given(cell, self.core),
+            variables={"kubewin_output_dir": str(output), **cluster.given(cell, self.core)},
         )
         title = f"{cell.playbook}, {mode}, {cell.cluster} cluster, ansible-core {self.core}"
         if cell.refused:
@@ -169,9 +218,14 @@ class Matrix:
                 print(f"\nlines on the screen: {title}, one node {len(run.lines)}")
             assert len(run.lines) <= (340 if mode == "real" else 160), f"{title}:\n{run.screen}"
             assert bool(run.changed) or mode == "real", f"{title} announces nothing:\n{run.screen}"
-        if mode == "check":
+        changes = cell.leaves if mode == "real" and not cell.refused else {}
+        assert all(before[name] != value for name, value in changes.items()), f"{title} began with its result: {before}"
+        assert cluster.observe(cell, begun) == {**before, **changes}, f"{title}:\n{run.screen}"
+        if mode == "real":
+            assert [name for name in cell.files if not any(output.glob(name))] == [], f"{title}:\n{run.screen}"
+        if mode == "check" or cell.playbook in READING:
             # An eviction has its dry run in the body, which the audit log does not keep: its pod stays.
-            assert [one for one in writes(cluster.lab, before) if not one.endswith("/eviction")] == [], title
+            assert [one for one in writes(cluster.lab, begun) if not one.endswith("/eviction")] == [], title
             assert [pod["metadata"]["uid"] for pod in cluster.shop()] == [pod["metadata"]["uid"] for pod in pods], title
 
 
@@ -182,6 +236,8 @@ class Cluster:
         self.lab, self.folder = lab, folder
         self.inventory = mixed(lab, folder, TRANSPORTS)
         self.tasks = folder / "upgrade-one-node.yml"
+        for host in NODES:
+            lab.agent(host).control("snapshot", id="new")
         words = [sys.executable, "-m", "integration.upgrading", lab.name, "{{ node_upgrade_node }}", "v{{ wanted }}.0"]
         task = {
             "name": "Change the machine",
@@ -194,17 +250,56 @@ class Cluster:
 
     def given(self, cell: Cell, core: str) -> dict[str, Any]:
         """The variables of a run."""
-        output = str(self.folder / cell.cluster.replace(" ", "-"))
-        given = {"kubewin_output_dir": output, **cell.variables}
+        given = dict(cell.variables)
         if cell.playbook != "build_csi_proxy":
             given["kubewin_drivers"] = "vsphere"
         elif core != MAIN:
             # What the machine's Go makes is the same under every line.
             given["kubewin_go"] = self.compiled(f"csi-proxy-{cell.variables['kubewin_csi_proxy_release']}.exe")
         if cell.playbook == "upgrade":
-            node = next((pod["spec"]["nodeName"] for pod in self.shop()), NODES[0])
-            given |= {"kubewin_upgrade_tasks": str(self.tasks), "kubewin_upgrade_nodes": node}
+            given |= {"kubewin_upgrade_tasks": str(self.tasks), "kubewin_upgrade_nodes": self.upgraded(cell)}
+        if cell.playbook == "enable_csi":
+            release = cell.leaves["csi-proxy"][0]
+            artifact = next(found for found in self.lab.state.artifacts if found.release == release)
+            given |= {"csi_proxy_version": release, "csi_proxy_source": artifact.http_url}
+            given |= {"csi_proxy_checksum": artifact.sha256}
         return given
+
+    def upgraded(self, cell: Cell) -> str:
+        """The node that an upgrade changes: where the workload runs, or one that was not upgraded."""
+        others = [node for node in NODES if upgrading.kubelet(self.lab, node) != cell.leaves["kubelet"]]
+        return next((pod["spec"]["nodeName"] for pod in self.shop()), others[0] if others else NODES[0])
+
+    def observe(self, cell: Cell, since: int) -> dict[str, Any]:
+        """What the playbooks change: on the hosts, and in the cluster. kubelet: the cell's, if a node has it. claims: created since."""
+        ours, api = vsphere_daemon_set(self.lab), self.lab.api
+        owner = "ours" if ours else "theirs" if any(map(api.ok, map(foreign.path, (OPERATORS, UPSTREAMS)))) else "none"
+        levels = [
+            entry["value"]
+            for container in (ours or {"spec": {"template": {"spec": {"containers": []}}}})["spec"]["template"]["spec"][
+                "containers"
+            ]
+            for entry in container.get("env") or []
+            if entry["name"] == "X_CSI_LOG_LEVEL"
+        ]
+        volume = f"{convert.VOLUMES}/{SHOP.volume}"
+        target = cell.leaves.get("kubelet", "")
+        created = [
+            one for one in writes(self.lab, since) if one.startswith("create ") and "/persistentvolumeclaims" in one
+        ]
+        return {
+            "csi-proxy": [self.release(host) for host in NODES],
+            "plugin": owner,
+            "log level": next(iter(levels), ""),
+            "kubelet": next((target for node in NODES if upgrading.kubelet(self.lab, node) == target), ""),
+            "volume": ("csi" if "csi" in api.get(volume)["spec"] else "in-tree") if api.ok(volume) else "",
+            "claims": len(created) if cell.playbook == "verify" else 0,
+        }
+
+    def release(self, host: str) -> str:
+        """The release of the csi-proxy that runs on a host, empty without one."""
+        processes = self.lab.agent(host).control("state")["state"]["processes"]
+        return next((str(one["release"]) for one in processes if one["image"] == "csi-proxy.exe"), "")
 
     def compiled(self, exe: str) -> str:
         """A go command that is the machine's own, but compiles nothing: its executable is one that the lab has."""
@@ -214,16 +309,51 @@ class Cluster:
         go.chmod(0o755)
         return str(go)
 
-    def prepare(self, cell: Cell) -> None:
-        """Plant what a cell needs and does not find."""
-        api = self.lab.api
-        if cell == Cell(EMPTY, "handover", cell.variables) and not api.ok(foreign.path(OPERATORS)):
-            self.serves(foreign.plant(api, OPERATORS, "vmware-vsphere-csi-driver-operator"))
-        if cell.cluster == USED and not api.ok(SHOP.workload):
+    def begin(self, cell: Cell, core: str) -> None:
+        """Make what a cell begins with, as far as it is not there."""
+        if cell.playbook == "build_csi_proxy":
+            return
+        api, ours = self.lab.api, vsphere_daemon_set(self.lab) is not None
+        if cell.cluster == EMPTY and api.ok(SHOP.workload):
+            self.clear()
+        if cell.begins != BOTH:
             api.gone(foreign.path(OPERATORS))
-            self.serves(foreign.plant(api, UPSTREAMS, "helm"))
+        if cell.begins == NONE:
+            remove_driver(self.lab)
+            for host in NODES:
+                self.lab.agent(host).control("restore", id="new")
+            return
+        # A change needs the old csi-proxy, and any other cell one that serves.
+        stale = any(self.release(host) != OLD if cell.variables == CHANGE else not self.release(host) for host in NODES)
+        if stale or (not ours and cell.begins != THEIRS):
+            self.enable(core)
+            ours = True
+        if cell.begins == THEIRS and ours:
+            remove_driver(self.lab)
+        if cell.begins == THEIRS:
+            for node in NODES:
+                label(self.lab, node)
+        other = {BOTH: (OPERATORS, "vmware-vsphere-csi-driver-operator"), THEIRS: (UPSTREAMS, "helm")}.get(cell.begins)
+        if other and not api.ok(foreign.path(other[0])):
+            self.serves(foreign.plant(api, *other))
+        if cell.cluster == USED and not api.ok(SHOP.workload):
             convert.prepare(self.lab)
             convert.plant(self.lab, SHOP)
+
+    def enable(self, core: str) -> None:
+        """Bring csi-proxy and our plugin to what the first cell leaves."""
+        variables = {**self.given(CELLS[0], core), "csi_proxy_allow_downgrade": True}
+        if vsphere_daemon_set(self.lab) is None:
+            remove_driver(self.lab)
+        run = play("playbooks/enable_csi.yml", self.inventory, core=core, variables=variables)
+        assert run.code == 0, run.screen
+
+    def clear(self) -> None:
+        """Delete the workload with its volume."""
+        for path in (SHOP.workload, f"{convert.CLAIMS}/{SHOP.claim}", f"{convert.VOLUMES}/{SHOP.volume}"):
+            self.lab.api.gone(path)
+            eventually(lambda: not self.shop(), "the workload is gone")
+        eventually(lambda: not self.lab.api.ok(f"{convert.VOLUMES}/{SHOP.volume}"), "its volume is gone")
 
     def serves(self, daemon_set: dict[str, Any]) -> None:
         """Wait until another owner's plugin is Ready on every node."""
@@ -240,6 +370,14 @@ class Cluster:
     def shop(self) -> list[dict[str, Any]]:
         """The workload's pods."""
         return self.lab.pods(f"app={SHOP.name}", convert.NAMESPACE)
+
+
+def vsphere_daemon_set(lab: Lab) -> dict[str, Any] | None:
+    """Our node plugin, None without it."""
+    path = f"/apis/apps/v1/namespaces/{vsphere.NAMESPACE}/daemonsets/{VSPHERE.daemonset}"
+    found = lab.api.get(path) if lab.api.ok(path) else None
+    # Upstream's has the same name. Ours waits for csi-proxy.
+    return found if found and PROVEN in found["spec"]["template"]["spec"]["nodeSelector"] else None
 
 
 for _core in lines():
