@@ -1,28 +1,110 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Adds the secrets of the run to what the module of the same name replaces; the module does the rest."""
+"""Writes what support needs of a cluster and its hosts into one archive."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+import json
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.modules import support_archive
-from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import ControllerAction
+from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
+from ansible_collections.kubewin.csi.plugins.module_utils.files import write_whole
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.redaction.redactor import Redactor
+from ansible_collections.kubewin.csi.plugins.module_utils.redaction.structured import structure_names
+from ansible_collections.kubewin.csi.plugins.module_utils.support.archive import build_archive
+from ansible_collections.kubewin.csi.plugins.module_utils.support.explain import explain
+from ansible_collections.kubewin.csi.plugins.module_utils.support.observe import Gathered, gather
+from ansible_collections.kubewin.csi.plugins.module_utils.support.parts import Missing, Part, cut
+from ansible_collections.kubewin.csi.plugins.modules.support_archive import DOCUMENTATION
+from ansible_collections.kubewin.csi.plugins.plugin_utils.cluster_action import ClusterAction, TaskError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.secrets import held
 
+# Subdirectories of the option folder that earlier tasks of the run wrote.
+_WRITTEN = ("hosts", "readiness")
 
-class ActionModule(ControllerAction):
-    """Runs the module where the task runs."""
 
-    module = support_archive
+class ActionModule(ClusterAction):
+    """Reads the cluster, adds what was read of the hosts, and writes the archive."""
 
-    def _run_module(self, options: Mapping[str, Any], task_vars: dict[str, Any] | None) -> dict[str, Any]:
-        given = task_vars or {}
-        hostvars = given.get("hostvars") or {}
-        found = list(held(given, self._templar))
-        for host in given.get("ansible_play_hosts_all") or ():
-            found += held(hostvars[host], self._templar) if host in hostvars else ()
-        # Not in the task's arguments, which callbacks see.
-        return super()._run_module({**options, "secrets": list(dict.fromkeys(found))}, task_vars)
+    argument_spec = documented(DOCUMENTATION)
+    remainder = "No archive was written. Run again"
+
+    def work(self, options: Mapping[str, Any]) -> None:
+        """Return the files and what is missing; failed only if the archive cannot be written."""
+        folder = Path(options["folder"])
+        try:
+            self._write(options, folder)
+        finally:
+            for name in _WRITTEN:
+                shutil.rmtree(folder / name, ignore_errors=True)
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+
+    def _write(self, options: Mapping[str, Any], folder: Path) -> None:
+        self.secrets |= {*self._secrets_of_run()} - {""}
+        redactor = Redactor([*self.secrets])
+        redactor.learn(read_names(folder, options["hosts"]))
+        hosts = redactor.structure(options["hosts"])
+        gathered = Gathered(redactor)
+        gathered.missing += [Missing(str(gap["what"]), redactor.message(str(gap["why"]))) for gap in options["missing"]]
+        try:
+            client = self.connect(options, retry_for=min(20.0, float(options["api_timeout"])))
+            gather(client, gathered, self.show)
+        except ClusterError as error:
+            gathered.missing.append(Missing("cluster", redactor.message(str(error))))
+        parts = [cut(part) for part in [*gathered.parts, *read_files(folder, redactor)]]
+        archive = build_archive(
+            options["cluster_name"] or "cluster", parts, gathered.missing, hosts, options["limit_mib"], datetime.now(timezone.utc), redactor
+        )  # fmt: skip
+        path = None
+        if not self.check_mode:
+            try:
+                path = write_whole(options["output_dir"], f"{archive.name}.tar.gz", archive.pack())
+            except OSError as error:
+                raise TaskError(
+                    f"the archive cannot be written to {options['output_dir']}: {error.strerror}; a directory that this account "
+                    "can write to is expected. Set kubewin_output_dir to one.",
+                    "configuration",
+                ) from error
+        self.result.update(
+            path=path,
+            parts=[part.as_dict() for part in archive.files],
+            missing=[gap.as_dict() for gap in archive.missing],
+            lines=explain(archive.files, archive.missing, [str(host["name"]) for host in hosts], path),
+        )
+
+    def _secrets_of_run(self) -> Iterator[str]:
+        """The secrets of this task and of every host of the play."""
+        yield from held(self.task_vars, self._templar)
+        hostvars = self.task_vars.get("hostvars") or {}
+        for host in self.task_vars.get("ansible_play_hosts_all") or ():
+            if host in hostvars:
+                yield from held(hostvars[host], self._templar)
+
+
+def read_files(folder: Path, redactor: Redactor) -> Iterator[Part]:
+    """What earlier tasks wrote: files of hosts, which may have the secrets of another host, and the readiness report."""
+    for path in sorted(path for name in _WRITTEN for path in (folder / name).rglob("*")):
+        if path.is_file() and not path.is_symlink():
+            name, text = path.relative_to(folder).as_posix(), path.read_text("utf-8", "replace")
+            yield Part(
+                name, redactor.hide_known_secrets(text) if name.startswith("hosts/") else redactor.report(name, text)
+            )
+
+
+def read_names(folder: Path, hosts: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The names of hosts, nodes and objects that this run knows already."""
+    for host in hosts:
+        yield from (str(host.get(field) or "") for field in ("name", "node"))
+    try:
+        yield from structure_names(json.loads((folder / "readiness" / "snapshot.json").read_text("utf-8")))
+    except (OSError, ValueError, RecursionError):
+        # Without the report, names are learned from the objects that are read.
+        return

@@ -49,6 +49,10 @@ class Missing:
             f" Add this rule to a role of the account: {self.rule}" if self.rule else ""
         )
 
+    def as_dict(self) -> dict[str, Any]:
+        """What the summary says of it."""
+        return {"what": self.what, "why": self.why, "rule": self.rule}
+
 
 def cut(part: Part, limit: int = PART) -> Part:
     """A part of at most so many bytes: its end, from the beginning of a line, since the end of a log says what happened last."""
