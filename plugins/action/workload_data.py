@@ -1,15 +1,41 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs the module of the same name and shows what it does."""
+"""Saves a baseline of the data of workloads, or compares with it."""
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.modules import workload_data
-from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import ControllerAction
+from collections.abc import Mapping
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.data.run import DataRun, check_options
+from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
+from ansible_collections.kubewin.csi.plugins.modules.workload_data import DOCUMENTATION
+from ansible_collections.kubewin.csi.plugins.plugin_utils.cluster_action import ClusterAction, TaskError
 
 
-class ActionModule(ControllerAction):
-    """The work is the module's. It deletes its pod and ends when its progress file disappears."""
+class ActionModule(ClusterAction):
+    """Reads the volumes of claims, one after the other."""
 
-    module = workload_data
+    argument_spec = documented(DOCUMENTATION)
+    remainder = "Its pod was deleted; written baselines are kept"
+
+    def work(self, options: Mapping[str, Any]) -> None:
+        """Return the result of each claim; failed if data differs."""
+        self.result.update(volumes=[], report="")
+        claims = check_options(options)
+        run = DataRun(self.connect(options), options, claims, self.result, self.show)
+        if options["forget"]:
+            self.result["changed"] = run.forget(dry_run=self.check_mode)
+            return
+        run.refuse()
+        if self.check_mode:
+            self.result.update(changed=run.writes(), plan=list(run.plan()))
+            return
+        try:
+            run.run()
+        finally:
+            self.result["changed"] = run.changed
+        different = [volume["claim"] for volume in self.result["volumes"] if volume.get("verdict") == "different"]
+        if different and not options["keep_going"]:
+            raise TaskError(f"data differs on {', '.join(different)}:\n{self.result['report']}", "data_differs")

@@ -6,23 +6,19 @@
 from __future__ import annotations
 
 import fcntl
-import io
-import json
 import os
 import re
 import shutil
 import stat
 import textwrap
 from collections.abc import Iterator
-from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from ansible.module_utils.testing import patch_module_args
-from ansible_collections.kubewin.csi.plugins.modules import workload_data
 from integration import storage
+from integration.actions import run_action
 from integration.playbooks import ROOT, play
 from integration.storage import PODS, claim, pod, runs, storage_class
 from lab import handle
@@ -67,7 +63,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
 
 
 class Shop:
-    """The lab, its volumes' directories, and the module run as users run it, by an account that may do nothing else."""
+    """The lab, its volumes' directories, and the action run as users run it, by an account that may do nothing else."""
 
     def __init__(self, lab: Lab, directory: Path) -> None:
         self.lab, self.directory = lab, directory
@@ -96,13 +92,13 @@ class Shop:
         return self.lab.state.paths.volumes / "csi.vsphere.vmware.com" / in_tree.fcd(path)
 
     def play(self) -> dict[str, Any]:
-        """The module's result in a play."""
+        """The action's result in a play."""
         variables = {"kubeconfig": str(self.kubeconfig), "directory": str(self.directory)}
         run = play(str(self._playbook), "localhost,", variables=variables)
         return run.results("Read the data", "failed")["localhost"]
 
     def data(self, *claims: str, check: bool = False, **options: Any) -> dict[str, Any]:
-        """The module's result, in this process."""
+        """The action's result, in this process."""
         given: dict[str, Any] = {
             "kubeconfig": str(self.kubeconfig),
             "namespace": storage.NAMESPACE,
@@ -112,13 +108,8 @@ class Shop:
             "limit": 4096,
             "rate": 4096,
             "step_timeout": 300,
-            "_ansible_check_mode": check,
-            **options,
         }
-        with patch_module_args(given), redirect_stdout(io.StringIO()) as output, pytest.raises(SystemExit):
-            workload_data.main()
-        found: dict[str, Any] = json.loads(output.getvalue())
-        return found
+        return run_action("workload_data", check=check, **{**given, **options})
 
 
 def fill(shop: Shop) -> None:
