@@ -1,31 +1,102 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The proof's face: runs the module of the same name, shows what it does meanwhile, and its report at the end."""
+"""Writes a volume on every Windows node and reads it back."""
 
 from __future__ import annotations
 
+import os
+import secrets
+import time
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.modules import storage_proof
-from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import ControllerAction
+from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.holder import holder_of
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import ignore_signals
+from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain
+from ansible_collections.kubewin.csi.plugins.module_utils.verify.apply import Limits, Prover
+from ansible_collections.kubewin.csi.plugins.module_utils.verify.cleanup import PATIENCE, Found, earlier, take_away
+from ansible_collections.kubewin.csi.plugins.module_utils.verify.objects import PREFIX, Room
+from ansible_collections.kubewin.csi.plugins.module_utils.verify.observe import read_plan, refuse
+from ansible_collections.kubewin.csi.plugins.module_utils.verify.options import to_request
+from ansible_collections.kubewin.csi.plugins.module_utils.verify.plan import Target
+from ansible_collections.kubewin.csi.plugins.module_utils.verify.verdict import Proof, failed, proven_nodes
+from ansible_collections.kubewin.csi.plugins.modules.storage_proof import DOCUMENTATION
+from ansible_collections.kubewin.csi.plugins.plugin_utils.cluster_action import ClusterAction, TaskError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.proof import failed_part, report
 
 
-class ActionModule(ControllerAction):
-    """The work is the module's. It ends and cleans up once its progress file is deleted."""
+class ActionModule(ClusterAction):
+    """Proves volumes of each driver on each node, and deletes what it created."""
 
-    module = storage_proof
+    argument_spec = documented(DOCUMENTATION)
+    remainder = "Its objects were deleted, except those reported as left"
 
-    def _work(self, task_vars: dict[str, Any] | None) -> dict[str, Any]:
-        result = super()._work(task_vars)
-        if self._task.check_mode:
-            self._say(*(f"  {line}" for line in result.get("plan") or ()))
-        if result.get("proofs"):
-            result["report"] = report(result)
-            self._say("", result["report"])
-        if result.get("failed"):
-            # The callback prints all that a failed task returns, and the report is on the screen already.
-            result.update(failed_part(result))
-            result.pop("report", None)
-        return result
+    def work(self, options: Mapping[str, Any]) -> None:
+        """Return each proof and what could not be deleted; failed if a volume lost its data or objects are left."""
+        run = secrets.token_hex(4)
+        room = Room(run, options["namespace"] or f"{PREFIX}-{run}", not options["namespace"])
+        request = to_request(options)
+        client = self.connect(options)
+        plan = read_plan(client, request)
+        steps = plan.steps()
+        self.result["plan"] = steps
+        self.result["left_out"] = [{"driver": key, "node": node, "why": why} for key, node, why in plan.left_out]
+        refuse(client, plan, room)
+        leftovers = earlier(client, room, self.show)
+        self.result["earlier"] = [
+            {"run": entry.room.run, "namespace": entry.room.namespace, "lives": entry.lives} for entry in leftovers
+        ]
+        ended = [entry for entry in leftovers if not entry.lives]
+        if self.check_mode:
+            steps += [f"delete leftovers of run {entry.room.run} in {entry.room.namespace}" for entry in ended]
+            self.show(*steps)
+            self.result["changed"] = bool(ended)
+            return
+        limits = Limits(step=options["step_timeout"], whole=options["timeout"], parallel=options["parallel"])
+        prover = Prover(client, room, request, limits, lambda: secrets.token_hex(8), self.show, holder_of(os.getpid()))
+        proofs = self._prove(client, prover, plan.targets, leftovers)
+        self.result.update(
+            run=run,
+            proofs=[proof.as_dict() for proof in proofs],
+            proven=proven_nodes(proofs),
+            changed=bool(ended or self.result["left"]),
+        )
+        self._report(failed(proofs))
+
+    def _prove(
+        self, client: Client, prover: Prover, targets: Sequence[Target], leftovers: Sequence[Found]
+    ) -> list[Proof]:
+        """Prove every target, and delete what this run and ended runs created; `left` is what could not be deleted."""
+        cleaners = take_away(client, leftovers, self.show)
+        try:
+            proofs = prover.run(targets)
+        finally:
+            ignore_signals()
+            prover.cleaner.all()
+            self.result["left"] = [plain(entry) for entry in prover.cleaner.left]
+        deadline = time.monotonic() + PATIENCE
+        for cleaner in cleaners:
+            cleaner.rest(deadline)
+        self.result["left"] = [plain(entry) for cleaner in (*cleaners, prover.cleaner) for entry in cleaner.left]
+        return proofs
+
+    def _report(self, failure: str) -> None:
+        """Display the report; raise TaskError for a failed proof or for what could not be deleted."""
+        for entry in self.result["left"]:
+            self.warn(f"{entry['kind']} {entry['name']}: {entry['why']}")
+        text = report(self.result)
+        self.display("", text)
+        stuck = [
+            f"{entry['kind']} {entry['name']} ({entry['why']})" for entry in self.result["left"] if not entry["kept"]
+        ]
+        if failure or stuck:
+            # Ansible prints all that a failed task returns, and the report is on the screen already.
+            self.result.update(failed_part(self.result))
+        if failure:
+            raise TaskError(failure, "proof_failed")
+        if stuck:
+            raise TaskError(f"proven, but these objects could not be deleted: {'; '.join(stuck)}", "left_behind")
+        self.result["report"] = text
