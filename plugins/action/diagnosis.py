@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
 from ansible.release import __version__ as core
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.permissions import load_roles
 from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain
 from ansible_collections.kubewin.csi.plugins.module_utils.support.diagnose import (
     ClusterFacts,
@@ -32,7 +32,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.support.observe import
 from ansible_collections.kubewin.csi.plugins.modules.diagnosis import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.cluster_action import ClusterAction, TaskError
 
-FILES = Path(__file__).resolve().parents[2] / "roles" / "csi_driver" / "files"
 # Package of the index, and the module by which it is there.
 PACKAGES = {
     "kubernetes": "kubernetes", "msgspec": "msgspec", "pywinrm": "winrm", "pypsrp": "pypsrp", "requests-ntlm": "requests_ntlm",
@@ -132,12 +131,3 @@ def read_host(host: Mapping[str, Any], variables: Mapping[str, Any]) -> HostFact
         unmatched=str(host.get("unmatched") or ""),
         state=host.get("state") or {},
     )
-
-
-def load_roles() -> dict[str, Mapping[str, Any]]:
-    """The shipped ClusterRoles by name."""
-    roles: dict[str, Mapping[str, Any]] = {}
-    for path in sorted(FILES.glob("kubewin-*rbac.yaml")):
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-        roles |= {role["metadata"]["name"]: role for role in document.get("items") or [document]}
-    return roles

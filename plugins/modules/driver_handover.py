@@ -146,6 +146,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.handover.decide import
     kept_off,
     on_delete,
 )
+from ansible_collections.kubewin.csi.plugins.module_utils.handover.needs import ROLES, needs
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.apply import Applier
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
@@ -154,6 +155,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.definitions impor
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import selector_of
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.lease import bind_client
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.permissions import require
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import reporter, watch_over
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.evaluate import Rules
@@ -187,6 +189,16 @@ class Steps:
         self._definition = documents(params["definition"]) if params["definition"] else []
         self._plugin = next((item for item in self._definition if item["kind"] == "DaemonSet"), None)
         self._stage = Stage(client, driver, self._plugin, notify)
+
+    def require_permissions(self, made: Handover) -> None:
+        """Refuse a hand-over that would stop half way. made: the plan. ClusterError as of `require`."""
+        if not made.nodes:
+            return
+        other = f"{made.other.namespace}/{made.other.name}" if made.other is not None else ""
+        restarts = bool(self._params["restart_pod"])
+        direction, namespace = self._params["direction"], made.namespace or self._driver.namespace
+        desired = needs(self._driver, direction, namespace, other, restarts=restarts)
+        require(self._unbound, desired, "a hand-over", ROLES)
 
     def run(self, made: Handover) -> tuple[bool, list[str]]:
         """Hand all Nodes over under the Lease; returns as `finish` does. made: the plan, made before the Lease is held."""
@@ -429,6 +441,8 @@ def main() -> None:
         driver = driver_named(params["driver"])
         steps = Steps(connect(ansible.params), driver, params, reporter(params["progress_file"]))
         made = steps.decided()
+        if params["step"] == "run":
+            steps.require_permissions(made)
         if params["step"] == "run" and ansible.check_mode:
             changed = bool(made.nodes)
         elif params["step"] == "run":

@@ -84,7 +84,7 @@ class HoldingProxy(FaultProxy):
 
     async def _answer(self, session: aiohttp.ClientSession, request: web.Request) -> web.StreamResponse:
         call, body = read_call(request.method, request.path_qs), await request.read()
-        if call.verb in _READS or call.resource.endswith("accessreviews") or call.dry_run or b'"dryRun"' in body:
+        if call.verb in _READS or call.resource.endswith("reviews") or call.dry_run or b'"dryRun"' in body:
             return await super()._answer(session, request)
         is_lease = call.resource == "leases"
         if is_lease and self._short_lease and body:

@@ -60,7 +60,7 @@ def writes(lab: Lab, since: int) -> list[str]:
         for entry in lab.audit("system:serviceaccount:kubewin:kubewin", since)
         if entry["verb"] not in READS
         and "dryRun=All" not in entry["requestURI"]
-        and "selfsubjectaccessreviews" not in entry["requestURI"]
+        and "reviews" not in entry["requestURI"]
     ]
 
 

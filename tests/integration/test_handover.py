@@ -441,18 +441,18 @@ def test_a_charts_plugin_with_labels_of_its_own_is_replaced_too(cleared: Lab) ->
         "resourceNames": [name],
         "verbs": ["patch", "delete"],
     }
-    with (
-        changed(cleared, "kubewin-csi-handover", lambda rules: [*rules, own_name]),
-        installed(cleared, theirs),
-        watched(cleared) as without,
-    ):
+    with installed(cleared, theirs), watched(cleared) as without:
         made = steps(cleared, "to_kubewin", f"vmware-system-csi/{name}")
-        assert made.begin(made.decided())
-        # Killed here, the next run would find the same two nodes.
-        assert made.decided().nodes == NODES
-        for node in NODES:
-            made.node(made.decided(), node)
-        made.finish(made.decided())
+        with pytest.raises(ClusterError, match=f'no shipped role has it: .*"{name}".*"delete".* in namespace vmware'):
+            made.require_permissions(made.decided())
+        with changed(cleared, "kubewin-csi-handover", lambda rules: [*rules, own_name]):
+            made.require_permissions(made.decided())
+            assert made.begin(made.decided())
+            # Killed here, the next run would find the same two nodes.
+            assert made.decided().nodes == NODES
+            for node in NODES:
+                made.node(made.decided(), node)
+            made.finish(made.decided())
         replaced_by_ours(cleared, theirs)
         assert made.decided().nodes == ()
     assert max(without) == 1

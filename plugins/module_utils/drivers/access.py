@@ -30,6 +30,11 @@ def needs(driver: Driver, desired: Request, namespace: str, live: Mapping[str, A
     )
 
 
+def roles_of(driver: Driver) -> str:
+    """The shipped ClusterRoles that have these needs."""
+    return f"kubewin-csi kubewin-csi-{driver.key.replace('_', '-')} kubewin-csi-deploy kubewin-csi-cluster-objects"
+
+
 def _applied(driver: Driver, desired: Request, namespace: str, live: Mapping[str, Any] | None) -> Iterator[Need]:
     """A server-side apply reads, and also needs create when it creates; each is authorized by name.
 

@@ -101,11 +101,11 @@ class Snapshot:
     """The cluster as it was observed.
 
     kubernetes: "v1.36.3". controllers: those of a known name come first, in the driver's order. namespaces: by name, None when absent.
-    feature_states: data of the feature-state map by namespace, None when absent; no entry where it was not read. missing_access: rules this account lacks,
-    as text. openshift: "4.20.3", empty for other clusters or if not read. privileged: whether the plugin's account
-    may use OpenShift's SCC privileged, None if not read or not permitted. replacing: a hand-over to ours that
-    was begun and not finished, as "namespace/name" of what it replaces. in_use: Windows nodes with volumes of the driver,
-    each with its evidence; read only if a plan needs it. registered: Windows nodes whose kubelet has registered
+    feature_states: data of the feature-state map by namespace, None when absent; no entry where it was not read. missing_access: rules
+    this account lacks, as text; access_commands: the commands that bind the roles with them. openshift: "4.20.3", empty for other
+    clusters or if not read. privileged: whether the plugin's account may use OpenShift's SCC privileged, None if not read or not
+    permitted. replacing: a hand-over to ours that was begun and not finished, as "namespace/name" of what it replaces. in_use: Windows
+    nodes with volumes of the driver, each with its evidence; read only if a plan needs it. registered: Windows nodes whose kubelet has registered
     the driver; read only if a DaemonSet without a Ready pod claims to provide it.
     """
 
@@ -118,6 +118,7 @@ class Snapshot:
     feature_states: Mapping[str, Mapping[str, str] | None]
     storage_class: Mapping[str, Any] | None
     missing_access: tuple[str, ...] = ()
+    access_commands: tuple[str, ...] = ()
     openshift: str = ""
     privileged: bool | None = None
     replacing: str = ""

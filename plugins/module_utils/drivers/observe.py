@@ -11,7 +11,7 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import from_image
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.access import needs
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.access import needs, roles_of
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.controllers_observe import controllers
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import (
     ObservedController,
@@ -21,12 +21,13 @@ from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import (
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.plan import home
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.access import Need, missing
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.access import Need, lacking, list_rules
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import ObservedDaemonSet
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MANAGER, made_by
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.permissions import list_bind_commands
 
 
 def snapshot(client: Client, driver: Driver, desired: Request, *, check_access: bool) -> Snapshot:
@@ -51,6 +52,7 @@ def snapshot(client: Client, driver: Driver, desired: Request, *, check_access: 
         one.managed_by != MANAGER and not one.ready and one.serves_on_windows(driver.name) for one in daemon_sets
     )
 
+    missing = lacking(needs(driver, desired, namespace, live.get(namespace)), client.allowed) if check_access else ()
     return Snapshot(
         kubernetes=kubernetes,
         nodes=observed,
@@ -66,9 +68,8 @@ def snapshot(client: Client, driver: Driver, desired: Request, *, check_access: 
         else None,
         replacing=begun(client, driver, namespace).get("replaced", ""),
         registered=_registered(client, driver, observed) if claimed else (),
-        missing_access=missing(needs(driver, desired, namespace, live.get(namespace)), client.allowed)
-        if check_access
-        else (),
+        missing_access=list_rules(missing),
+        access_commands=list_bind_commands(client, missing, roles_of(driver)) if missing else (),
     )
 
 

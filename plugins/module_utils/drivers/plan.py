@@ -18,7 +18,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.drivers.settings impor
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.switch import Switch, switch
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.switch import findings as switch_findings
 from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding, blocker
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.access import bind_command
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import absent_or_ours
 from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain
 
@@ -190,23 +189,21 @@ def _aimed(driver: Driver, desired: Request, snapshot: Snapshot) -> Snapshot:
 def _access(driver: Driver, desired: Request, snapshot: Snapshot, namespace: str) -> list[Finding]:
     if not snapshot.missing_access:
         return []
-    bind = "; ".join(
-        [
-            bind_command("kubewin-csi"),
-            bind_command(f"kubewin-csi-{driver.key.replace('_', '-')}"),
-            bind_command("kubewin-csi-deploy", namespace),
-        ]
-    )
     if desired.namespace and snapshot.namespaces.get(namespace) is None:
         expected = home(driver, replace(desired, namespace=None), snapshot.controllers)
         remedy = (
             f"if the name is mistyped, correct it (the driver's namespace is {expected}); otherwise: kubectl create "
-            f"namespace {namespace}; {bind}"
+            f"{'; '.join([f'namespace {namespace}', *snapshot.access_commands])}"
         )
         message = "it does not exist, and this account may not deploy the driver there"
         return [blocker("CSI-D60", f"Namespace {namespace}", message, remedy)]
-    rules = "; ".join(snapshot.missing_access)
-    remedy = f"bind the ClusterRoles of roles/csi_driver/files/kubewin-rbac.yaml to it: {bind}. Missing rules: {rules}"
+    rules, binds = "; ".join(snapshot.missing_access), "; ".join(snapshot.access_commands)
+    bind = (
+        f"bind the ClusterRoles of roles/csi_driver/files/kubewin-rbac.yaml to it: {binds}"
+        if binds
+        else "add the rules to its roles"
+    )
+    remedy = f"{bind}. Missing rules: {rules}"
     return [blocker("CSI-D60", "this account", "it lacks required permissions", remedy)]
 
 

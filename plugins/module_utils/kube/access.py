@@ -5,8 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
+
+_SERVICE_ACCOUNT = "system:serviceaccount:"
+# The account of the guides.
+EXAMPLE = "kubewin:kubewin"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,21 +44,47 @@ def each(verbs: str, group: str, resources: str, namespace: str | None = None, n
             yield Need(verb, group, resource, namespace, name)
 
 
-def missing(needs: Iterable[Need], allowed: Callable[[Need], bool]) -> tuple[str, ...]:
-    """The rules this account lacks, each once."""
+def lacking(needs: Iterable[Need], allowed: Callable[[Need], bool]) -> tuple[Need, ...]:
+    """The needs that are not met."""
+    return tuple(
+        need
+        for need in needs
+        if not allowed(need) and not (need.instead and all(allowed(other) for other in need.instead))
+    )
 
-    def is_met(need: Need) -> bool:
-        return allowed(need) or (bool(need.instead) and all(allowed(other) for other in need.instead))
 
-    # A rule for each object, with all verbs that it lacks.
-    lacking: dict[Need, list[str]] = {}
+def list_rules(needs: Iterable[Need]) -> tuple[str, ...]:
+    """The needs as rules to add to a role, one for each object with all verbs, with the namespace of the role."""
+    verbs: dict[Need, list[str]] = {}
     for need in needs:
-        if not is_met(need):
-            lacking.setdefault(replace(need, verb="", instead=()), []).append(need.verb)
-    return tuple(dict.fromkeys(need.rule(tuple(dict.fromkeys(verbs))) for need, verbs in lacking.items()))
+        verbs.setdefault(replace(need, verb="", instead=()), []).append(need.verb)
+    rules = (
+        need.rule(tuple(dict.fromkeys(of_need))) + (f" in namespace {need.namespace}" if need.namespace else "")
+        for need, of_need in verbs.items()
+    )
+    return tuple(dict.fromkeys(rules))
 
 
-def bind_command(role: str, namespace: str = "", account: str = "kubewin:kubewin") -> str:
-    """The kubectl command that binds a ClusterRole, in a namespace or cluster-wide. account: namespace:name of the ServiceAccount."""
+def covers(role: Mapping[str, Any], need: Need) -> bool:
+    """Whether a rule of a ClusterRole has the need, where the role is bound in its namespace or everywhere."""
+    return any(
+        need.group in rule.get("apiGroups", ())
+        and need.resource in rule.get("resources", ())
+        and need.verb in rule.get("verbs", ())
+        and (not rule.get("resourceNames") or need.name in rule["resourceNames"])
+        for rule in role.get("rules", ())
+    )
+
+
+def bind_commands(needs: Iterable[Need], roles: Mapping[str, Mapping[str, Any]], user: str) -> tuple[str, ...]:
+    """The kubectl commands after which the needs are met, as far as these ClusterRoles have them. user: name of the account."""
+    named = ((need, next((name for name, role in roles.items() if covers(role, need)), "")) for need in needs)
+    return tuple(dict.fromkeys(bind_command(role, need.namespace or "", user) for need, role in named if role))
+
+
+def bind_command(role: str, namespace: str = "", user: str = "") -> str:
+    """The kubectl command that binds a ClusterRole, in a namespace or cluster-wide. user: name of the account, empty if it is unknown."""
     where, kind = (f"-n {namespace} ", "rolebinding") if namespace else ("", "clusterrolebinding")
-    return f"kubectl {where}create {kind} {role} --clusterrole={role} --serviceaccount={account}"
+    account = user.removeprefix(_SERVICE_ACCOUNT)
+    subject = f"--user={shlex.quote(user)}" if account == user and user else f"--serviceaccount={account or EXAMPLE}"
+    return f"kubectl {where}create {kind} {role} --clusterrole={role} {subject}"

@@ -80,6 +80,8 @@ VOLUME_SNAPSHOT = Kind("snapshot.storage.k8s.io/v1", "VolumeSnapshot", "volumesn
 VSPHERE_MIGRATION = Kind("cns.vmware.com/v1alpha1", "CnsVSphereVolumeMigration", "cnsvspherevolumemigrations", False)
 ACCESS_REVIEW = Kind("authorization.k8s.io/v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", False)
 SUBJECT_REVIEW = Kind("authorization.k8s.io/v1", "SubjectAccessReview", "subjectaccessreviews", False)
+# From Kubernetes 1.28 on.
+USER_REVIEW = Kind("authentication.k8s.io/v1", "SelfSubjectReview", "selfsubjectreviews", False)
 
 # What makes pods and can be scaled, by kind.
 SCALABLE: Mapping[str, Kind] = {"Deployment": DEPLOYMENT, "StatefulSet": STATEFUL_SET}

@@ -31,16 +31,10 @@ def refuse(client: Client, decided: Plan, room: Room) -> None:
     refusals = list(decided.refusals)
     if not room.own:
         live = client.get(kinds.NAMESPACE, room.namespace)
-        if live is None:
-            refusals.append(
-                f"Namespace {room.namespace} does not exist: kubectl create namespace {room.namespace}, or leave it "
-                "unset to have the run create its own."
-            )
-        elif "deletionTimestamp" in live["metadata"]:
+        if live is not None and "deletionTimestamp" in live["metadata"]:
             refusals.append(f"Namespace {room.namespace} is being deleted. Wait for that, or set another one.")
     attaches = any(target.attaches for target in decided.targets)
     needed = needs(room.namespace, own=room.own, attaches=attaches)
-    names = ", kubewin-csi-proof-pods and kubewin-csi-proof-namespace" if room.own else " and kubewin-csi-proof-pods"
-    require(client, needed, "a verification", f"kubewin-csi-proof{names}")
+    require(client, needed, "a verification", "kubewin-csi-proof, kubewin-csi-proof-pods, kubewin-csi-proof-namespace")
     if refusals:
         raise ClusterError("\n".join(refusals), "refused")

@@ -36,6 +36,7 @@ TALKS = {
     "kube.connect",
     "kube.fencing",
     "kube.lease",
+    "kube.permissions",
     "kube.quiesce",
     "kube.store",
     "kube.streams",

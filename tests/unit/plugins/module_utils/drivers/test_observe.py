@@ -53,7 +53,9 @@ def missing_access(server: Server) -> tuple[str, ...]:
 
 def test_a_subresource_and_a_name_are_checked_as_such() -> None:
     server = Server({"resource": "pods", "subresource": "log"})
-    assert missing_access(server) == ('{apiGroups: [""], resources: ["pods/log"], verbs: ["get"]}',)
+    assert missing_access(server) == (
+        f'{{apiGroups: [""], resources: ["pods/log"], verbs: ["get"]}} in namespace {HOME}',
+    )
     binds = [one for one in server.reviews if one["verb"] == "bind"]
     assert [(one["resource"], one["name"], one.get("namespace")) for one in binds] == [
         ("clusterroles", VSPHERE.service_account, None),

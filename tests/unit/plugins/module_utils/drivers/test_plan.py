@@ -136,10 +136,9 @@ def test_unfit_surroundings_block_the_plan(spoilt: dict[str, Any], expected: str
 
 
 def test_missing_permissions_come_with_the_commands_that_bind_them() -> None:
-    made = plan(VSPHERE, Request(), snapshot(missing_access=("{rule}",)))
-    for role in ("kubewin-csi", "kubewin-csi-vsphere"):
-        assert f"kubectl create clusterrolebinding {role} --clusterrole={role} " in made.refusal
-    assert f"kubectl -n {HOME} create rolebinding kubewin-csi-deploy --clusterrole=kubewin-csi-deploy" in made.refusal
+    bind = "kubectl create clusterrolebinding kubewin-csi"
+    made = plan(VSPHERE, Request(), snapshot(missing_access=("{rule}",), access_commands=(bind,)))
+    assert f"kubewin-rbac.yaml to it: {bind}. Missing rules: {{rule}}" in made.refusal
 
 
 def test_a_mistyped_namespace_is_no_list_of_missing_rules() -> None:
