@@ -157,12 +157,13 @@ def saved(snapshot: Snapshot) -> bytes:
 
 
 def passes(report: Report, fail_on: str) -> bool:
-    """Whether a report passes."""
+    """Whether a report passes. A blocker stops a workload at least on some of its nodes."""
+    refused = report.verdict == "blocked" or report.counts()["blocker"] > 0
     bad = {
         "never": False,
-        "blocked": report.verdict == "blocked",
-        "unknown": report.verdict != "ready",
-        "warning": report.verdict != "ready" or report.counts()["warning"] > 0,
+        "blocked": refused,
+        "unknown": refused or report.verdict == "unknown",
+        "warning": refused or report.verdict == "unknown" or report.counts()["warning"] > 0,
     }
     return not bad[fail_on]
 

@@ -158,7 +158,8 @@ options:
   fail_on:
     description:
       - When to fail, with RV(reason=not_ready). The report is printed and written before.
-      - V(blocked) fails on a blocker, V(unknown) also if something is unknown, V(warning) also on a warning, V(never) not at all.
+      - V(blocked) fails if a workload will not start again, or on a blocker. V(unknown) also fails if this is unknown, V(warning) also on a
+        warning, V(never) not at all.
     type: str
     choices: [never, blocked, unknown, warning]
     default: never
@@ -219,7 +220,9 @@ EXAMPLES = r"""
 
 RETURN = r"""
 verdict:
-  description: V(ready), V(blocked) with a blocker, or V(unknown) if something is unknown.
+  description:
+    - V(ready) if there is a workload with volumes on Windows and each will start again, V(blocked) if one will not, V(unknown) if that is unknown for
+      one, V(no_workloads) if there is none.
   returned: when the cluster could be read
   type: str
   sample: blocked

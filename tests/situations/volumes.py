@@ -247,12 +247,17 @@ def a_volume_attached_to_windows_that_nothing_known_uses(world: World) -> None:
     attach(world, "pv-orphan", "win-1", VSPHERE.name, "fcd-orphan")
 
 
-@situation("5.1", "CSI-V25", starts_again={"StatefulSet shop/db": "unknown", "Deployment shop/legacy": "yes"})
-def two_volumes_with_one_handle(world: World) -> None:
+@situation("5.1", "CSI-V25", starts_again={"StatefulSet shop/db": "yes"})
+def a_second_volume_of_a_disk_that_nothing_uses(world: World) -> None:
     volume(world, "pv-copy", csi(VSPHERE.name, "fcd-0"), policy="Retain")
 
 
-@situation("5.1", "CSI-V25", starts_again={"Deployment shop/static": "unknown"})
+@situation("5.1", "CSI-V25", starts_again={"StatefulSet shop/db": "unknown", "Deployment shop/copy": "unknown"})
+def two_volumes_with_one_handle(world: World) -> None:
+    on_windows(world, "copy", csi(VSPHERE.name, "fcd-0"))
+
+
+@situation("5.1", "CSI-V25", starts_again={"Deployment shop/static": "yes"})
 def a_converted_disk_whose_old_volume_was_kept(world: World) -> None:
     volume(world, "pv-static-csi", csi(AZURE_DISK.name, "/subscriptions/S/d"), policy="Retain")
 

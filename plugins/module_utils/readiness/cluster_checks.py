@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Literal
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree, wmco
@@ -60,25 +61,26 @@ def view(snapshot: Snapshot, driver: Driver) -> model.Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class ClusterEvaluation:
-    """What came out. halves: those of the findings, by CSI name, that are about what a driver has in the cluster."""
+    """What came out. halves: those of the findings, by CSI name, that are about what a driver has in the cluster.
+
+    everywhere: those about the cluster as a whole.
+    """
 
     findings: tuple[Finding, ...]
     halves: Mapping[str, tuple[Finding, ...]]
+    everywhere: tuple[Finding, ...] = ()
 
 
 def evaluate(index: Index, demand: Mapping[str, int], moved: frozenset[str]) -> ClusterEvaluation:
     """Evaluate the cluster for the drivers that Windows volumes need. moved: in-tree plugins that some of them belong to."""
     snapshot = index.snapshot
-    findings = [*unread(snapshot.unread)]
+    whole: tuple[Finding, ...] = ()
     halves: dict[str, tuple[Finding, ...]] = {}
     if index.windows:
-        findings += _classes(index, demand)
-        for name in sorted(demand):
-            if name in BY_NAME:
-                halves[name] = tuple(_driver(index, BY_NAME[name], moved))
-                findings += halves[name]
-        findings += _openshift(index, demand)
-    return ClusterEvaluation(tuple(findings), halves)
+        whole = (*_classes(index, demand), *_openshift(index, demand))
+        halves = {name: tuple(_driver(index, BY_NAME[name], moved)) for name in sorted(demand) if name in BY_NAME}
+    findings = (*unread(snapshot.unread), *whole, *chain.from_iterable(halves.values()))
+    return ClusterEvaluation(findings, halves, whole)
 
 
 # A driver's other half

@@ -60,36 +60,50 @@ def evaluate(snapshot: Snapshot, options: Options | None = None) -> Report:
     no_mbr = nodes.old_csi_proxy(index, in_tree.MBR_CSI_PROXY)
     on_volumes = volumes.evaluate(index, subjects, on_nodes.drivers, no_mbr)
     of_cluster = cluster_checks.evaluate(index, subjects.demand, moved(subjects))
-    of_objects = (*of_cluster.findings, *on_nodes.findings, *on_volumes.findings)
-    workload_verdicts, of_workloads = workloads.evaluate(
-        index, use, subjects, on_volumes, of_objects, of_cluster.halves
+    of_target = target.evaluate(now, asked.target, subjects.demand) if asked.target else ()
+    of_objects = (*of_cluster.findings, *on_nodes.findings, *on_volumes.findings, *of_target)
+    everywhere = [one for one in (*of_cluster.everywhere, *of_target) if one.doubt or one.severity == "blocker"]
+    on_workloads = workloads.evaluate(
+        index, use, subjects, on_volumes, of_objects, of_cluster.halves, on_nodes.against, everywhere
     )
-    findings: list[Finding] = [*of_objects, *of_workloads]
-    if asked.target:
-        findings += target.evaluate(now, asked.target, subjects.demand)
-    unique = {(one.id, one.object, one.message): one for one in findings}
+    stopping = {(one.id, one.object, one.message) for one in on_workloads.stopping}
+    unique = {(one.id, one.object, one.message): one for one in (*of_objects, *on_workloads.findings)}
+    findings = [one if key in stopping else _explaining(one) for key, one in unique.items()]
     return Report(
         cluster=snapshot.name,
         kubernetes=snapshot.cluster.kubernetes,
         openshift=snapshot.cluster.openshift,
         taken_at=snapshot.taken_at.isoformat(),
         target=asked.target,
-        findings=tuple(sorted(unique.values(), key=_order)),
+        findings=tuple(sorted(findings, key=_order)),
         volumes=tuple(on_volumes.verdicts),
         nodes=on_nodes.verdicts,
-        workloads=workload_verdicts,
+        workloads=on_workloads.verdicts,
         unread=tuple(asdict(one) for one in snapshot.unread),
     )
 
 
+def _explaining(finding: Finding) -> Finding:
+    """A finding that stops no workload: a warning, or about a volume a note."""
+    if finding.id.startswith("CSI-V") and (finding.doubt or finding.severity == "blocker"):
+        return replace(finding, severity="note", doubt=False)
+    return replace(finding, severity="warning" if finding.severity == "blocker" else finding.severity, doubt=False)
+
+
 def _on_the_way(now: Report, there: Report) -> Report:
-    """The report of now, in which a blocker that the upgrade itself resolves is a warning."""
+    """The report of now, in which a blocker that the upgrade itself resolves is a warning, and a workload that only these stop accepted."""
     left = {(one.id, one.object) for one in there.findings}
     findings = tuple(
         replace(one, severity="warning") if one.severity == "blocker" and (one.id, one.object) not in left else one
         for one in now.findings
     )
-    return replace(now, findings=tuple(sorted(findings, key=_order)))
+    accepted = tuple(
+        one
+        if not one.causes or any((cause.id, cause.object) in left for cause in one.causes)
+        else replace(one, accepted="the upgrade resolves what stops it")
+        for one in now.workloads
+    )
+    return replace(now, findings=tuple(sorted(findings, key=_order)), workloads=accepted)
 
 
 def _order(finding: Finding) -> tuple[int, str, str, str]:

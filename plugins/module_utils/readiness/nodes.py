@@ -95,11 +95,15 @@ class DriverState:
 
 @dataclass(slots=True)
 class NodesEvaluation:
-    """What came out: verdicts, findings (those of a whole driver once), and the drivers' states by CSI name."""
+    """What came out: verdicts, findings (those of a whole driver once), and the drivers' states by CSI name.
+
+    against: by node, what keeps pods from starting there, whatever driver their volumes have.
+    """
 
     verdicts: tuple[NodeVerdict, ...]
     findings: tuple[Finding, ...]
     drivers: Mapping[str, DriverState]
+    against: Mapping[str, tuple[Finding, ...]]
 
 
 def evaluate(
@@ -130,12 +134,14 @@ def evaluate(
             elif answer == "no":
                 state.bad |= bit
             findings += evaluated
-    verdicts = []
+    verdicts, against = [], {}
     for node in index.each(index.windows):
         needed = by_driver.get(node.name, {})
         piped = any(state.piped & index.bit[node.name] for state in states.values())
         own = (*_node(index, node, bool(needed), migrated), *_host(index, node, bool(needed), piped))
         findings += own
+        if some := tuple(one for one in own if one.doubt or one.severity == "blocker"):
+            against[node.name] = some
         verdicts.append(_verdict(index, node, needed, own))
     # A node of Linux that claims to be one of Windows draws pods that cannot run there.
     for node in index.each(index.linux & index.with_label("kubernetes.io/os", "windows")):
@@ -143,7 +149,7 @@ def evaluate(
     once: dict[tuple[str, str, str], Finding] = {}
     for one in findings:
         once.setdefault((one.id, one.object, one.message), one)
-    return NodesEvaluation(tuple(verdicts), tuple(once.values()), states)
+    return NodesEvaluation(tuple(verdicts), tuple(once.values()), states, against)
 
 
 def _answer(findings: tuple[Finding, ...], index: Index) -> Answer:

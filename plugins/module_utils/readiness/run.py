@@ -12,7 +12,7 @@ planned drivers' other halves, since without those none of their volumes works w
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
@@ -36,7 +36,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.worklo
     PluginTemplate,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import SEVERITIES, Finding, Report
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import SEVERITIES, Finding, Overall, Report
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import HostFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import why_not
 
@@ -93,7 +93,19 @@ def simulate(snapshot: Snapshot, run: Run) -> Snapshot:
     )
 
 
-def of_run(now: Report, then: Report, run: Run, controllers: Iterable[ObservedController]) -> Report:
+@dataclass(frozen=True)
+class RunReport(Report):
+    """The findings about a run, of which the worst decides whether it may begin: the workloads may be lost without it too."""
+
+    @property
+    def verdict(self) -> Overall:
+        """Blocked by any blocker; unknown while anything is in doubt; ready otherwise."""
+        if any(finding.severity == "blocker" for finding in self.findings):
+            return "blocked"
+        return "unknown" if any(finding.doubt for finding in self.findings) else "ready"
+
+
+def of_run(now: Report, then: Report, run: Run, controllers: Iterable[ObservedController]) -> RunReport:
     """The report of the cluster as it would be, with those findings alone that are about the run."""
     worst: dict[str, int] = {}
     for one in now.findings:
@@ -104,7 +116,8 @@ def of_run(now: Report, then: Report, run: Run, controllers: Iterable[ObservedCo
         for one in then.findings
         if not one.id.startswith(_OF_THE_PLAN) and (one.object in theirs or not _was_so(one, worst))
     )
-    return replace(then, findings=findings)
+    parts = {one.name: getattr(then, one.name) for one in fields(then)}
+    return RunReport(**{**parts, "findings": findings})
 
 
 def _was_so(finding: Finding, worst: Mapping[str, int]) -> bool:

@@ -13,7 +13,13 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Finding, Report, Suppressed
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import (
+    Cause,
+    Finding,
+    Report,
+    Suppressed,
+    WorkloadVerdict,
+)
 
 KEYS = ("id", "object", "reason", "expires")
 
@@ -39,7 +45,7 @@ class Suppression:
         """What findings about it call it."""
         return f"suppression of {self.id} on {self.object}"
 
-    def covers(self, finding: Finding) -> bool:
+    def covers(self, finding: Finding | Cause) -> bool:
         """Whether it is about this finding."""
         return finding.id == self.id and fnmatchcase(finding.object, self.object)
 
@@ -60,7 +66,10 @@ def read_suppressions(entries: Iterable[Any]) -> tuple[Suppression, ...]:
 
 
 def suppress(report: Report, suppressions: Sequence[Suppression], today: date) -> Report:
-    """The report without what is accepted today, which is listed beside it; entries that do nothing become findings."""
+    """The report without what is accepted today, which is listed beside it; entries that do nothing become findings.
+
+    A workload is accepted when each of its causes is.
+    """
     live = [one for one in suppressions if one.expires >= today]
     kept: list[Finding] = []
     left_out: list[Suppressed] = list(report.suppressed)
@@ -74,7 +83,16 @@ def suppress(report: Report, suppressions: Sequence[Suppression], today: date) -
         used.update(one for one in suppressions if one.covers(finding))
     kept += [_expired(one, one in used) for one in suppressions if one.expires < today]
     kept += [_unused(one) for one in live if one not in used]
-    return replace(report, findings=tuple(kept), suppressed=tuple(left_out))
+    workloads = tuple(_accept(one, live) for one in report.workloads)
+    return replace(report, findings=tuple(kept), suppressed=tuple(left_out), workloads=workloads)
+
+
+def _accept(workload: WorkloadVerdict, live: Sequence[Suppression]) -> WorkloadVerdict:
+    covers = [next((one for one in live if one.covers(cause)), None) for cause in workload.causes]
+    reasons = dict.fromkeys(one.reason for one in covers if one is not None)
+    if not covers or None in covers:
+        return workload
+    return replace(workload, accepted="; ".join(reasons))
 
 
 def _expired(suppression: Suppression, used: bool) -> Finding:

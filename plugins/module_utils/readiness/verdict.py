@@ -4,7 +4,7 @@
 """The words of a report on readiness. No logic but counting.
 
 Every verdict names its evidence as text, such as "CSINode win-1 spec.drivers: disk.csi.azure.com". A report's own
-verdict follows from its findings alone, so that leaving one out by a suppression moves it.
+verdict follows from the answers of its workloads alone. Findings explain these answers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Severity = findings.Severity
 SEVERITIES: tuple[Severity, ...] = ("blocker", "warning", "note")
 
 Answer = Literal["yes", "no", "unknown"]
-Overall = Literal["ready", "blocked", "unknown"]
+Overall = Literal["ready", "blocked", "unknown", "no_workloads"]
 System = Literal["windows", "linux", "mixed", "unknown"]
 
 VolumeClass = Literal[
@@ -144,12 +144,21 @@ class StepVerdict:
 
 
 @dataclass(frozen=True, slots=True)
+class Cause:
+    """A finding that keeps a workload from being ready, by its id and object."""
+
+    id: str
+    object: str
+
+
+@dataclass(frozen=True, slots=True)
 class WorkloadVerdict:
     """A workload that has volumes and may run on Windows.
 
     workload: "StatefulSet shop/db". runs_on: with the rule that decided in runs_on_because. starts_again: whether its pods
     get their volumes again after the next restart. volumes: claims "namespace/name" and inline volumes. steps: those that
-    stop its pods, of a workload that will not start again or is unknown.
+    stop its pods, of a workload that will not start again or is unknown; causes: the findings, likewise. accepted: why the
+    report's verdict leaves it out, empty if it counts.
     """
 
     workload: str
@@ -160,6 +169,8 @@ class WorkloadVerdict:
     volumes: tuple[str, ...]
     findings: tuple[str, ...] = ()
     steps: tuple[StepVerdict, ...] = ()
+    causes: tuple[Cause, ...] = ()
+    accepted: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,10 +227,13 @@ class Report:
 
     @property
     def verdict(self) -> Overall:
-        """Blocked by any blocker; unknown while anything is in doubt; ready otherwise."""
-        if any(finding.severity == "blocker" for finding in self.findings):
+        """Ready if there is a workload and each will start again; without one, only what could be read says so."""
+        answers = {one.starts_again for one in self.workloads if not one.accepted}
+        if "no" in answers:
             return "blocked"
-        return "unknown" if any(finding.doubt for finding in self.findings) else "ready"
+        if "unknown" in answers or (not self.workloads and self.unread):
+            return "unknown"
+        return "ready" if self.workloads else "no_workloads"
 
     def counts(self) -> dict[str, int]:
         """How many findings of each severity there are."""

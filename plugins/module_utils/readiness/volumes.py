@@ -10,7 +10,7 @@ the volume holds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -115,7 +115,7 @@ def evaluate(index: Index, all_: Subjects, drivers: Mapping[str, DriverState], n
     no_mbr: Windows nodes whose csi-proxy is too old for disks with an MBR.
     """
     control = {known.field: control_plane(index, known) == "csi" for known in in_tree.PLUGINS}
-    twins = _twins(index, all_.subjects.values())
+    twins = _twins(index, all_.subjects)
     evaluated = VolumesEvaluation(findings=list(all_.findings))
     for key in sorted(all_.subjects):
         one = _Volume(index, all_.subjects[key], all_.paths, drivers, no_mbr, control, twins)
@@ -139,11 +139,21 @@ def _handle(volume: ObservedVolume) -> tuple[str, str] | None:
     return driver, handle.lower() if driver == "disk.csi.azure.com" else handle
 
 
-def _twins(index: Index, subjects: Iterable[Subject]) -> dict[tuple[str, str], list[str]]:
-    evaluated = {_handle(one.volume) for one in subjects if one.volume is not None}
-    handles = ((_handle(volume), volume.name) for volume in index.snapshot.volumes)
-    found_ = grouped((handle, name) for handle, name in handles if handle is not None and handle in evaluated)
-    return {handle: sorted(names) for handle, names in found_.items() if len(names) > 1}
+def _twins(index: Index, subjects: Mapping[str, Subject]) -> dict[tuple[str, str], tuple[list[str], int]]:
+    """By handle, the volumes that share it, and how many of them pods use; a Released one hurts nobody."""
+    evaluated = {_handle(one.volume) for one in subjects.values() if one.volume is not None}
+    handles = ((_handle(volume), volume) for volume in index.snapshot.volumes)
+    found_ = grouped((handle, volume) for handle, volume in handles if handle is not None and handle in evaluated)
+
+    def is_used(volume: ObservedVolume) -> bool:
+        subject = subjects.get(volume.name)
+        return volume.phase == "Bound" if subject is None else bool(subject.users) or not subject.unused
+
+    return {
+        handle: (sorted(one.name for one in twins), sum(map(is_used, twins)))
+        for handle, twins in found_.items()
+        if len(twins) > 1
+    }
 
 
 class _Volume:
@@ -157,7 +167,7 @@ class _Volume:
         drivers: Mapping[str, DriverState],
         no_mbr: int,
         control: Mapping[str, bool],
-        twins: Mapping[tuple[str, str], list[str]],
+        twins: Mapping[tuple[str, str], tuple[list[str], int]],
     ) -> None:
         self._index, self._subject, self._no_mbr = index, subject, no_mbr
         self._paths = paths.get(subject.source.field, Paths(csi=index.windows))
@@ -260,19 +270,23 @@ class _Volume:
             what = f"the claim is Lost: its volume {claim.volume or '(none named)'} does not exist or belongs to another claim"
             remedy = "restore the volume from a record, with claimRef.uid of this claim; do not delete the claim"
             self._finds("CSI-V23", what, remedy, about=f"PersistentVolumeClaim {claim.key}")
-        going = [f"PersistentVolumeClaim {claim.key}"] if claim is not None and claim.deleting else []
-        going += [f"PersistentVolume {subject.key}"] if volume is not None and volume.deleting else []
-        if going and not subject.unused:
-            policy = volume.policy if volume is not None else ""
-            remedy = "set the volume's policy to Retain before its last pod ends: kubectl patch pv ... Retain"
-            what = f"it is being deleted{f', with policy {policy}' if policy else ''}, and {self._user()} uses it"
-            self._finds("CSI-V24", what, remedy, about=going[0])
+        policy = volume.policy if volume is not None else ""
+        what = f"it is being deleted{f', with policy {policy}' if policy else ''}, and {self._user()} uses it"
+        remedy = "before its last pod ends, set persistentVolumeReclaimPolicy of the volume to Retain"
+        if claim is not None and claim.deleting and not subject.unused:
+            self._finds("CSI-V24", what, remedy, about=f"PersistentVolumeClaim {claim.key}")
+        elif volume is not None and volume.deleting and not subject.unused:
+            # The finalizer pv-protection keeps it while its claim exists, and pods start with it
+            # (https://github.com/kubernetes/kubernetes, pkg/controller/volume/pvprotection, isBeingUsed).
+            finding = self._made("CSI-V24", what, remedy, about=f"PersistentVolume {subject.key}")
+            self.findings.append(replace(finding, severity="warning"))
         handle = None if volume is None else _handle(volume)
         if handle is not None and handle in self._twins:
-            names = self._twins[handle]
+            names, live = self._twins[handle]
             remedy = "keep one of them: set the policy of both to Retain, then delete the one whose claim is not used"
-            about = f"PersistentVolumes {', '.join(names)}"
-            self._finds("CSI-V25", f"they have the same handle {handle[1]} of {handle[0]}", remedy, about=about)
+            what = f"they have the same handle {handle[1]} of {handle[0]}"
+            finding = self._made("CSI-V25", what, remedy, about=f"PersistentVolumes {', '.join(names)}")
+            self.findings.append(finding if live > 1 else replace(finding, severity="note"))
         if (
             subject.source.field == "gcePersistentDisk"
             and volume is not None

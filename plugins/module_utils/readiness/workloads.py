@@ -5,17 +5,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 
+from ansible_collections.kubewin.csi.plugins.module_utils.grouped import grouped
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index, union
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found, unread
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.subjects import Subjects
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.usage import Usage, Workload
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import (
     UNCHANGED,
     Answer,
+    Cause,
     Finding,
     VolumeVerdict,
     WorkloadVerdict,
@@ -28,6 +31,42 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.mount i
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.provision import Provision
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.schedule import Schedule
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.walk import Rules, Walks
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words import Answer as StepAnswer
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words import PodToStart, Word
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadsEvaluation:
+    """What came out. stopping: the findings that keep a workload from being ready, of others and of their own."""
+
+    verdicts: tuple[WorkloadVerdict, ...]
+    findings: tuple[Finding, ...]
+    stopping: frozenset[Finding]
+
+
+class _NodeRule:
+    """The kubelet of a node on which something is wrong that is about no single volume."""
+
+    def __init__(self, index: Index, against: Mapping[str, tuple[Finding, ...]]) -> None:
+        self._findings: dict[tuple[bool, str], list[tuple[int, Finding]]] = {}
+        self._nodes = 0
+        for name, findings in against.items():
+            for finding in findings:
+                bit = index.bit.get(name, 0)
+                self._findings.setdefault((finding.severity != "blocker", finding.id), []).append((bit, finding))
+                self._nodes |= bit
+
+    def __call__(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
+        """Where it keeps a pod from starting; nothing about other nodes."""
+        left, answers = nodes & self._nodes, []
+        for (doubt, dummy), findings in sorted(self._findings.items()):
+            here = union(bit for bit, dummy in findings) & left
+            if here:
+                some = tuple(finding for bit, finding in findings if bit & here)
+                word: Word = "unknown" if doubt else "blocked"
+                answers.append(StepAnswer("stage", word, here, "", some[0].message, some[0].evidence, some))
+                left &= ~here
+        return answers
 
 
 def evaluate(
@@ -37,14 +76,17 @@ def evaluate(
     volumes: VolumesEvaluation,
     others: Iterable[Finding],
     halves: Mapping[str, tuple[Finding, ...]],
-) -> tuple[tuple[WorkloadVerdict, ...], tuple[Finding, ...]]:
+    on_nodes: Mapping[str, tuple[Finding, ...]],
+    everywhere: Sequence[Finding],
+) -> WorkloadsEvaluation:
     """A verdict for each workload that may run on Windows. others: the findings about everything else; halves: by CSI name,
-    those about what a driver has in the cluster.
-
-    One that is not known has a finding that keeps the report from being ready.
+    those about what a driver has in the cluster. on_nodes: by node, and everywhere: those that keep any pod from starting.
     """
-    explaining = {one.id for one in others if one.doubt or one.severity == "blocker"}
-    blocked = {one.object for one in others if one.severity == "blocker"}
+    blocked = grouped((one.object, one) for one in others if one.severity == "blocker")
+    shown = {(one.id, one.object) for one in others}
+    vetoes = (*unread(index.snapshot.unread), *everywhere)
+    # With a list that was not read it is unknown which workloads there are.
+    stopping = set(unread(index.snapshot.unread))
     claims = Claims(index)
     schedule = Schedule(index, claims)
     mounts = Mounts(index, claims, use, subjects, volumes, halves)
@@ -53,7 +95,7 @@ def evaluate(
         "provision": (Provision(index, claims),),
         "schedule": (schedule,),
         "attach": (mounts.attach,),
-        "stage": (mounts.stage,),
+        "stage": (mounts.stage, _NodeRule(index, on_nodes)),
         "publish": (mounts.publish,),
     }
     verdicts: dict[str, WorkloadVerdict] = {}
@@ -65,9 +107,8 @@ def evaluate(
             continue
         own = tuple(_hidden(index, workload))
         lacking = subjects.missing.get(workload.key, [])
-        mine = [
-            one.verdict for key in subjects.by_workload.get(workload.key, ()) for one in volumes.messages.get(key, ())
-        ]
+        messages = [one for key in subjects.by_workload.get(workload.key, ()) for one in volumes.messages.get(key, ())]
+        mine = [one.verdict for one in messages]
         walked = Walks(index, workload, rules)
         answer, because = _starts_again(workload, walked, mine, lacking)
         if answer == "yes" and (short := schedule.together(workload, walked.places)):
@@ -78,17 +119,28 @@ def evaluate(
         steps = tuple(walked.steps()) if answer != "yes" else ()
         if answer != "yes" and not lacking and not workload.nowhere:
             own += tuple(_explaining(workload, walked, mine, blocked))
-        unread = subjects.unevaluated.get(workload.key, "pods" if "pods" in index.unread else "")
-        if answer == "yes" and unread:
-            answer, because = "unknown", f"CSI-C01: {unread} could not be read"
+        vetoing = tuple(vetoes) if answer == "yes" and not workload.done else ()
+        if vetoing:
+            veto = next((one for one in vetoing if one.severity == "blocker"), vetoing[0])
+            answer = "no" if veto.severity == "blocker" else "unknown"
+            because = f"{veto.id}: {veto.message}"
         if workload.nowhere and not lacking:
             remedy = "add a toleration to its pods or correct their selector, or add a node that accepts them"
             own += (_unknown(workload, because, remedy),)
-        ids = [one.id for one in (*own, *lacking)] + [id_ for one in mine for id_ in one.findings]
-        explained = any(one.doubt or one.severity == "blocker" for one in own) or any(id_ in explaining for id_ in ids)
-        if answer == "unknown" and not explained and not because.startswith("CSI-C01"):
-            own += (_unknown(workload, because, "resolve what keeps the workload unknown, or suppress this finding"),)
-            ids.append("CSI-W09")
+        needed = [one for one in messages if one.verdict.claim not in workload.spare]
+        of_volumes = [finding for one in needed for finding in one.findings]
+        causes: list[Finding] = []
+        if answer != "yes":
+            walked_on = [
+                (one,) if (one.id, one.object) in shown else blocked.get(one.object, ()) for one in walked.findings
+            ]
+            causes = _stopping((*own, *lacking, *vetoing, *chain.from_iterable(walked_on))) or _stopping(of_volumes)
+            if not causes:
+                remedy = "resolve what keeps the workload unknown, or suppress this finding"
+                own += (_unknown(workload, because, remedy),)
+                causes = _stopping(own)
+            stopping.update(causes, _stopping((*of_volumes, *walked.stopping)))
+        ids = [one.id for one in (*own, *lacking, *causes)] + [id_ for one in mine for id_ in one.findings]
         findings += own
         template = workload.template
         if answer == "yes" and workload.kind != "DaemonSet" and template is not None and template.runs:
@@ -102,16 +154,27 @@ def evaluate(
             volumes=workload.volumes,
             findings=tuple(dict.fromkeys(ids)),
             steps=steps,
+            causes=tuple(dict.fromkeys(Cause(one.id, one.object) for one in causes)),
         )
     for keys, crowd in schedule.crowded(starting):
         findings.append(crowd)
+        stopping.add(crowd)
         for key in keys:
             ids = [*verdicts[key].findings, crowd.id]
             what = f"which of its pods finds room depends on the order in which they start: {crowd.message}"
             verdicts[key] = replace(
-                verdicts[key], starts_again="unknown", because=what, findings=tuple(dict.fromkeys(ids))
+                verdicts[key],
+                starts_again="unknown",
+                because=what,
+                findings=tuple(dict.fromkeys(ids)),
+                causes=(Cause(crowd.id, crowd.object),),
             )
-    return tuple(verdicts.values()), tuple(findings)
+    stopping.update(everywhere if verdicts else ())
+    return WorkloadsEvaluation(tuple(verdicts.values()), tuple(findings), frozenset(stopping))
+
+
+def _stopping(findings: Iterable[Finding]) -> list[Finding]:
+    return [one for one in findings if one.doubt or one.severity == "blocker"]
 
 
 def _explaining(

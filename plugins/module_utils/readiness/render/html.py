@@ -43,6 +43,7 @@ _OFFERED = 2000
 _ICONS = {
     "ready": '<circle cx="12" cy="12" r="10"/><path d="M7 12.5l3.5 3.5L17 8.5"/>',
     "blocked": '<path d="M8 2h8l6 6v8l-6 6H8l-6-6V8z"/><path d="M8.5 8.5l7 7m0-7l-7 7"/>',
+    "no_workloads": '<circle cx="12" cy="12" r="10"/><path d="M7 12h10"/>',
     "unknown": '<path d="M12 1.5L22.5 12 12 22.5 1.5 12z"/><path d="M9.5 9.8a2.5 2.5 0 1 1 3.6 2.3c-.8.4-1.1.9-1.1 1.7m0 2.4v.1"/>',
 }
 _ID = re.compile(r"\bCSI-[A-Z]\d\d\b")

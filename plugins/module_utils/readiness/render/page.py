@@ -53,6 +53,7 @@ section > h2 + * { margin-top: .6rem; }
 .verdict { display: flex; gap: 1.1rem; align-items: center; border-width: 1px 1px 1px 10px; padding: 1.2rem 1.4rem; }
 .verdict.ready { border-color: var(--yes); background: var(--yes-back); }
 .verdict.blocked { border-color: var(--no); background: var(--no-back); }
+.verdict.no_workloads { border-color: var(--note); background: var(--note-back); }
 .verdict.unknown { border-color: var(--unknown); background: var(--unknown-back); border-left-style: double; }
 .verdict h2 { font-size: 1.7rem; line-height: 1.2; margin: 0; }
 .verdict p { margin: .2rem 0 0; font-size: 1.08rem; }

@@ -69,7 +69,7 @@ CLASSES: Mapping[str, str] = {
     "UNKNOWN": "The facts do not decide it. Never counted as ready.",
 }
 
-HEADLINES = {"ready": "Ready", "blocked": "Not ready", "unknown": "Unknown"}
+HEADLINES = {"ready": "Ready", "blocked": "Not ready", "unknown": "Unknown", "no_workloads": "No workloads"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +267,7 @@ _TARGETS = {
 def _answer(report: Report, workloads: Table) -> str:
     """The one sentence."""
     lost, doubtful, total = workloads.counts["no"], workloads.counts["unknown"], workloads.total
-    blockers = report.counts()["blocker"]
+    accepted = sum(bool(one.accepted) for one in report.workloads)
     if lost:
         result = f"{lost:,} of {number(total, 'workload')} will not start again"
         result += f"; {doubtful:,} {'is' if doubtful == 1 else 'are'} unknown" if doubtful else ""
@@ -279,10 +279,8 @@ def _answer(report: Report, workloads: Table) -> str:
         result = "the only workload will start again" if total == 1 else f"all {total:,} workloads will start again"
     else:
         result = nothing_there(report.unread)
-    if blockers and not lost:
-        result += f", {'and' if doubtful else 'but'} {number(blockers, 'blocker exists', 'blockers exist')}"
-    elif report.verdict == "unknown" and not doubtful:
-        result += ", but not everything could be checked"
+    if accepted:
+        result += f"; {accepted:,} of these {'is' if accepted == 1 else 'are'} accepted"
     asked = _asked(report)
     return f"With {asked}, {result}." if asked else f"{result[0].upper()}{result[1:]}."
 

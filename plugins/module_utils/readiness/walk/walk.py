@@ -143,6 +143,11 @@ class Walks:
         self.findings = (*self._apart, *dict.fromkeys(deciding))
 
     @property
+    def stopping(self) -> tuple[Finding, ...]:
+        """The findings of every step that stops one of its pods somewhere."""
+        return tuple(finding for dummy, one in self._stopped for stop in one.stopped() for finding in stop.findings)
+
+    @property
     def worst(self) -> tuple[verdict.Answer, str] | None:
         """Of the pod that fares worst, whether it starts and why not; None when all start."""
         if not self._stopped:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import (
+    Cause,
     Check,
     Finding,
     NodeVerdict,
@@ -150,6 +151,7 @@ def troubled() -> Report:
                 because="claim shop/pv-2-claim: no driver on win-2",
                 volumes=("shop/pv-2-claim",),
                 findings=("CSI-V20",),
+                causes=(Cause("CSI-V20", "PersistentVolume pv-2"),),
             ),
             workload(
                 "CronJob lab/nightly", "unknown", because="claim lab/scratch: no evidence", volumes=("lab/scratch",)

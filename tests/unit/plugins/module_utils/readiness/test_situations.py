@@ -7,6 +7,7 @@ from collections import defaultdict
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.evaluate import Options, evaluate
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Unread
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Report, WorkloadVerdict
 from situations.cluster import healthy
 from situations.named import SITUATIONS, Situation
@@ -19,6 +20,32 @@ def test_a_healthy_cluster_gives_no_finding() -> None:
     assert {one.verdict for one in report.volumes} == {"NATIVE_CSI", "MIGRATED_OK"}
     assert {one.starts_again for one in report.workloads} == {"yes"}
     assert {one.ok for one in report.nodes} == {"yes"}
+
+
+@pytest.mark.parametrize("planted", SITUATIONS.values(), ids=SITUATIONS)
+def test_the_answers_of_the_workloads_make_the_verdict(planted: Situation) -> None:
+    report = evaluate(planted.world().snapshot(), Options(target=planted.target))
+    answers = {one.starts_again for one in report.workloads}
+    expected = "blocked" if "no" in answers else "unknown" if "unknown" in answers else "ready"
+    assert report.verdict == (expected if answers else "no_workloads")
+    objects = {(one.id, one.object) for one in report.findings}
+    for workload in report.workloads:
+        assert bool(workload.causes) == (workload.starts_again != "yes"), workload
+        assert {(one.id, one.object) for one in workload.causes} <= objects, workload
+    if report.verdict == "ready":
+        assert not [one for one in report.findings if one.severity == "blocker" or one.doubt]
+
+
+def test_a_cluster_without_workloads_is_not_called_ready() -> None:
+    world = healthy()
+    kinds = ("Pod", "Deployment", "StatefulSet", "ReplicaSet", "PersistentVolumeClaim", "PersistentVolume")
+    world.objects = [
+        one for one in world.objects if one["kind"] not in kinds or one["metadata"].get("namespace", "shop") != "shop"
+    ]
+    report = evaluate(world.snapshot())
+    assert (report.workloads, report.verdict) == ((), "no_workloads")
+    world.unread.append(Unread("deployments", "this account may not list deployments"))
+    assert evaluate(world.snapshot()).verdict == "unknown"
 
 
 def test_there_are_situations_enough() -> None:

@@ -14,10 +14,20 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.suppress imp
     read_suppressions,
     suppress,
 )
-from unit.plugins.module_utils.readiness.reports import finding, report
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Cause
+from unit.plugins.module_utils.readiness.reports import finding, report, workload
 
 LAST_DAY = date(2027, 1, 31)
-EVALUATED = report(findings=(finding(about="PersistentVolume pv-1"), finding(about="PersistentVolume pv-2")))
+EVALUATED = report(
+    findings=(finding(about="PersistentVolume pv-1"), finding(about="PersistentVolume pv-2")),
+    workloads=(
+        workload(),
+        *(
+            workload(f"Deployment shop/{name}", "no", causes=(Cause("CSI-V10", f"PersistentVolume {name}"),))
+            for name in ("pv-1", "pv-2")
+        ),
+    ),
+)
 
 
 def entry(**changes: Any) -> dict[str, Any]:
@@ -34,6 +44,7 @@ def test_an_accepted_finding_changes_the_verdict_and_stays_visible_with_its_reas
     left = suppress(EVALUATED, read_suppressions([entry()]), LAST_DAY)
     assert EVALUATED.verdict == "blocked"
     assert (left.verdict, left.findings) == ("ready", ())
+    assert [one.accepted for one in left.workloads] == ["", "moved by hand", "moved by hand"]
     assert [(one.finding.object, one.reason, one.expires) for one in left.suppressed] == [
         ("PersistentVolume pv-1", "moved by hand", "2027-01-31"),
         ("PersistentVolume pv-2", "moved by hand", "2027-01-31"),
@@ -43,6 +54,7 @@ def test_an_accepted_finding_changes_the_verdict_and_stays_visible_with_its_reas
 def test_the_object_is_a_glob_that_minds_case_and_the_id_is_none() -> None:
     named = suppress(EVALUATED, read_suppressions([entry(object="PersistentVolume pv-1")]), LAST_DAY)
     assert [one.object for one in named.findings] == ["PersistentVolume pv-2"]
+    assert named.verdict == "blocked"
     for other in (entry(object="persistentvolume *"), entry(id="CSI-V11")):
         left = suppress(EVALUATED, read_suppressions([other]), LAST_DAY)
         assert left.verdict == "blocked"

@@ -31,13 +31,13 @@ DOUBT = finding("CSI-V21", "PersistentVolumeClaim lab/x", severity="warning", do
 @pytest.mark.parametrize(
     ("changes", "verdict", "answer"),
     [
-        ({}, "Ready", "No workload on Windows uses volumes."),
+        ({}, "No workloads", "No workload on Windows uses volumes."),
         ({"workloads": (workload(),)}, "Ready", "The only workload will start again."),
         ({"workloads": (workload(), workload())}, "Ready", "All 2 workloads will start again."),
         (
-            {"workloads": (workload(), workload()), "findings": (BLOCKER,)},
-            "Not ready",
-            "All 2 workloads will start again, but 1 blocker exists.",
+            {"workloads": (workload(), workload(starts_again="no", accepted="moved by hand")), "findings": ()},
+            "Ready",
+            "1 of 2 workloads will not start again; 1 of these is accepted.",
         ),
         (
             {"workloads": (workload(), workload(starts_again="no")), "findings": (BLOCKER,)},
@@ -59,14 +59,11 @@ DOUBT = finding("CSI-V21", "PersistentVolumeClaim lab/x", severity="warning", do
         ),
         (
             {"workloads": (workload(starts_again="unknown"),) * 2, "findings": (BLOCKER,)},
-            "Not ready",
-            "For all 2 workloads it is unknown whether they will start again, and 1 blocker exists.",
-        ),
-        (
-            {"workloads": (workload(),), "findings": (DOUBT,)},
             "Unknown",
-            "The only workload will start again, but not everything could be checked.",
+            "For all 2 workloads it is unknown whether they will start again.",
         ),
+        # Findings explain the answers of the workloads, and make no verdict.
+        ({"workloads": (workload(),), "findings": (DOUBT,)}, "Ready", "The only workload will start again."),
         (
             {"workloads": (workload(),), "target": Target(openshift="4.14", mode="host_process")},
             "Ready",
