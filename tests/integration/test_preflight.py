@@ -81,18 +81,26 @@ def config(lab: Lab, token: str, tmp_path_factory: pytest.TempPathFactory) -> st
 
 @pytest.fixture
 def lost(lab: Lab, token: str) -> Iterator[str]:
-    """A pod that is to run on Windows, and names a claim that is not there."""
+    """A Deployment that is to run on Windows, and names a claim that is not there."""
     spec = {
         "nodeSelector": {"kubernetes.io/os": "windows"},
         "containers": [{"name": "main", "image": "registry.example.com/shop:1"}],
         "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "lost"}}],
     }
-    path = f"/api/v1/namespaces/{NAMESPACE}/pods"
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "shop"}, "spec": spec}
+    path = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
+    template = {"metadata": {"labels": {"app": "shop"}}, "spec": spec}
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "shop"},
+        "spec": {"selector": {"matchLabels": {"app": "shop"}}, "template": template},
+    }
     eventually(lambda: lab.api.ok(f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/default"), "the default account")
-    lab.api.post(path, pod)
+    lab.api.post(path, deployment)
     yield f"PersistentVolumeClaim {NAMESPACE}/lost"
-    lab.api.gone(f"{path}/shop?gracePeriodSeconds=0")
+    pods = f"/api/v1/namespaces/{NAMESPACE}/pods"
+    lab.api.gone(f"{path}/shop")
+    eventually(lambda: not lab.api.get(pods)["items"], "its pods are gone")
 
 
 def preflight(lab: Lab, config: str, *arguments: str, inventory: str = "", **variables: Any) -> Run:

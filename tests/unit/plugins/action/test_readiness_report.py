@@ -134,7 +134,7 @@ def test_without_msgspec_it_can_be_imported_and_names_the_package(monkeypatch: p
 BLOCKED = evaluate(SITUATIONS["a_driver_without_its_controller"].world().snapshot())
 READY = evaluate(healthy().snapshot())
 UNKNOWN = evaluate(SITUATIONS["pods_could_not_be_read"].world().snapshot())
-WARNED = replace(BLOCKED, findings=(replace(BLOCKED.findings[0], severity="warning", doubt=False),))
+WARNED = replace(READY, findings=(replace(BLOCKED.findings[0], severity="warning", doubt=False),))
 
 
 @pytest.mark.parametrize(
