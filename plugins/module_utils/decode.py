@@ -19,7 +19,7 @@ DEPTH = 64
 """Levels of nesting in an annotation or a record; ours have at most ten."""
 
 SIZE = 32 << 20
-"""Characters or bytes of a text; etcd keeps at most 1.5 MiB of an object, and a record in pieces 8 of those."""
+"""Characters or bytes of a text; etcd keeps at most 1.5 MiB of an object, compressed texts hold several times that."""
 
 _NUMBER = re.compile(r"[+-]?[0-9]{1,19}")
 

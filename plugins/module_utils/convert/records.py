@@ -14,12 +14,16 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from ansible_collections.kubewin.csi.plugins.module_utils.convert import objects
-from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import Record, from_json, newest
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import STEPS, Record, from_json, newest
 from ansible_collections.kubewin.csi.plugins.module_utils.grouped import grouped
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.store import ConfigMaps, Files
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.store import LIMIT, ConfigMaps, Files
 from ansible_collections.kubewin.csi.plugins.module_utils.stored import FormatError
+
+_TEXT = "record.txt"
+# Bytes that a record leaves before the first change for what later steps add.
+_ROOM = LIMIT // 2
 
 
 class RecordError(ClusterError):
@@ -64,7 +68,8 @@ class Space:
     """ConfigMaps in a namespace."""
 
     def __init__(self, client: Client, namespace: str) -> None:
-        self._maps = ConfigMaps(client, namespace, objects.PART, objects.KEY)
+        remedy = "Remove annotations of the claim and its volume that you do not need."
+        self._maps = ConfigMaps(client, namespace, objects.PART, objects.KEY, remedy)
 
     def read(self) -> list[tuple[str, str]]:
         """Every record in it."""
@@ -77,7 +82,14 @@ class Space:
         def meet(found: str) -> None:
             _refuse_later(self._maps.where(name), found, record)
 
-        self._maps.write(name, record.as_json(), meet, labels={objects.LOCK: record.run})
+        readable = (
+            f"Conversion of claim {record.namespace}/{record.claim}, direction {record.direction}, step {record.step}\n"
+            f"Run {record.run}, generation {record.generation}\n"
+        )
+        self._maps.write(
+            name, record.as_json(), meet, beside={_TEXT: readable}, labels={objects.LOCK: record.run},
+            room=_ROOM if record.step == STEPS[0] else 0,
+        )  # fmt: skip
 
 
 def _refuse_later(where: str, found: str | None, record: Record) -> None:

@@ -29,7 +29,8 @@ class Baselines:
     """One set of baselines. client: None to keep them in files alone. namespace: of their ConfigMaps. folder: None for no files."""
 
     def __init__(self, client: Client | None, namespace: str, name: str, folder: str | None) -> None:
-        self._maps = ConfigMaps(client, namespace, PART, KEY) if client is not None else None
+        remedy = "Compare the other claims without this one."
+        self._maps = ConfigMaps(client, namespace, PART, KEY, remedy) if client is not None else None
         self._files = Files(folder) if folder else None
         self._name = name
 

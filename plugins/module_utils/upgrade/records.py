@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.store import ConfigMaps, Files
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.store import LIMIT, ConfigMaps, Files
 from ansible_collections.kubewin.csi.plugins.module_utils.stored import FormatError
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.explain import describe
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Journal, from_json, newest
@@ -22,6 +22,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.picture import
 _JSON, _TEXT = "journal.json", "journal.txt"
 # Maximum length of the readable text beside the journal.
 _READABLE = 100_000
+# Bytes that a new journal leaves for what a run adds, so that an upgrade whose journal gets too large does not begin.
+_ROOM = LIMIT // 2
 NAMES = re.compile(r"[a-z0-9]([-a-z0-9.]{0,60}[a-z0-9])?\Z")
 
 
@@ -32,7 +34,8 @@ class Pages:
     """
 
     def __init__(self, client: Client, namespace: str, name: str, folder: Path | None) -> None:
-        self._maps = ConfigMaps(client, namespace, PART, _JSON)
+        remedy = "Scale down workloads with volumes that you do not need during the upgrade."
+        self._maps = ConfigMaps(client, namespace, PART, _JSON, remedy)
         self._folder, self._files = folder, Files(folder) if folder else None
         self._name = name
         self.warnings: list[str] = []
@@ -94,7 +97,10 @@ class Pages:
         """Write it; answers with it as it was written. ClusterError taken_over when a later run has it."""
         kept = replace(journal, sequence=journal.sequence + 1)
         text, people = kept.as_json(), describe(kept)
-        self._maps.write(self._object, text, lambda other: self._meet(kept, other), beside={_TEXT: people[:_READABLE]})
+        self._maps.write(
+            self._object, text, lambda other: self._meet(kept, other),
+            beside={_TEXT: people[:_READABLE]}, room=0 if journal.sequence else _ROOM,
+        )  # fmt: skip
         self.written = True
         self._copy({_JSON: text, _TEXT: people})
         return kept

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import random
 import stat
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +22,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.convert.records import
     Space,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.store import LIMIT
 from ansible_collections.kubewin.csi.plugins.modules.volume_conversion import stores
 from unit.plugins.module_utils.convert.test_record import IN_PLACE, record
 from unit.plugins.module_utils.convert.world import claim, facts, volume
@@ -161,6 +163,21 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 def path(found: Record) -> str:
     return f"/api/v1/namespaces/kubewin/configmaps/kubewin-convert-{found.run}"
+
+
+def test_a_record_that_is_too_large_is_refused_before_the_first_change() -> None:
+    store, noted = ObjectStore(), random.Random(1).randbytes(LIMIT).hex()
+    with pytest.raises(ClusterError, match=r"its text has .* Remove annotations of the claim") as refused:
+        Space(client_of(store), "kubewin").write(replace(record(), objects={"claim": {"note": noted}}))
+    assert (refused.value.reason, store.things) == ("too_large", {})
+    smaller = replace(record(), objects={"claim": {"note": noted[: LIMIT // 2]}})
+    Space(client_of(store), "kubewin").write(smaller)
+    assert [text for _where, text in Space(client_of(store), "kubewin").read()] == [smaller.as_json()]
+    # Compressed, it still shows a reader of the ConfigMap whose it is.
+    assert store.things[path(smaller)]["data"] == {
+        "record.txt": f"Conversion of claim {smaller.namespace}/{smaller.claim}, direction forward, step lock\n"
+        f"Run {smaller.run}, generation 1\n"
+    }
 
 
 def test_two_runs_of_one_term_do_not_overwrite_one_another() -> None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import random
+import re
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +15,8 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.data.baselines import BaselineError, Baselines
+from ansible_collections.kubewin.csi.plugins.module_utils.data.compare import compare
+from ansible_collections.kubewin.csi.plugins.module_utils.data.explain import report
 from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import FileEntry, Manifest, NotNoted
 from unit.plugins.module_utils.kube.fakes import ObjectStore, client_of
 
@@ -45,18 +48,26 @@ def test_a_record_that_could_not_be_written_reports_why() -> None:
     assert Baselines(client_of(store), "kubewin", "nine", None).read(CLAIM) == failed
 
 
-def test_more_files_than_can_be_kept_become_digests_of_folders() -> None:
+def test_of_more_files_than_a_config_map_holds_a_comparison_names_the_directory() -> None:
     chance, store = random.Random(1), ObjectStore()
     entries = tuple(
         FileEntry(f"{number % 7}/{chance.randbytes(8).hex()}", "file", 1, sha256=chance.randbytes(32).hex())
-        for number in range(80_000)
+        for number in range(50_000)
     )
     many = Manifest("shop", "data", "pv-1", "content", "2026-11-21T10:00:00Z", entries, ())
     kept = Baselines(client_of(store), "kubewin", "nine", None).write(CLAIM, many, ())
     assert isinstance(kept, Manifest)
     assert not kept.entries
     assert [one.path for one in kept.folders] == [str(number) for number in range(7)]
-    assert Baselines(client_of(store), "kubewin", "nine", None).read(CLAIM) == kept
+    before = Baselines(client_of(store), "kubewin", "nine", None).read(CLAIM)
+    assert before == kept
+    assert len(store.things) == 1
+    assert compare(kept, many, ()).verdict == "same"
+    spoiled = replace(many, entries=(replace(entries[0], sha256="0" * 64), *entries[2:]))
+    text = report(kept, spoiled, compare(kept, spoiled, ()))
+    assert "by digests of 7 folders, because the list of files was too large to keep" in text
+    assert re.search(r"changed: 0: 7143 files .* single files are unknown", text)
+    assert re.search(r"missing: 1: 7143 files .* 7142 files .* single files are unknown", text)
 
 
 def test_a_baseline_that_another_run_recorded_meanwhile_is_not_replaced() -> None:

@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import random
 from collections import Counter
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -14,6 +16,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.store import LIMIT
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import RefusedError, Request, take_up
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import Rules, decide
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.explain import describe
@@ -67,6 +70,22 @@ def test_a_journal_is_kept_in_the_cluster_and_in_files_and_read_from_either(tmp_
     assert PAGE in store.things
     # And on another controller the ConfigMap does.
     assert Pages(client_of(store), "kubewin", "first", None).read() == later
+
+
+def test_a_journal_that_may_outgrow_its_config_map_is_refused_before_the_upgrade_begins(tmp_path: Path) -> None:
+    chance, store = random.Random(1), ObjectStore()
+    pages = Pages(client_of(store), "kubewin", "first", tmp_path)
+    many = base64.b64encode(chance.randbytes(LIMIT // 2)).decode()
+    with pytest.raises(ClusterError, match=r"kubewin-upgrade-first: its text has .* Scale down workloads") as refused:
+        pages.keep(journal(before=many))
+    assert refused.value.reason == "too_large"
+    assert (store.things, list(tmp_path.iterdir())) == ({}, [])
+    # One that just fits can grow, and its state stays readable.
+    kept = pages.keep(journal(before=many[: -(100 << 10)]))
+    pages.keep(replace(kept, compared=tuple(chance.randbytes(20).hex() for _claim in range(5_000))))
+    assert "journal.json" not in store.things[PAGE]["data"]
+    assert store.things[PAGE]["data"]["journal.txt"].startswith(f"Upgrade first, begun {BEGAN}: open")
+    assert "; run 1" in store.things[PAGE]["data"]["journal.txt"]
 
 
 def test_a_run_that_may_write_no_more_leaves_every_copy_as_it_is(tmp_path: Path) -> None:
