@@ -5,21 +5,53 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from ansible.errors import AnsibleError
+from ansible.module_utils.common.parameters import remove_values
+from ansible_collections.kubewin.csi.plugins.module_utils.documented import ArgumentSpec
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import CLUSTER_ARG_SPEC, connect
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import PROVEN_LABEL
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import Interrupted
+from ansible_collections.kubewin.csi.plugins.plugin_utils.cluster_action import find_secrets, read_access
+from ansible_collections.kubewin.csi.plugins.plugin_utils.interruption import interruptible
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, observe, options, plan, prove
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.action import WindowsAction
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.cluster_node import ClusterNode
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import Limits
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.desired import from_options
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Node
 
+_REMAINDER = "The next run continues it, restores the label and uncordons the Node"
+
 
 class ActionModule(WindowsAction):
-    argument_spec = options.CSI_PROXY
+    argument_spec: ClassVar[ArgumentSpec] = {**CLUSTER_ARG_SPEC, **options.CSI_PROXY}
+    task_options = CLUSTER_ARG_SPEC.keys()
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        self._parent, self._secrets = os.getppid(), frozenset[str]()
+        try:
+            result = super().run(tmp, task_vars)
+        except Interrupted as error:
+            result = {"changed": False, "failed": True, "reason": error.reason, "msg": str(error)}
+        masked: dict[str, Any] = remove_values(result, self._secrets)
+        return masked
+
+    def _options(self, task_vars: Mapping[str, Any]) -> dict[str, Any]:
+        options = super()._options(task_vars)
+        if options["node"]:
+            access = read_access(self._templar, task_vars)
+            options |= {name: value for name, value in access.items() if name not in self._task.args}
+            self._secrets = find_secrets(CLUSTER_ARG_SPEC, options)
+        return options
 
     def prepare(self, options: dict[str, Any]) -> model.Desired:
         desired = from_options(options)
@@ -38,16 +70,75 @@ class ActionModule(WindowsAction):
         return replace(desired, source=replace(source, location=str(Path(found))))
 
     def work(self, node: Node, desired: model.Desired, options: dict[str, Any]) -> dict[str, Any]:
+        check = bool(self._task.check_mode)
+        if not options["node"]:
+            return self._converge(node, desired, options, check=check)
+        planned = self._converge(node, desired, options, check=True)
+        with self._cluster({}):
+            cluster_node = ClusterNode(connect(options), options["node"], check, self._show)
+            labelled, cordoned = cluster_node.read()
+        result = self._change(node, desired, options, planned, cluster_node, labelled)
+        steps = [*planned["plan"], *(step for step in result["plan"] if step not in planned["plan"])]
+        serves = desired.state == "present" and (result["csi_proxy"]["serving"] or (check and bool(steps)))
+        with self._cluster({**result, "changed": True}):
+            if cordoned or cluster_node.changed or serves != labelled:
+                cluster_node.restore(label=serves)
+        changed = result["changed"] or cluster_node.changed
+        marks = {"name": options["node"], "labelled": serves or (labelled and desired.state == "present")}
+        return {**result, "plan": steps, "diff": planned["diff"], "changed": changed, "node": marks}
+
+    def _change(
+        self, node: Node, desired: model.Desired, options: dict[str, Any], planned: dict[str, Any],
+        cluster_node: ClusterNode, labelled: bool,
+    ) -> dict[str, Any]:  # fmt: skip
+        """Change csi-proxy as planned, with the Node cordoned and without its label while csi-proxy restarts.
+
+        NodeError, after which the Node is as before if csi-proxy serves again.
+        """
+        steps = {step["step"] for step in planned["plan"]}
+        absent = desired.state == "absent"
+        restarts = not absent and "stop" in steps and planned["csi_proxy"]["serving"]
+        replaces_plugin = labelled and (absent or "start" in steps)
+        if (restarts or replaces_plugin) and steps & {"fetch", "push"} and not cluster_node.dry_run:
+            # Finds problems of the source while the node and its plugin still work.
+            self._converge(node, replace(desired, state="staged"), options)
+        cordons = restarts and options["quiesce"] == "cordon"
+        try:
+            with self._cluster({name: planned[name] for name in ("csi_proxy", "plan")}):
+                if cordons:
+                    self.note("waiting for volume operations in flight")
+                    cluster_node.cordon(options["quiesce_timeout"])
+                if replaces_plugin:
+                    cluster_node.remove_label()
+            return planned if cluster_node.dry_run or not steps else self._converge(node, desired, options)
+        except NodeError as error:
+            if not self._restore_after(error, cluster_node) and cordons:
+                label = f" and without the label {PROVEN_LABEL}" if labelled else ""
+                error.remedy += f" Node {cluster_node.name} stays cordoned{label} until a run succeeds."
+            raise
+
+    def _restore_after(self, error: NodeError, cluster_node: ClusterNode) -> bool:
+        """Restore the Node after a failure if csi-proxy serves, as after a roll-back; whether that was done."""
+        state = error.result.get("csi_proxy")
+        if not isinstance(state, dict) or not state["serving"]:
+            return False
+        try:
+            with self._cluster({}):
+                cluster_node.restore(label=True)
+        except NodeError:
+            return False
+        return True
+
+    def _converge(
+        self, node: Node, desired: model.Desired, options: dict[str, Any], *, check: bool = False
+    ) -> dict[str, Any]:
+        """Bring csi-proxy to the desired state, or plan it; what the task returns."""
         needed = bool(options["needed"])
         if not needed and desired.state == "present":
             state = prove.state(desired, observe.observe(node, desired, with_mounts=True))
             return {"changed": False, "csi_proxy": state, "plan": [], "needed": False, "diff": {}}
         outcome = prove.converge(
-            node,
-            desired,
-            check=bool(self._task.check_mode),
-            limits=Limits(lock=float(options["lock_timeout"])),
-            report=self.note,
+            node, desired, check=check, limits=Limits(lock=float(options["lock_timeout"])), report=self.note
         )
         return {
             "changed": outcome.changed,
@@ -56,3 +147,15 @@ class ActionModule(WindowsAction):
             "needed": needed,
             "diff": outcome.diff,
         }
+
+    @contextmanager
+    def _cluster(self, result: Mapping[str, Any]) -> Iterator[None]:
+        """Requests to the cluster, which end with the run. NodeError, with the result so far, for a ClusterError."""
+        try:
+            with interruptible(_REMAINDER, self._parent):
+                yield
+        except ClusterError as error:
+            raise NodeError(error.reason, str(error), result=dict(result)) from error
+
+    def _show(self, text: str) -> None:
+        self._display.display(f"  {remove_values(text, self._secrets)}")

@@ -1,65 +1,73 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Removes the node plugin of a driver."""
+"""Removes node plugins of drivers."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.documented import ArgumentSpec, documented
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.declared import DRIVER
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers import pipes
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal import refusal
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal_observe import (
     applied_for,
+    csi_proxy_users,
     in_use,
     wait_until_gone,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import driver_named
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.kinds import Kind
 from ansible_collections.kubewin.csi.plugins.modules.driver_remove import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.cluster_action import ClusterAction, TaskError
 
 
 class ActionModule(ClusterAction):
-    """Deletes the objects that were applied for a driver."""
+    """Deletes the objects that were applied for drivers."""
 
-    argument_spec: ClassVar[ArgumentSpec] = {**DRIVER, **documented(DOCUMENTATION)}
+    argument_spec = documented(DOCUMENTATION)
 
     def work(self, options: Mapping[str, Any]) -> None:
-        """Refuse while a volume is in use, else delete and wait; return the deleted objects."""
+        """Refuse while a volume or csi-proxy is in use, else delete and wait; return the deleted objects."""
         deadline = time.monotonic() + options["timeout"]
-        driver = driver_named(options["driver"])
+        drivers = [driver_named(name) for name in options["drivers"]]
         client = self.connect(options)
-        applied = applied_for(client, driver)
+        applied = [(driver, applied_for(client, driver)) for driver in drivers]
         # A run that continues after the plugin was deleted does not check volumes again: it finishes the rest.
-        used = in_use(client, driver) if any(kind == kinds.DAEMON_SET for kind, _item in applied) else ()
-        signs = [{"node": use.node, "what": use.what} for use in used]
-        if used and not options["force_in_use"]:
-            raise TaskError(refusal(driver, used), "in_use", in_use=signs)
-        objects = []
-        for kind, item in applied:
-            metadata = item["metadata"]
-            namespace = metadata.get("namespace")
-            client.delete(kind, metadata["name"], namespace, metadata["uid"], dry_run=self.check_mode)
-            objects.append({"kind": kind.kind, "namespace": namespace, "name": metadata["name"]})
-            if (
-                kind == kinds.DAEMON_SET
-                and not self.check_mode
-                and not wait_until_gone(client, item, deadline, self.show)
-            ):
-                raise TaskError(
-                    f"pods of DaemonSet {namespace}/{metadata['name']} still exist after {options['timeout']} s, and it "
-                    "is being deleted. Check these pods and their nodes, then run again, with a higher timeout if they "
-                    "are only slow.",
-                    "timeout",
-                    in_use=signs,
-                )
-        self.result.update(
-            changed=bool(objects),
-            objects=objects,
-            in_use=signs,
-            namespaces=sorted({item["namespace"] for item in objects if item["namespace"]}),
-        )
+        used = [
+            (driver, in_use(client, driver))
+            for driver, objects in applied
+            if any(kind == kinds.DAEMON_SET for kind, _item in objects)
+        ]
+        self.result["in_use"] = [{"node": use.node, "what": use.what} for _driver, uses in used for use in uses]
+        refused = [refusal(driver, uses) for driver, uses in used if uses and not options["force_in_use"]]
+        if options["csi_proxy"]:
+            going = {driver.name for driver in drivers}
+            refused.append(pipes.refusal(*csi_proxy_users(client, DRIVERS.values(), going)))
+        if any(refused):
+            raise TaskError("\n".join(filter(None, refused)), "in_use")
+        self.result.update(objects=[], namespaces=[])
+        for kind, item in (each for _driver, objects in applied for each in objects):
+            self._delete(client, kind, item, deadline, options["timeout"])
+
+    def _delete(self, client: Client, kind: Kind, item: Mapping[str, Any], deadline: float, timeout: int) -> None:
+        """Delete one object, a DaemonSet with its pods by the deadline in monotonic seconds, and add it to the result."""
+        metadata = item["metadata"]
+        name, namespace = metadata["name"], metadata.get("namespace")
+        client.delete(kind, name, namespace, metadata["uid"], dry_run=self.check_mode)
+        waits = kind == kinds.DAEMON_SET and not self.check_mode
+        if waits and not wait_until_gone(client, dict(item), deadline, self.show):
+            raise TaskError(
+                f"pods of DaemonSet {namespace}/{name} still exist after {timeout} s, and it "
+                "is being deleted. Check these pods and their nodes, then run again, with a higher timeout if they "
+                "are only slow.",
+                "timeout",
+            )
+        self.result["changed"] = True
+        self.result["objects"].append({"kind": kind.kind, "namespace": namespace, "name": name})
+        self.result["namespaces"] = sorted({each["namespace"] for each in self.result["objects"] if each["namespace"]})

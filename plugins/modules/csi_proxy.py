@@ -15,10 +15,13 @@ description:
   - An upgrade downloads and verifies the new release while the old one runs, then changes the command line of the service. If the new release
     does not serve, the old one is restored.
   - A csi-proxy that another tool manages (WMCO, NSSM as on AKS, rancher-wins, a HostProcess pod) is verified and never changed.
-  - Before you upgrade csi-proxy on a node that runs pods, make sure that no volume operation is in flight there. The playbook
-    C(kubewin.csi.enable_csi) cordons the node and waits for that.
+  - With O(node), the task also takes care of the Node. Before it restarts csi-proxy, it cordons the Node and waits until no volume
+    operation is in flight there. It labels the Node C(kubewin.io/csi-proxy) once csi-proxy serves, and uncordons it. The cordon names its
+    owner in the annotation C(kubewin.io/cordoned), so the next task restores the Node if this one is killed.
+  - Without O(node), the task contacts no cluster. Then make sure yourself that no volume operation is in flight on the node.
 extends_documentation_fragment:
   - kubewin.csi.attributes
+  - kubewin.csi.cluster
   - kubewin.csi.windows
 attributes:
   check_mode:
@@ -48,6 +51,23 @@ options:
         A blank variable counts as not set.
     type: bool
     default: false
+  node:
+    description:
+      - Name of the Kubernetes Node of the host, as M(kubewin.csi.node_info) matches it.
+      - While csi-proxy restarts, and for good with O(state=absent), the Node has no label C(kubewin.io/csi-proxy), so that the node plugins
+        of this collection have no pod there.
+    type: str
+  quiesce:
+    description: How to protect volume operations while csi-proxy restarts. V(none) restarts it at once. Has no effect without O(node).
+    type: str
+    choices: [cordon, none]
+    default: cordon
+  quiesce_timeout:
+    description:
+      - Timeout in seconds for the volume operations in flight. After it, the task fails and names them, nothing is changed on the node, and
+        the Node is uncordoned.
+    type: int
+    default: 300
   version:
     description:
       - Release of csi-proxy. Required unless O(state=absent) or O(needed=false).
@@ -196,6 +216,13 @@ EXAMPLES = r"""
         - delay_ms: 10000
         - delay_ms: 30000
 
+- name: Upgrade csi-proxy on a node that runs pods
+  kubewin.csi.csi_proxy:
+    version: 1.3.0
+    source: https://mirror.example.com/csi-proxy/1.3.0/csi-proxy.exe
+    checksum: 4a5d2c8f0b1e6a79d3c2b5f8e1a4d7c0936f2b8e5d1a4c7f0e3b6d9c2f5a8b1e
+    node: win-1
+
 - name: Remove it
   kubewin.csi.csi_proxy:
     state: absent
@@ -213,6 +240,11 @@ plan:
   returned: unless refused
   type: list
   elements: dict
+node:
+  description: The Node. C(labelled) is whether it has the label C(kubewin.io/csi-proxy), in check mode whether it would have it.
+  returned: success, with O(node)
+  type: dict
+  sample: {name: win-1, labelled: true}
 needed:
   description: O(needed).
   returned: success

@@ -7,18 +7,17 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: driver_remove
-short_description: Remove a CSI driver's Windows node plugin that nothing uses
+short_description: Remove Windows node plugins of CSI drivers that nothing uses
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:
-  - Deletes every object that this collection applied for a driver, and no other object. Finds them by their labels, also under other names and in
+  - Deletes every object that this collection applied for the drivers, and no other object. Finds them by their labels, also under other names and in
     other namespaces.
-  - Refuses while a Windows node uses a volume of the driver, according to pods, attachments and kubelets.
+  - Refuses before the first change while a Windows node uses a volume of one of them, according to pods, attachments and kubelets.
   - Deletes each object by the uid that was read. The next run finishes an interrupted one.
-  - Waits until the plugin's pods are deleted. Keeps claims, volumes, the driver's controller and the namespace.
+  - Waits until the plugins' pods are deleted. Keeps claims, volumes, the drivers' controllers and the namespace.
 extends_documentation_fragment:
   - kubewin.csi.cluster
-  - kubewin.csi.driver.named
   - kubewin.csi.attributes
 attributes:
   check_mode:
@@ -28,14 +27,25 @@ attributes:
     description: Will not return details about what has changed; the objects are listed in the result.
     support: none
 options:
+  drivers:
+    description: Keys of the drivers, such as V(vsphere) or V(azure_disk). Without drivers, the task removes nothing.
+    type: list
+    elements: str
+    default: []
+  csi_proxy:
+    description:
+      - Also refuse while anything but O(drivers) needs csi-proxy, because you remove it next. That is every DaemonSet and pod, in any
+        namespace and of any owner, that mounts one of its pipes, and every volume in use that was mounted through them.
+    type: bool
+    default: false
   force_in_use:
     description:
-      - Remove the plugin although Windows nodes use volumes. Pods with such volumes then cannot end, and their nodes cannot be drained,
-        until a node plugin runs there again.
+      - Remove the plugins although Windows nodes use volumes. Pods with such volumes then cannot end, and their nodes cannot be drained,
+        until the driver's node plugin runs there again.
     type: bool
     default: false
   timeout:
-    description: Timeout in seconds for the end of the plugin's pods.
+    description: Timeout in seconds for the end of the pods of all plugins.
     type: int
     default: 300
 seealso:
@@ -46,7 +56,12 @@ seealso:
 EXAMPLES = r"""
 - name: Remove the vSphere node plugin from the Windows nodes
   kubewin.csi.driver_remove:
-    driver: vsphere
+    drivers: [vsphere]
+
+- name: Check that nothing needs csi-proxy
+  kubewin.csi.driver_remove:
+    csi_proxy: true
+  check_mode: true
 """
 
 RETURN = r"""
@@ -57,7 +72,7 @@ objects:
   elements: dict
   sample: [{kind: DaemonSet, namespace: vmware-system-csi, name: vsphere-csi-node-windows}]
 in_use:
-  description: Users of the driver's volumes on Windows nodes.
+  description: Users of the drivers' volumes on Windows nodes.
   returned: always, after the cluster was read
   type: list
   elements: dict

@@ -14,6 +14,7 @@ import os
 import sys
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 from ansible.errors import AnsibleActionFail
@@ -127,9 +128,7 @@ class ClusterAction(ActionBase):
             {**self._read_variables(task_vars), **to_plain(self._task.args)}
         )
         options: dict[str, Any] = validated.validated_parameters
-        # All texts of a kubeconfig are secret to Ansible, also the "v1" of its apiVersion; hiding those would damage manifests.
-        kubeconfig = options.get("kubeconfig")
-        self.secrets = frozenset({*_secret_texts(spec, options), *kubeconfig_secrets(kubeconfig)} - {""})
+        self.secrets = find_secrets(spec, options)
         if validated.error_messages:
             raise TaskError("; ".join(validated.error_messages), "configuration")
         return options
@@ -137,18 +136,34 @@ class ClusterAction(ActionBase):
     def _read_variables(self, task_vars: Mapping[str, Any]) -> dict[str, Any]:
         """What variables set: access to the cluster in the playbooks, options of a driver. AnsibleActionFail for a wrong value."""
         name = str(self._task.action).rpartition(".")[2]
-
-        def variable(of: str) -> Any:
-            # What is omitted is left out of a dictionary from ansible-core 2.19 on, and a text before.
-            value = self._templar.template({of: task_vars[of]}).get(of) if of in task_vars else None
-            return None if value == task_vars.get("omit", "") else value
-
+        variable = partial(read_variable, self._templar, task_vars)
         try:
             options = driver_options.of_module(name, str(self._task.args.get("driver")), variable)
         except ValueError as error:
             raise AnsibleActionFail(str(error), result={"reason": "configuration"}) from None
-        access = {"kubeconfig": _KUBECONFIG, "context": "kubewin_context"} if _KUBECONFIG in task_vars else {}
-        return options | {option: value for option, of in access.items() if not blank(value := variable(of))}
+        return options | read_access(self._templar, task_vars)
+
+
+def read_variable(templar: Any, task_vars: Mapping[str, Any], name: str) -> Any:
+    """The value of a variable of the task, None where it is not set or omitted."""
+    # What is omitted is left out of a dictionary from ansible-core 2.19 on, and a text before.
+    value = templar.template({name: task_vars[name]}).get(name) if name in task_vars else None
+    return None if value == task_vars.get("omit", "") else value
+
+
+def read_access(templar: Any, task_vars: Mapping[str, Any]) -> dict[str, Any]:
+    """Options for access to the cluster that the playbooks' inputs set, empty in other plays."""
+    access = {"kubeconfig": _KUBECONFIG, "context": "kubewin_context"} if _KUBECONFIG in task_vars else {}
+    found = {option: read_variable(templar, task_vars, name) for option, name in access.items()}
+    return {option: value for option, value in found.items() if not blank(value)}
+
+
+def find_secrets(spec: ArgumentSpec, options: Mapping[str, Any]) -> frozenset[str]:
+    """The texts of options that are shown nowhere.
+
+    All texts of a kubeconfig are secret to Ansible, also the "v1" of its apiVersion; hiding those would damage manifests.
+    """
+    return frozenset({*_secret_texts(spec, options), *kubeconfig_secrets(options.get("kubeconfig"))} - {""})
 
 
 def to_plain(value: Any) -> Any:

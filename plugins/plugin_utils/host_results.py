@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import PROVEN_LABEL, PROVEN_VALUE
 from ansible_collections.kubewin.csi.plugins.plugin_utils.inputs import switched
 from ansible_collections.kubewin.csi.plugins.plugin_utils.summary import brief
 
@@ -35,8 +36,8 @@ class HostResult:
 
     @property
     def left_out(self) -> bool:
-        """Whether the run continues without the host."""
-        return self.skip_unreachable and self.returned.get("reason") == "connection_lost"
+        """Whether the run continues without the host: it was lost before the run changed it."""
+        return self.skip_unreachable and self.returned.get("reason") == "connection_lost" and not self.done
 
     @property
     def problem(self) -> str:
@@ -59,8 +60,9 @@ class HostResult:
 
     @property
     def marked(self) -> bool:
-        """Whether its Node had the label of a csi-proxy that serves."""
-        return bool((self.facts.get("labels") or {}).get("kubewin.io/csi-proxy") == "proven")
+        """Whether its Node has the label of a csi-proxy that serves."""
+        after: Mapping[str, Any] = self.done.get("node") or {}
+        return bool(after["labelled"] if after else (self.facts.get("labels") or {}).get(PROVEN_LABEL) == PROVEN_VALUE)
 
 
 def _latest(variables: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:

@@ -19,12 +19,14 @@ _INTERVAL = 0.5
 
 
 @contextmanager
-def interruptible(remainder: str) -> Iterator[None]:
+def interruptible(remainder: str, parent: int | None = None) -> Iterator[None]:
     """Raise Interrupted in this thread, the main one, when this process is asked to end or its parent has ended.
 
-    remainder: the state that an interruption leaves, as a sentence.
+    remainder: the state that an interruption leaves, as a sentence. parent: process id of the run; defaults to the parent.
     """
-    parent, over = os.getppid(), threading.Event()
+    parent, over = os.getppid() if parent is None else parent, threading.Event()
+    if os.getppid() != parent:
+        raise Interrupted(f"the run was terminated. {remainder}")
 
     def end(_number: int, _frame: Any) -> NoReturn:
         # Once is enough.

@@ -24,6 +24,9 @@ INNER_ROLES = ("csi_driver", "node_upgrade")
 # Options of roles that the playbook itself decides, and what to do instead.
 DECIDED: Mapping[str, str] = {
     "csi_proxy_state": "enable_csi installs, remove removes",
+    "csi_proxy_node": "kubewin_node_name names the Node of a host",
+    "csi_proxy_quiesce": "kubewin_quiesce sets it",
+    "csi_proxy_quiesce_timeout": "kubewin_quiesce_timeout sets it",
     **{
         f"{role}_{option}": "kubewin_hosts and --limit choose the hosts, and their Nodes follow"
         for role in DRIVER_ROLES

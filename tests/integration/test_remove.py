@@ -66,7 +66,7 @@ def test_it_is_refused_while_a_pod_on_windows_uses_a_volume(deployed: Lab) -> No
     deployed.api.gone(f"{PODS}/shop")
     eventually(lambda: not deployed.api.ok(f"{PODS}/shop"), "the pod is gone")
     assert refused.code != 0
-    message = refused.failures[0]["result"]["results"][0]["msg"]
+    message = refused.failures[0]["result"]["msg"]
     assert "win-1: pod default/shop (inline volume data)" in message
     assert left(deployed) == before
     assert writes(deployed, size) == []

@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from integration.playbooks import Run, meanwhile, play, read, start
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import CORDONED, PROVEN_LABEL, PROVEN_VALUE
+from integration.playbooks import Run, family, meanwhile, play, start
 from lab import handle
 from lab.handle import Lab, eventually
+from lab.windows.faults import Rule
 
 PLAYBOOK = "playbooks/enable-csi.yml"
 PLUGIN = "app=vsphere-csi-node-windows"
@@ -29,6 +31,7 @@ def old() -> Iterator[Lab]:
     made = handle.start(f"upgrade-{os.getpid()}", nodes=2)
     run = enable(made, OLD)
     assert run.code == 0, run.screen
+    made.agent("win-1").control("snapshot", id="old")
     yield made
     made.stop()
 
@@ -99,21 +102,34 @@ def test_a_node_whose_volumes_move_is_left_alone_and_as_it_was(old: Lab, by_the_
     old.api.patch("/api/v1/nodes/win-1", {"spec": {"unschedulable": None}})
 
 
-def test_a_run_killed_while_csi_proxy_is_stopped_leaves_a_cordon_with_its_owner(old: Lab, tmp_path: Path) -> None:
-    record = tmp_path / "record.jsonl"
+TORTURE = pytest.mark.torture
+
+
+@pytest.mark.parametrize(
+    "killed", ["the run", pytest.param("the worker", marks=TORTURE), pytest.param("everything", marks=TORTURE)]
+)
+def test_a_run_killed_while_csi_proxy_is_stopped_leaves_a_cordon_with_its_owner(
+    old: Lab, tmp_path: Path, killed: str
+) -> None:
+    agent, record = old.agent("win-1"), tmp_path / "record.jsonl"
+    agent.control("restore", id="old")
+    whole = {"metadata": {"annotations": {CORDONED: None}, "labels": {PROVEN_LABEL: PROVEN_VALUE}}}
+    old.api.patch("/api/v1/nodes/win-1", {**whole, "spec": {"unschedulable": None}})
+    old.front.add_fault("win-1", Rule("delay", r"sc\.exe stop", operation="Receive", delay_ms=3000))
     process = start(PLAYBOOK, old.state.inventories["ntlm-http"], record=record, variables=wanted(old, NEW))
-
-    def swaps() -> bool:
-        """Whether csi-proxy is brought to its state behind the cordon; before it, the same task only stages."""
-        begun = [event["task"] for event in read(record) if event["event"] == "start"]
-        cordon = next((at for at, task in enumerate(begun) if "Cordon the node" in task), len(begun))
-        return any(task.endswith("Bring csi-proxy to the desired state") for task in begun[cordon:])
-
-    meanwhile(process, swaps, "the swap on the canary begins")
-    os.killpg(process.pid, signal.SIGKILL)
+    meanwhile(process, lambda: old.front.faults("win-1")[0]["hits"], "csi-proxy stops on the canary")
+    run, *workers = family(process.pid)
+    assert workers
+    for pid in {"the run": [run], "the worker": workers, "everything": [*workers, run]}[killed]:
+        os.kill(pid, signal.SIGKILL)
     process.communicate()
+    # A worker that outlives its run finishes what it does on the host, and writes nothing more to the cluster.
+    eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers), "every worker has ended")
+    old.front.clear_faults("win-1")
     assert cordoned(old) == ["win-1"]
-    assert "kubewin.io/cordoned" in node(old, "win-1")["metadata"]["annotations"]
+    metadata = node(old, "win-1")["metadata"]
+    assert metadata["annotations"][CORDONED] == "csi-proxy is being replaced"
+    assert PROVEN_LABEL not in metadata["labels"]
 
 
 def test_the_next_run_finishes_with_new_plugin_pods_and_an_upgrade_keeps_its_cordon(old: Lab) -> None:

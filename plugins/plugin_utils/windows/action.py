@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 import time
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from typing import Any, ClassVar
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
@@ -32,6 +32,8 @@ class WindowsAction(ActionBase):
     _supports_check_mode = True
     _supports_async = False
     argument_spec: ClassVar[ArgumentSpec]
+    # Options that are not read from variables of the role.
+    task_options: ClassVar[Set[str]] = frozenset()
     seldom = staticmethod(pauses)
     _doing = "reading the host"
 
@@ -101,7 +103,10 @@ class WindowsAction(ActionBase):
     def _options(self, task_vars: Mapping[str, Any]) -> dict[str, Any]:
         given = dict(self._task.args)
         if boolean(given.get("from_variables", False), strict=False):
-            given = {**self._from_variables(task_vars, self.argument_spec.keys() - given.keys()), **given}
+            given = {
+                **self._from_variables(task_vars, self.argument_spec.keys() - given.keys() - self.task_options),
+                **given,
+            }
         validated = ArgumentSpecValidator(self.argument_spec).validate(given)
         if validated.error_messages:
             raise NodeError(

@@ -11,4 +11,5 @@ from ansible_collections.kubewin.csi.plugins.modules import csi_proxy, csi_proxy
 
 LOOK: ArgumentSpec = documented(ModuleDocFragment.DOCUMENTATION)
 INFO: ArgumentSpec = LOOK | documented(csi_proxy_info.DOCUMENTATION)
+# Without the options for access to the cluster, which are no variables of the role.
 CSI_PROXY: ArgumentSpec = LOOK | documented(csi_proxy.DOCUMENTATION)

@@ -31,22 +31,6 @@ def made(name: str, **variables: Any) -> Any:
     return Templar(loader=DataLoader(), variables={**given, **variables}).template(given[name])
 
 
-@pytest.mark.parametrize(
-    ("cordoned_for", "unschedulable", "registered", "ours"),
-    [
-        ("", False, {"changed": True}, True),
-        ("", True, {"changed": True}, False),
-        ("", False, {"changed": False, "skipped": True}, False),
-        ("csi-proxy is being replaced", True, {"changed": False, "skipped": True}, True),
-    ],
-)
-def test_a_cordon_that_was_there_when_the_node_was_read_is_not_ours(
-    cordoned_for: str, unschedulable: bool, registered: dict[str, Any], ours: bool
-) -> None:
-    facts = {"cordoned_for": cordoned_for, "unschedulable": unschedulable}
-    assert made("_kubewin_cordon_is_ours", _kubewin_node_facts=facts, kubewin_cordoned=registered) is ours
-
-
 def test_only_the_drivers_of_this_playbook_are_applied() -> None:
     smb, vsphere = {"driver": "smb"}, {"driver": "vsphere"}
     observed = {"planned": [smb, vsphere]}

@@ -113,8 +113,8 @@ def test_a_dry_removal_is_followed_by_the_removal(
     ("check", "hosts", "given", "expected"),
     [
         (True, ["win-1"], {}, ["remove"]),
-        (True, [], {"kubewin_removed": {"results": [{"objects": [{"kind": "DaemonSet"}]}]}}, ["remove"]),
-        (True, [], {"kubewin_removed": {"results": [{"objects": []}]}}, []),
+        (True, [], {"kubewin_removed": {"objects": [{"kind": "DaemonSet"}]}}, ["remove"]),
+        (True, [], {"kubewin_removed": {"objects": []}}, []),
         (True, [], {}, []),
         (False, ["win-1"], {}, []),
     ],

@@ -18,10 +18,13 @@ from ansible_collections.kubewin.csi.plugins.action import csi_proxy, csi_proxy_
 from ansible_collections.kubewin.csi.plugins.doc_fragments import attributes, windows
 from ansible_collections.kubewin.csi.plugins.modules import csi_proxy as csi_proxy_stub
 from ansible_collections.kubewin.csi.plugins.modules import csi_proxy_info as csi_proxy_info_stub
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.options import CSI_PROXY, INFO
 
 FRAGMENTS = {
     "kubewin.csi.attributes": attributes.ModuleDocFragment.DOCUMENTATION,
     "kubewin.csi.attributes.info": attributes.ModuleDocFragment.INFO,
+    # Compared with kubernetes.core's options in tests/unit/plugins/modules/test_argument_specs.py.
+    "kubewin.csi.cluster": "{}",
     "kubewin.csi.windows": windows.ModuleDocFragment.DOCUMENTATION,
 }
 COMPARED = ("type", "elements", "choices", "default", "required", "no_log", "aliases")
@@ -50,12 +53,10 @@ def reduced(options: dict[str, Any], nested: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("action", "stub"),
-    [(csi_proxy, csi_proxy_stub), (csi_proxy_info, csi_proxy_info_stub)],
-    ids=["csi_proxy", "csi_proxy_info"],
+    ("spec", "stub"), [(CSI_PROXY, csi_proxy_stub), (INFO, csi_proxy_info_stub)], ids=["csi_proxy", "csi_proxy_info"]
 )
-def test_options_and_documentation_agree(action: Any, stub: Any) -> None:
-    assert reduced(action.ActionModule.argument_spec, "options") == reduced(documented(stub), "suboptions")
+def test_options_and_documentation_agree(spec: dict[str, Any], stub: Any) -> None:
+    assert reduced(spec, "options") == reduced(documented(stub), "suboptions")
 
 
 @pytest.mark.parametrize("stub", [csi_proxy_stub, csi_proxy_info_stub])
@@ -110,7 +111,7 @@ def taken(variables: dict[str, Any], **args: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("blank", [None, "", [], "omitted"])
-@pytest.mark.parametrize("name", sorted(csi_proxy.ActionModule.argument_spec.keys() - {"from_variables"}))
+@pytest.mark.parametrize("name", sorted(CSI_PROXY.keys() - {"from_variables"}))
 def test_a_blank_variable_of_the_role_is_not_given(name: str, blank: Any) -> None:
     assert taken({f"csi_proxy_{name}": blank}) == taken({})
 
@@ -136,9 +137,8 @@ def test_a_variable_of_the_role_is_an_option() -> None:
 def test_the_role_has_a_variable_for_every_option_and_no_other() -> None:
     text = (Path(__file__).parents[4] / "roles" / "csi_proxy" / "meta" / "argument_specs.yml").read_text("utf-8")
     for entry in yaml.safe_load(text)["argument_specs"].values():
-        assert {
-            name.removeprefix("csi_proxy_") for name in entry["options"]
-        } == csi_proxy.ActionModule.argument_spec.keys() - {"from_variables"}
+        names = {name.removeprefix("csi_proxy_") for name in entry["options"]}
+        assert names == CSI_PROXY.keys() - {"from_variables"}
 
 
 def test_a_slow_host_is_reported_by_name_with_its_step() -> None:

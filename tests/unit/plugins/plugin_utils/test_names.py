@@ -223,6 +223,7 @@ def test_every_input_is_an_input_of_each_playbook_that_is_about_it(name: str) ->
         "kubewin_gate_timeout": {"status"}, "kubewin_cluster_name": set(),
         "kubewin_snapshot_from": {"enable_csi", "upgrade"},
         "kubewin_target": {"enable_csi", "upgrade"}, "kubewin_allow_downgrade": {"remove"}, "kubewin_batches": {"handover"},
+            "kubewin_quiesce": {"remove"}, "kubewin_quiesce_timeout": {"remove"},
         "kubewin_node_timeout": {"handover", "upgrade"}, "kubewin_prepull": {"handover", "upgrade"},
         "kubewin_prepull_timeout": {"handover", "upgrade"}, "kubewin_proven": {"handover", "upgrade", "verify"},
         "kubewin_drivers": {"build_csi_proxy", "gather", "preflight", "convert_volumes"}, "kubewin_node_name": {"upgrade"},
