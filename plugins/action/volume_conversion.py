@@ -1,28 +1,85 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs the module of the same name, shows what it does, and prints how each claim stands at the end."""
+"""Converts in-tree volumes to native CSI volumes, or rolls that back."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.modules import volume_conversion
-from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import ControllerAction
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.needs import needs
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.options import (
+    OptionError,
+    RunOptions,
+    record_namespaces,
+    to_run_options,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.records import open_stores
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.run import Result, Runs
+from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.namespaces import cluster_uid, unusable
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.permissions import require
+from ansible_collections.kubewin.csi.plugins.modules.volume_conversion import DOCUMENTATION
+from ansible_collections.kubewin.csi.plugins.plugin_utils.cluster_action import ClusterAction, TaskError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.converting import failed_part, lines
 
 
-class ActionModule(ControllerAction):
-    """The work is the module's. It stops between two requests when its progress file disappears."""
+class ActionModule(ClusterAction):
+    """Converts the volumes of claims. An interruption ends it between two requests."""
 
-    module = volume_conversion
+    argument_spec = documented(DOCUMENTATION)
+    remainder = "Run again to continue, or roll back"
 
-    def _work(self, task_vars: dict[str, Any] | None) -> dict[str, Any]:
-        """Return what the module returns; of a failure only how each claim stands."""
-        result = super()._work(task_vars)
-        results = result.get("results") or []
-        if results:
-            self._say("", *lines(results, check=bool(self._task.check_mode)))
-        if result.get("failed") and results:
-            result["results"] = failed_part(results)
-        return result
+    def work(self, options: Mapping[str, Any]) -> None:
+        """Return the state of each claim; failed if one is refused or could not be converted."""
+        request = to_run_options(options)
+        client = self.connect(options)
+        refuse(client, request, options)
+        runs = Runs(
+            client, cluster_uid(client), request, lambda bound: open_stores(bound, options), options["record_namespace"], self.show
+        )  # fmt: skip
+        results = runs.prepare()
+        done = False
+        try:
+            self._convert(runs, results)
+            done = True
+        finally:
+            for warning in runs.warnings:
+                self.warn(warning)
+            states = [result.as_dict() for result in results]
+            self.display("", *lines(states, check=self.check_mode))
+            # Ansible prints all that a failed task returns, and the states are on the screen already.
+            self.result["results"] = states if done else failed_part(states)
+
+    def _convert(self, runs: Runs, results: Sequence[Result]) -> None:
+        """Convert the claims, or in check mode only find out whether that would change anything."""
+        if refused := [result for result in results if result.status == "refused"]:
+            blockers = [
+                finding.line() for result in refused for finding in result.findings if finding.severity == "blocker"
+            ]
+            raise TaskError("\n".join(["Nothing was changed. Blockers:", *blockers]), "refused")
+        if self.check_mode:
+            self.result["changed"] = any(result.status == "to_do" or result.plan for result in results)
+            return
+        try:
+            runs.run(results)
+        finally:
+            self.result["changed"] = any(result.actions for result in results)
+        if failures := [result for result in results if result.status == "failed"]:
+            text = "\n".join(f"{result.claim}: {result.message}" for result in failures)
+            raise TaskError(text, failures[0].reason)
+
+
+def refuse(client: Client, request: RunOptions, options: Mapping[str, Any]) -> None:
+    """Raise ClusterError for what would fail half way: a namespace that does not exist, or a permission."""
+    namespaces = record_namespaces(options)
+    of_claims = list(dict.fromkeys(desired.namespace for desired in request.desired))
+    needed = needs(of_claims, namespaces, request.desired[0].variant)
+    require(
+        client, needed, "a conversion", "kubewin-csi-convert, kubewin-csi-convert-workloads and kubewin-csi-records"
+    )
+    for name in namespaces:
+        if why := unusable(client, name, "records are"):
+            raise OptionError(why)

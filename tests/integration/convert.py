@@ -23,12 +23,12 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.module_utils.convert.apply import Limits
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.eligibility import Request
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.options import Limits, RunOptions
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import Variant
-from ansible_collections.kubewin.csi.plugins.module_utils.convert.run import RunOptions, Runs
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.records import open_stores
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.run import Runs
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.namespaces import cluster_uid
-from ansible_collections.kubewin.csi.plugins.modules.volume_conversion import stores
 from integration.kube import connect
 from lab.cluster import in_tree
 from lab.cluster.api import ApiError, Object
@@ -359,7 +359,7 @@ def convert(
         "record_namespace": conversion.records, "second_record_namespace": conversion.second,
     }  # fmt: skip
     made = Runs(
-        client, cluster_uid(client), order, lambda bound: stores(bound, asked), conversion.records,
+        client, cluster_uid(client), order, lambda bound: open_stores(bound, asked), conversion.records,
         lambda text: print(f"    {text}", flush=True),
     )  # fmt: skip
     results = made.prepare()

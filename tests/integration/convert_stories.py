@@ -56,7 +56,7 @@ def by_playbook_two_workloads_at_once_and_nothing_more_afterwards(lab: Lab, fold
     }
     simulated = play(PLAYBOOK, "localhost,", "--check", variables=given)
     assert simulated.code == 0, simulated.screen
-    assert simulated.changed == []
+    assert simulated.changed == [("Check every claim, then convert", "localhost")]
     assert "wait until the driver's syncer has deregistered the disk" in simulated.screen
     assert "it is Lost for some seconds" in simulated.screen
     assert list(folder.iterdir()) == []

@@ -26,6 +26,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.convert.facts import (
     ObservedWorkload,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.observe import View
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.options import Limits
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import Record, Side
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.records import Records
 from ansible_collections.kubewin.csi.plugins.module_utils.data.read import Digest
@@ -53,19 +54,6 @@ _SIDES: dict[Side, str] = {"new": "the native one", "old": "the in-tree one"}
 
 class StoppedError(ClusterError):
     """The conversion stops where it is, and says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """step: seconds that one wait may take. compare: bytes that may be read of a volume, 0 for no comparison.
-
-    image: of the helper pod, empty for the one of the node's build. tolerations: of the helper in addition to those for Windows.
-    """
-
-    step: float
-    compare: int
-    image: str = ""
-    tolerations: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,12 @@ highest sequence, so that a run killed between the two writes leaves nothing und
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ansible_collections.kubewin.csi.plugins.module_utils.convert import objects
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.options import record_namespaces
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import STEPS, Record, from_json, newest
 from ansible_collections.kubewin.csi.plugins.module_utils.grouped import grouped
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
@@ -107,6 +108,12 @@ def _refuse_later(where: str, found: str | None, record: Record) -> None:
 
 
 Store: TypeAlias = Folder | Space
+
+
+def open_stores(client: Client, options: Mapping[str, Any]) -> list[Store]:
+    """Where records are kept. The cluster comes first: it refuses a run that was taken over, and a directory would not."""
+    stores: list[Store] = [Space(client, name) for name in record_namespaces(options)]
+    return [*stores, Folder(options["record_dir"])] if options["record_dir"] else stores
 
 
 class Records:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from ansible_collections.kubewin.csi.plugins.module_utils.convert import actions as do
 from ansible_collections.kubewin.csi.plugins.module_utils.convert import explain
-from ansible_collections.kubewin.csi.plugins.module_utils.convert.apply import Converter, Limits, Outcome, StoppedError
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.apply import Converter, Outcome, StoppedError
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.begin import begin, groups
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.decide import next_move
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.eligibility import (
@@ -25,6 +25,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.convert.eligibility im
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.objects import labels, lease_name, locked_by
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.observe import View, facts
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.options import RunOptions
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import Record
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.records import Records, Store
 from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding
@@ -69,17 +70,6 @@ class Result:
             "msg": self.message,
             "reason": self.reason,
         }
-
-
-@dataclass(frozen=True, slots=True)
-class RunOptions:
-    """The request. final: the conversions can no longer be rolled back."""
-
-    desired: tuple[Request, ...]
-    roll_back: bool
-    limits: Limits
-    final: bool
-    parallel: int
 
 
 def _same(record: Record, desired: Request, *, roll_back: bool) -> None:
@@ -221,17 +211,22 @@ class Runs:
         ]
         lanes += [[result] for result in results if result.status in ("native", "nothing")]
         with ThreadPoolExecutor(max_workers=self._options.parallel) as pool:
-            for done in [pool.submit(self._lane, lane) for lane in lanes]:
-                done.result()
+            try:
+                for lane in [pool.submit(self._convert_lane, lane) for lane in lanes]:
+                    lane.result()
+            except BaseException:
+                # Interrupted: leaving the pool waits for its threads.
+                self.stop()
+                raise
 
-    def _lane(self, results: Sequence[Result]) -> None:
+    def _convert_lane(self, results: Sequence[Result]) -> None:
         for result in results:
             if self._failed.is_set():
                 result.status, result.message = "not_run", "another conversion failed before this one began"
                 continue
             (desired,) = [one for one in self._options.desired if f"{one.namespace}/{one.claim}" == result.claim]
             try:
-                self._one(result, desired)
+                self._convert(result, desired)
             except ClusterError as error:
                 self._failed.set()
                 result.status, result.message, result.reason = "failed", str(error), error.reason
@@ -246,7 +241,7 @@ class Runs:
         )
         return Lease(self._client, about, holder_of(os.getpid()), self._notify)
 
-    def _one(self, result: Result, desired: Request) -> None:
+    def _convert(self, result: Result, desired: Request) -> None:
         lease = self._lease(desired)
         lease.take()
 

@@ -20,10 +20,10 @@ from ansible_collections.kubewin.csi.plugins.module_utils.convert.records import
     RecordError,
     Records,
     Space,
+    open_stores,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.store import LIMIT
-from ansible_collections.kubewin.csi.plugins.modules.volume_conversion import stores
 from unit.plugins.module_utils.convert.test_record import IN_PLACE, record
 from unit.plugins.module_utils.convert.world import claim, facts, volume
 from unit.plugins.module_utils.kube.fakes import ApiError, ObjectStore, Response, client_of
@@ -226,7 +226,7 @@ def test_a_label_and_an_answer_that_was_lost_are_no_other_run() -> None:
 def test_a_run_that_was_taken_over_writes_to_the_directory_no_more(tmp_path: Path) -> None:
     store = ObjectStore()
     asked = {"record_dir": str(tmp_path), "record_namespace": "kubewin", "second_record_namespace": ""}
-    first, later = (Records(stores(client_of(store), asked), "c1") for _run in range(2))
+    first, later = (Records(open_stores(client_of(store), asked), "c1") for _run in range(2))
     begun = first.write(record(), "now")
     taken = later.write(begun.taken_over(), "now")
     with pytest.raises(ClusterError, match="written by another run"):
