@@ -17,7 +17,7 @@ from ansible.module_utils.common.parameters import remove_values
 from ansible_collections.kubewin.csi.plugins.module_utils.documented import ArgumentSpec
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import CLUSTER_ARG_SPEC, connect
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import PROVEN_LABEL
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import SERVING_LABEL
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import Interrupted
 from ansible_collections.kubewin.csi.plugins.plugin_utils.cluster_action import find_secrets, read_access
 from ansible_collections.kubewin.csi.plugins.plugin_utils.interruption import interruptible
@@ -113,7 +113,7 @@ class ActionModule(WindowsAction):
             return planned if cluster_node.dry_run or not steps else self._converge(node, desired, options)
         except NodeError as error:
             if not self._restore_after(error, cluster_node) and cordons:
-                label = f" and without the label {PROVEN_LABEL}" if labelled else ""
+                label = f" and without the label {SERVING_LABEL}" if labelled else ""
                 error.remedy += f" Node {cluster_node.name} stays cordoned{label} until a run succeeds."
             raise
 

@@ -12,7 +12,7 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
 from ansible_collections.kubewin.csi.plugins.module_utils.grouped import grouped
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import CORDONED, PROVEN_LABEL
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import CORDONED, SERVING_LABEL
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.matching import Host, Node, match_hosts
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.observe import installed_drivers
@@ -82,7 +82,7 @@ def describe_left_cordons(nodes: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """A line for each Node that an interrupted run left cordoned. nodes: by name, of describe_node."""
     return [
         f"Node {name} is cordoned ({node['cordoned_for']})"
-        + ("" if PROVEN_LABEL in node["labels"] else f" and lacks the label {PROVEN_LABEL}")
+        + ("" if SERVING_LABEL in node["labels"] else f" and lacks the label {SERVING_LABEL}")
         + ", because a run was interrupted. The next run that succeeds restores it."
         for name, node in nodes.items()
         if node["cordoned_for"]

@@ -55,7 +55,7 @@ EXAMPLES = r"""
         metadata:
           name: win-1
           labels:
-            kubewin.io/csi-proxy: proven
+            kubewin.io/csi-proxy: serving
     only_existing: true
 """
 

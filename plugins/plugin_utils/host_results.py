@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import PROVEN_LABEL, PROVEN_VALUE
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import SERVING_LABEL, SERVING_VALUE
 from ansible_collections.kubewin.csi.plugins.plugin_utils.inputs import switched
 from ansible_collections.kubewin.csi.plugins.plugin_utils.summary import brief
 
@@ -62,7 +62,9 @@ class HostResult:
     def marked(self) -> bool:
         """Whether its Node has the label of a csi-proxy that serves."""
         after: Mapping[str, Any] = self.done.get("node") or {}
-        return bool(after["labelled"] if after else (self.facts.get("labels") or {}).get(PROVEN_LABEL) == PROVEN_VALUE)
+        return bool(
+            after["labelled"] if after else (self.facts.get("labels") or {}).get(SERVING_LABEL) == SERVING_VALUE
+        )
 
 
 def _latest(variables: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:

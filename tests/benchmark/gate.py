@@ -148,7 +148,7 @@ def _windows(lab: handle.Lab) -> set[str]:
 
 def _mark(lab: handle.Lab, name: str) -> None:
     """What the play does once a host's pipes were proven."""
-    lab.api.patch(f"/api/v1/nodes/{name}", {"metadata": {"labels": {"kubewin.io/csi-proxy": "proven"}}})
+    lab.api.patch(f"/api/v1/nodes/{name}", {"metadata": {"labels": {"kubewin.io/csi-proxy": "serving"}}})
 
 
 def _ready(lab: handle.Lab) -> set[str]:

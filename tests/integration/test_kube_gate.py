@@ -135,7 +135,7 @@ def test_the_action_waits_and_reports_changes(deployed: Lab, gate_play: str) -> 
     rollout = run.results("Gate")["localhost"]["rollout"]
     assert {node["node"]: node["verdict"] for node in rollout["nodes"]} == dict.fromkeys(HOSTS, "green")
     assert rollout["others"] == [
-        {"node": "win-3", "reason": "no plugin pod: label kubewin.io/csi-proxy is missing, expected proven"}
+        {"node": "win-3", "reason": "no plugin pod: label kubewin.io/csi-proxy is missing, expected serving"}
     ]
     assert "2 of 2 nodes green" in run.screen
     assert "    win-1: green" in run.screen

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import CORDONED, PROVEN_LABEL, PROVEN_VALUE
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import CORDONED, SERVING_LABEL, SERVING_VALUE
 from integration.playbooks import Run, family, meanwhile, play, start
 from lab import handle
 from lab.handle import Lab, eventually
@@ -113,7 +113,7 @@ def test_a_run_killed_while_csi_proxy_is_stopped_leaves_a_cordon_with_its_owner(
 ) -> None:
     agent, record = old.agent("win-1"), tmp_path / "record.jsonl"
     agent.control("restore", id="old")
-    whole = {"metadata": {"annotations": {CORDONED: None}, "labels": {PROVEN_LABEL: PROVEN_VALUE}}}
+    whole = {"metadata": {"annotations": {CORDONED: None}, "labels": {SERVING_LABEL: SERVING_VALUE}}}
     old.api.patch("/api/v1/nodes/win-1", {**whole, "spec": {"unschedulable": None}})
     old.front.add_fault("win-1", Rule("delay", r"sc\.exe stop", operation="Receive", delay_ms=3000))
     process = start(PLAYBOOK, old.state.inventories["ntlm-http"], record=record, variables=wanted(old, NEW))
@@ -129,7 +129,7 @@ def test_a_run_killed_while_csi_proxy_is_stopped_leaves_a_cordon_with_its_owner(
     assert cordoned(old) == ["win-1"]
     metadata = node(old, "win-1")["metadata"]
     assert metadata["annotations"][CORDONED] == "csi-proxy is being replaced"
-    assert PROVEN_LABEL not in metadata["labels"]
+    assert SERVING_LABEL not in metadata["labels"]
 
 
 def test_the_next_run_finishes_with_new_plugin_pods_and_an_upgrade_keeps_its_cordon(old: Lab) -> None:

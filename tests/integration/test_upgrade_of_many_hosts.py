@@ -145,7 +145,7 @@ def test_the_canary_is_rolled_back_and_nothing_beyond_it_is_touched(fleet: Fleet
         assert not [line for line in sent if any(word in line for word in CHANGES)]
     node = fleet.lab.api.get(f"/api/v1/nodes/{canary}")
     assert not node["spec"].get("unschedulable")
-    assert node["metadata"]["labels"]["kubewin.io/csi-proxy"] == "proven"
+    assert node["metadata"]["labels"]["kubewin.io/csi-proxy"] == "serving"
 
 
 def test_with_a_working_program_the_same_play_deploys_it_to_all_hosts_and_back(fleet: Fleet) -> None:

@@ -33,7 +33,7 @@ def node(world: World, name: str, *, windows: bool = True, zone: str = "a", kube
     }
     if windows:
         labels["node.kubernetes.io/windows-build"] = ".".join(BUILD.split(".")[:3])
-        labels["kubewin.io/csi-proxy"] = "proven"
+        labels["kubewin.io/csi-proxy"] = "serving"
         world.hosts.append(host(world, name))
     made = world.add(
         "Node",

@@ -44,7 +44,7 @@ def deployed(case: Case) -> World:
     if case.rule.mode == "csi_proxy":
         for one in windows_nodes(world):
             name = one["metadata"]["name"]
-            one["metadata"]["labels"]["kubewin.io/csi-proxy"] = "proven"
+            one["metadata"]["labels"]["kubewin.io/csi-proxy"] = "serving"
             # csi-proxy serves the pipes of every version of its groups.
             world.hosts.append({**host(world, name), "pipes": list(csi_proxy.RELEASES[-1].pipes)})
     for item in case.objects(KUBERNETES.removeprefix("v"), namespace=True):

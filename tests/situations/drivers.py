@@ -258,4 +258,4 @@ def an_unknown_driver_on_windows(world: World) -> None:
 def a_plugin_whose_selector_leaves_a_node_out(world: World) -> None:
     del world.get("Node", "win-2")["metadata"]["labels"]["kubewin.io/csi-proxy"]
     spec = world.get("DaemonSet", VSPHERE.daemonset, VSPHERE.namespace)["spec"]["template"]["spec"]
-    spec["nodeSelector"]["kubewin.io/csi-proxy"] = "proven"
+    spec["nodeSelector"]["kubewin.io/csi-proxy"] = "serving"

@@ -99,7 +99,7 @@ OPTIONS: dict[str, Option] = {
     "allow_version_skew": _switch("Accept a node plugin of another minor release than the controller's."),
     "csi_proxy_managed": _switch(
         "Whether this collection installs csi-proxy. If so, the DaemonSet selects only Nodes with the label "
-        "C(kubewin.io/csi-proxy=proven), which the run sets when csi-proxy serves its pipes. Set to V(false) if the "
+        "C(kubewin.io/csi-proxy=serving), which the run sets when csi-proxy serves its pipes. Set to V(false) if the "
         "platform installs csi-proxy.",
         default=True,
         playbooks="kubewin_csi_proxy_managed",

@@ -14,8 +14,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import R
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import (
     MANAGED_BY,
     MANAGER,
-    PROVEN_LABEL,
-    PROVEN_VALUE,
+    SERVING_LABEL,
+    SERVING_VALUE,
 )
 
 # Upstream tolerates every taint that keeps pods away or throws them out, so that storage comes up wherever a node does.
@@ -30,7 +30,7 @@ def settings(
     release = driver.release(version)
     selector = {"kubernetes.io/os": "windows", **desired.node_selector}
     if rule.mode == "csi_proxy" and desired.csi_proxy_managed:
-        selector[PROVEN_LABEL] = PROVEN_VALUE
+        selector[SERVING_LABEL] = SERVING_VALUE
     return {
         "driver": driver.key,
         "csi_driver": driver.name,

@@ -23,8 +23,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import (
     HANDOVER,
     MANAGED_BY,
     MANAGER,
-    PROVEN_LABEL,
-    PROVEN_VALUE,
+    SERVING_LABEL,
+    SERVING_VALUE,
     absent_or_ours,
 )
 
@@ -312,10 +312,10 @@ def node_findings(
         )
         yield note("CSI-D52", "csi-proxy", message, f"use csi-proxy {driver.wmic_below} or later")
     if rule.mode == "csi_proxy" and desired.csi_proxy_managed:
-        without = [node.name for node in snapshot.nodes if node.labels.get(PROVEN_LABEL) != PROVEN_VALUE]
+        without = [node.name for node in snapshot.nodes if node.labels.get(SERVING_LABEL) != SERVING_VALUE]
         if without:
             message = f"{', '.join(without)} get no plugin pod until csi-proxy serves there"
-            remedy = f"run enable_csi with their hosts in the inventory; it sets {PROVEN_LABEL}={PROVEN_VALUE}"
+            remedy = f"run enable_csi with their hosts in the inventory; it sets {SERVING_LABEL}={SERVING_VALUE}"
             yield note("CSI-D53", "Nodes", message, remedy)
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import controller_of
 
-PROVEN_LABEL = "kubewin.io/csi-proxy"
-PROVEN_VALUE = "proven"
+SERVING_LABEL = "kubewin.io/csi-proxy"
+SERVING_VALUE = "serving"
 PART_OF = "app.kubernetes.io/part-of"
 MANAGED_BY = "app.kubernetes.io/managed-by"
 MANAGER = "kubewin.csi"

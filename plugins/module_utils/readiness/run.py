@@ -16,7 +16,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import PROVEN_LABEL, PROVEN_VALUE
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import SERVING_LABEL, SERVING_VALUE
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.cluster import (
@@ -140,7 +140,7 @@ def _of(run: Run, kind: str) -> Iterator[Mapping[str, Any]]:
 
 
 def _marked(node: ObservedNode) -> ObservedNode:
-    return replace(node, labels={**node.labels, PROVEN_LABEL: PROVEN_VALUE})
+    return replace(node, labels={**node.labels, SERVING_LABEL: SERVING_VALUE})
 
 
 def _registered(csi_node: ObservedCsiNode, ids: Mapping[str, str]) -> ObservedCsiNode:

@@ -15,7 +15,7 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds, quiesce
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import CORDONED, PROVEN_LABEL, PROVEN_VALUE
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import CORDONED, SERVING_LABEL, SERVING_VALUE
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.modify import modify
 
 CORDON_REASON = "csi-proxy is being replaced"
@@ -23,19 +23,19 @@ CORDON_REASON = "csi-proxy is being replaced"
 
 def is_labelled(node: Mapping[str, Any]) -> bool:
     """Whether a Node has the label of a csi-proxy that serves."""
-    return bool((node["metadata"].get("labels") or {}).get(PROVEN_LABEL) == PROVEN_VALUE)
+    return bool((node["metadata"].get("labels") or {}).get(SERVING_LABEL) == SERVING_VALUE)
 
 
 def _without_label(node: Mapping[str, Any]) -> dict[str, Any]:
     labels = node["metadata"].get("labels") or {}
-    return {"metadata": {"labels": {PROVEN_LABEL: None}}} if PROVEN_LABEL in labels else {}
+    return {"metadata": {"labels": {SERVING_LABEL: None}}} if SERVING_LABEL in labels else {}
 
 
 def _restored(node: dict[str, Any], label: bool) -> dict[str, Any]:
     """The patch that lifts the cordon of csi-proxy's change and, on request, sets the label; empty where neither is needed."""
     patch = quiesce.uncordoned(node, CORDON_REASON)
     if label and not is_labelled(node):
-        patch.setdefault("metadata", {})["labels"] = {PROVEN_LABEL: PROVEN_VALUE}
+        patch.setdefault("metadata", {})["labels"] = {SERVING_LABEL: SERVING_VALUE}
     return patch
 
 

@@ -11,7 +11,7 @@ def test_a_refusal_names_the_nodes_that_a_cancelled_run_left_cordoned_and_unlabe
     lines = node_info.describe_left_cordons(
         {
             "win-1": {**ours, "labels": {}},
-            "win-2": {**ours, "labels": {"kubewin.io/csi-proxy": "proven"}},
+            "win-2": {**ours, "labels": {"kubewin.io/csi-proxy": "serving"}},
             "win-3": {"cordoned_for": "", "unschedulable": True, "labels": {}},
         }
     )

@@ -20,7 +20,7 @@ STATE: dict[str, Any] = {
     "pipes": ["csi-proxy-disk-v1"],
     "findings": [{"id": "CSI-N20", "severity": "note", "message": "x", "remedy": "y"}],
 }
-MARKED = {"labels": {"kubewin.io/csi-proxy": "proven"}, "cordoned_for": ""}
+MARKED = {"labels": {"kubewin.io/csi-proxy": "serving"}, "cordoned_for": ""}
 NODES = {"matched": {"a": "win-1"}, "nodes": {"win-1": MARKED, "b": MARKED}}
 LOST = {"failed": False, "reason": "connection_lost", "msg": "a: the connection was lost"}
 
@@ -132,11 +132,11 @@ def test_a_node_is_labelled_by_whether_its_csi_proxy_serves_unless_it_was_alread
     def node(labels: dict[str, str]) -> dict[str, Any]:
         return {"kubewin_nodes": {"matched": {"a": "win-1"}, "nodes": {"win-1": {"labels": labels}}}}
 
-    proven = {"kubewin.io/csi-proxy": "proven"}
+    labelled = {"kubewin.io/csi-proxy": "serving"}
     stopped = {"csi_proxy_plan": {"csi_proxy": {**STATE, "serving": False}}}
-    assert rows("unmarked", a={**read(), **node(proven)}) == []
+    assert rows("unmarked", a={**read(), **node(labelled)}) == []
     assert rows("unmarked", a={**read(), **node({})}) == [{"node": "win-1", "serving": True}]
-    assert rows("unmarked", a={**stopped, **node(proven)}) == [{"node": "win-1", "serving": False}]
+    assert rows("unmarked", a={**stopped, **node(labelled)}) == [{"node": "win-1", "serving": False}]
     assert rows("unmarked", a={**stopped, **node({})}) == []
     assert rows("unmarked", a={**node({}), "csi_proxy_plan": LOST}) == []
 

@@ -33,7 +33,7 @@ def planned(line: str, key: str) -> Plan:
         kubernetes=f"v{known.kubernetes}.4",
         nodes=(
             ObservedNode(
-                "win-1", build="20348", labels={"kubewin.io/csi-proxy": "proven"}, runtime="containerd://1.7.27"
+                "win-1", build="20348", labels={"kubewin.io/csi-proxy": "serving"}, runtime="containerd://1.7.27"
             ),
         ),
         controllers=(ObservedController(HOME, driver.controller.deployments[-1], DIGEST, 1, 1),),

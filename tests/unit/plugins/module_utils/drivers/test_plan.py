@@ -279,7 +279,7 @@ def test_creating_the_objects_is_opt_in_and_reported() -> None:
     [
         pytest.param((), "CSI-D50", id="no Windows node"),
         pytest.param((node(build="26100"),), "CSI-D51", id="no image for this Windows"),
-        pytest.param((node(**{"kubewin.io/csi-proxy": "no"}),), "CSI-D53", id="csi-proxy not proven yet"),
+        pytest.param((node(**{"kubewin.io/csi-proxy": "no"}),), "CSI-D53", id="csi-proxy not serving yet"),
     ],
 )
 def test_nodes_are_reported_and_never_block(nodes: tuple[Any, ...], finding: str) -> None:

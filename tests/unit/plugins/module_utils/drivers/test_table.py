@@ -90,7 +90,7 @@ def world(driver: Driver, row: Row) -> Snapshot:
         kubernetes=row.kubernetes,
         nodes=tuple(
             ObservedNode(
-                f"win-{number}", build=build, labels={"kubewin.io/csi-proxy": "proven"}, runtime=row.containerd
+                f"win-{number}", build=build, labels={"kubewin.io/csi-proxy": "serving"}, runtime=row.containerd
             )
             for number, build in enumerate(row.builds, 1)
         ),

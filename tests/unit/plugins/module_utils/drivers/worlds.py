@@ -23,7 +23,7 @@ def node(name: str = "win-1", build: str = "20348", **labels: str) -> ObservedNo
     return ObservedNode(
         name=name,
         build=build,
-        labels={"kubernetes.io/os": "windows", "kubewin.io/csi-proxy": "proven", **labels},
+        labels={"kubernetes.io/os": "windows", "kubewin.io/csi-proxy": "serving", **labels},
     )
 
 

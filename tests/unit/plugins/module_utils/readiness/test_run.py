@@ -22,7 +22,7 @@ from situations.world import Object, World
 
 VSPHERE = DRIVERS["vsphere"]
 BY_DAEMON_SET = {driver.daemonset: key for key, driver in DRIVERS.items()}
-SELECTS_PROVEN = {"kubernetes.io/os": "windows", "kubewin.io/csi-proxy": "proven"}
+SELECTS_SERVING = {"kubernetes.io/os": "windows", "kubewin.io/csi-proxy": "serving"}
 
 
 def plugins(world: World) -> list[Object]:
@@ -56,7 +56,7 @@ def without_vsphere() -> tuple[World, list[Object]]:
     """A cluster before its first run, and what that would apply: no csi-proxy, no plugin, volumes that wait."""
     world = healthy()
     wanted = [one for one in plugins(world) if one["metadata"]["name"] == VSPHERE.daemonset]
-    wanted[0]["spec"]["template"]["spec"]["nodeSelector"] = SELECTS_PROVEN
+    wanted[0]["spec"]["template"]["spec"]["nodeSelector"] = SELECTS_SERVING
     world.remove("DaemonSet", VSPHERE.daemonset, VSPHERE.namespace)
     for one in windows_nodes(world):
         name = one["metadata"]["name"]
@@ -104,7 +104,7 @@ def test_a_change_to_csi_proxy_is_stopped_by_a_node_with_an_unproven_csi_proxy()
     world = healthy()
     del world.get("Node", "win-2")["metadata"]["labels"]["kubewin.io/csi-proxy"]
     wanted = [one for one in plugins(world) if one["metadata"]["name"] == VSPHERE.daemonset]
-    wanted[0]["spec"]["template"]["spec"]["nodeSelector"] = SELECTS_PROVEN
+    wanted[0]["spec"]["template"]["spec"]["nodeSelector"] = SELECTS_SERVING
     assert ids(evaluated(world, run_of(wanted, "win-1"))[1]) == {("CSI-G03", f"Node win-2, driver {VSPHERE.name}")}
     assert evaluated(world, run_of(wanted, "win-1", "win-2"))[1].verdict == "ready"
 

@@ -26,7 +26,7 @@ def ago(seconds: float) -> datetime:
 
 
 def node(name: str, **changes: Any) -> ObservedNode:
-    labels = {"kubernetes.io/os": "windows", "kubewin.io/csi-proxy": "proven"}
+    labels = {"kubernetes.io/os": "windows", "kubewin.io/csi-proxy": "serving"}
     facts = ObservedNode(
         name=name,
         labels=labels,
@@ -89,7 +89,7 @@ def daemon_set(**changes: Any) -> DaemonSetFacts:
         template_generation="1",
         pipes=PIPES,
         pod_spec={
-            "nodeSelector": {"kubernetes.io/os": "windows", "kubewin.io/csi-proxy": "proven"},
+            "nodeSelector": {"kubernetes.io/os": "windows", "kubewin.io/csi-proxy": "serving"},
             "tolerations": [
                 {"effect": "NoExecute", "operator": "Exists"},
                 {"effect": "NoSchedule", "operator": "Exists"},

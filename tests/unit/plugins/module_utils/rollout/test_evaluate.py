@@ -293,7 +293,7 @@ def test_a_node_that_is_not_proven_is_listed_with_the_reason() -> None:
     outside = node("win-3", labels={"kubernetes.io/os": "windows"})
     evaluation = evaluate(picture(nodes=(*picture().nodes, outside)), RULES)
     assert evaluation.verdict == "green"
-    assert evaluation.others == (("win-3", "no plugin pod: label kubewin.io/csi-proxy is missing, expected proven"),)
+    assert evaluation.others == (("win-3", "no plugin pod: label kubewin.io/csi-proxy is missing, expected serving"),)
 
 
 def test_only_this_runs_nodes_are_evaluated_and_the_others_reported() -> None:
