@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The fields that an archive for support may show: of objects of the API by kind, and of records in logs. Data.
+"""The fields that an archive for support may show: of objects of the API, and of records in logs. Data.
 
 Sources: k8s.io/api (core/v1, apps/v1, storage/v1 types.go), the CSI specification (csi.proto), klog, zap and logrus, csi-proxy's API,
 wevtutil's XML, reg.exe and sc.exe. What is not listed is replaced by its type and length.
@@ -9,180 +9,49 @@ wevtutil's XML, reg.exe and sc.exe. What is not listed is replaced by its type a
 
 from __future__ import annotations
 
-# Fields of objects, by the field that they are in; a kind's own fields stand under the kind.
-OBJECT_FIELDS = {
-    field: frozenset(names.split())
-    for field, names in {
-        "metadata": "name generateName namespace uid resourceVersion generation creationTimestamp deletionTimestamp"
-        " deletionGracePeriodSeconds labels annotations ownerReferences finalizers",
-        "ownerReferences": "apiVersion kind name uid controller blockOwnerDeletion",
-        # Node
-        "Node": "apiVersion kind metadata spec status",
-        "Node.spec": "podCIDR podCIDRs providerID unschedulable taints",
-        "Node.status": "addresses allocatable capacity conditions daemonEndpoints images nodeInfo phase volumesAttached volumesInUse runtimeHandlers features",
-        "taints": "key value effect timeAdded",
-        "addresses": "type address",
-        "daemonEndpoints": "kubeletEndpoint",
-        "kubeletEndpoint": "Port",
-        "images": "names sizeBytes",
-        "nodeInfo": "architecture bootID containerRuntimeVersion kernelVersion kubeProxyVersion kubeletVersion machineID operatingSystem osImage systemUUID",
-        "volumesAttached": "name devicePath",
-        "conditions": "type status reason message lastHeartbeatTime lastProbeTime lastTransitionTime lastUpdateTime observedGeneration",
-        # CSINode, CSIDriver, VolumeAttachment, StorageClass
-        "CSINode": "apiVersion kind metadata spec",
-        "CSINode.spec": "drivers",
-        "drivers": "name nodeID topologyKeys allocatable",
-        "CSIDriver": "apiVersion kind metadata spec",
-        "CSIDriver.spec": "attachRequired podInfoOnMount fsGroupPolicy volumeLifecycleModes storageCapacity requiresRepublish seLinuxMount tokenRequests",
-        "tokenRequests": "audience expirationSeconds",
-        "VolumeAttachment": "apiVersion kind metadata spec status",
-        "VolumeAttachment.spec": "attacher nodeName source",
-        "source": "persistentVolumeName component host",
-        "VolumeAttachment.status": "attached attachError detachError attachmentMetadata",
-        "attachError": "message time errorCode",
-        "detachError": "message time errorCode",
-        "StorageClass": "apiVersion kind metadata provisioner reclaimPolicy volumeBindingMode allowVolumeExpansion mountOptions allowedTopologies parameters",
-        "allowedTopologies": "matchLabelExpressions",
-        "matchLabelExpressions": "key values",
-        # PersistentVolume, PersistentVolumeClaim
-        "PersistentVolume": "apiVersion kind metadata spec status",
-        "PersistentVolume.spec": "accessModes capacity claimRef csi mountOptions nodeAffinity persistentVolumeReclaimPolicy storageClassName volumeMode"
-        " awsElasticBlockStore azureDisk azureFile gcePersistentDisk vsphereVolume hostPath local nfs",
-        "PersistentVolume.status": "phase reason message lastPhaseTransitionTime",
-        "claimRef": "apiVersion kind name namespace uid resourceVersion",
-        "csi": "driver volumeHandle fsType readOnly volumeAttributes nodeStageSecretRef nodePublishSecretRef controllerExpandSecretRef"
-        " controllerPublishSecretRef nodeExpandSecretRef",
-        "PersistentVolumeClaim": "apiVersion kind metadata spec status",
-        "PersistentVolumeClaim.spec": "accessModes resources selector storageClassName volumeMode volumeName dataSource dataSourceRef",
-        "PersistentVolumeClaim.status": "phase accessModes capacity conditions allocatedResources allocatedResourceStatuses",
-        # ConfigMap and others: that they are there.
-        "ConfigMap": "apiVersion kind metadata",
-        # Pod and DaemonSet
-        "Pod": "apiVersion kind metadata spec status",
-        "DaemonSet": "apiVersion kind metadata spec status",
-        "DaemonSet.spec": "minReadySeconds revisionHistoryLimit selector template updateStrategy",
-        "DaemonSet.status": "currentNumberScheduled desiredNumberScheduled numberAvailable numberMisscheduled numberReady numberUnavailable"
-        " observedGeneration updatedNumberScheduled conditions collisionCount",
-        "updateStrategy": "type rollingUpdate",
-        "rollingUpdate": "maxSurge maxUnavailable",
-        "selector": "matchLabels matchExpressions",
-        "template": "metadata spec",
-        "podSpec": "activeDeadlineSeconds affinity automountServiceAccountToken containers dnsPolicy enableServiceLinks ephemeralContainers hostNetwork"
-        " hostPID hostProcess imagePullSecrets initContainers nodeName nodeSelector os overhead preemptionPolicy priority priorityClassName"
-        " readinessGates restartPolicy runtimeClassName schedulerName securityContext serviceAccount serviceAccountName shareProcessNamespace"
-        " terminationGracePeriodSeconds tolerations topologySpreadConstraints volumes",
-        "containers": "name image imagePullPolicy command args workingDir env envFrom ports resources volumeMounts volumeDevices livenessProbe"
-        " readinessProbe startupProbe lifecycle securityContext restartPolicy terminationMessagePath terminationMessagePolicy",
-        "os": "name",
-        "env": "name value valueFrom",
-        "valueFrom": "fieldRef resourceFieldRef secretKeyRef configMapKeyRef",
-        "fieldRef": "apiVersion fieldPath",
-        "resourceFieldRef": "containerName divisor resource",
-        "reference": "name namespace key optional",
-        "envFrom": "prefix secretRef configMapRef",
-        "ports": "name containerPort hostPort protocol hostIP",
-        "resources": "limits requests claims",
-        "volumeMounts": "name mountPath mountPropagation readOnly recursiveReadOnly subPath subPathExpr",
-        "volumeDevices": "name devicePath",
-        "probe": "exec failureThreshold httpGet tcpSocket grpc initialDelaySeconds periodSeconds successThreshold timeoutSeconds terminationGracePeriodSeconds",
-        "exec": "command",
-        "httpGet": "path port scheme host",
-        "tcpSocket": "port host",
-        "grpc": "port service",
-        "lifecycle": "preStop postStart",
-        "preStop": "exec httpGet sleep",
-        "postStart": "exec httpGet sleep",
-        "sleep": "seconds",
-        "securityContext": "allowPrivilegeEscalation privileged readOnlyRootFilesystem runAsNonRoot runAsUser runAsGroup fsGroup fsGroupChangePolicy"
-        " supplementalGroups windowsOptions capabilities seccompProfile seLinuxOptions",
-        "windowsOptions": "gmsaCredentialSpecName hostProcess runAsUserName",
-        "capabilities": "add drop",
-        "seccompProfile": "type localhostProfile",
-        "tolerations": "key operator value effect tolerationSeconds",
-        "affinity": "nodeAffinity podAffinity podAntiAffinity",
-        "affinityTerm": "requiredDuringSchedulingIgnoredDuringExecution preferredDuringSchedulingIgnoredDuringExecution required nodeSelectorTerms"
-        " matchExpressions matchFields matchLabels labelSelector topologyKey namespaces namespaceSelector preference podAffinityTerm"
-        " weight key operator values",
-        "topologySpreadConstraints": "maxSkew topologyKey whenUnsatisfiable labelSelector minDomains nodeAffinityPolicy nodeTaintsPolicy matchLabelKeys",
-        "readinessGates": "conditionType",
-        "volumes": "name hostPath emptyDir configMap secret projected downwardAPI persistentVolumeClaim csi ephemeral nfs awsElasticBlockStore"
-        " azureDisk azureFile gcePersistentDisk vsphereVolume",
-        "hostPath": "path type",
-        "emptyDir": "medium sizeLimit",
-        "configMap": "name defaultMode optional items",
-        "secret": "secretName defaultMode optional items",
-        "items": "key path mode",
-        "projected": "sources defaultMode",
-        "sources": "serviceAccountToken configMap secret downwardAPI",
-        "serviceAccountToken": "audience expirationSeconds path",
-        "downwardAPI": "items defaultMode",
-        "persistentVolumeClaim": "claimName readOnly",
-        "inTree": "volumeID diskName diskURI pdName volumePath fsType partition readOnly cachingMode kind secretName secretNamespace shareName"
-        " storagePolicyName storagePolicyID server path",
-        "Pod.status": "phase reason message conditions containerStatuses initContainerStatuses hostIP hostIPs podIP podIPs qosClass startTime"
-        " nominatedNodeName observedGeneration resize",
-        "containerStatuses": "name image imageID containerID ready started restartCount state lastState allocatedResources resources volumeMounts",
-        "state": "running waiting terminated",
-        "running": "startedAt",
-        "waiting": "reason message",
-        "terminated": "exitCode reason message signal startedAt finishedAt containerID",
-        "podIPs": "ip",
-        # Event
-        "Event": "apiVersion kind metadata involvedObject regarding related reason message note type count firstTimestamp lastTimestamp eventTime"
-        " deprecatedCount deprecatedFirstTimestamp deprecatedLastTimestamp deprecatedSource source reportingComponent reportingController"
-        " reportingInstance action series",
-        "involvedObject": "apiVersion kind name namespace uid resourceVersion fieldPath",
-        "series": "count lastObservedTime",
-    }.items()
-}  # fmt: skip
-# Fields with the fields of another one.
-SAME_FIELDS = {
-    **dict.fromkeys(("Pod.spec", "template.spec"), "podSpec"),
-    **dict.fromkeys(("initContainers", "ephemeralContainers"), "containers"),
-    **dict.fromkeys(("livenessProbe", "readinessProbe", "startupProbe"), "probe"),
-    **dict.fromkeys(
-        (
-            "secretKeyRef",
-            "configMapKeyRef",
-            "secretRef",
-            "configMapRef",
-            "imagePullSecrets",
-            "nodeStageSecretRef",
-            "nodePublishSecretRef",
-            "controllerExpandSecretRef",
-            "controllerPublishSecretRef",
-            "nodeExpandSecretRef",
-        ),
-        "reference",
-    ),
-    **dict.fromkeys(
-        (
-            "nodeAffinity",
-            "podAffinity",
-            "podAntiAffinity",
-            "requiredDuringSchedulingIgnoredDuringExecution",
-            "preferredDuringSchedulingIgnoredDuringExecution",
-            "required",
-            "nodeSelectorTerms",
-            "matchExpressions",
-            "matchFields",
-            "labelSelector",
-            "namespaceSelector",
-            "preference",
-            "podAffinityTerm",
-        ),
-        "affinityTerm",
-    ),
-    **dict.fromkeys(
-        ("awsElasticBlockStore", "azureDisk", "azureFile", "gcePersistentDisk", "vsphereVolume", "nfs", "local"),
-        "inTree",
-    ),
-    **dict.fromkeys(("regarding", "related", "dataSource", "dataSourceRef"), "involvedObject"),
-    **dict.fromkeys(("initContainerStatuses",), "containerStatuses"),
-    **dict.fromkeys(("lastState",), "state"),
-    **dict.fromkeys(("hostIPs",), "podIPs"),
-    **dict.fromkeys(("deprecatedSource",), "source"),
-}
+# Kinds of which more than the name is shown.
+_KINDS_TEXT = """
+Node CSINode CSIDriver VolumeAttachment StorageClass PersistentVolume PersistentVolumeClaim ConfigMap Pod DaemonSet Event
+"""
+KINDS = frozenset(_KINDS_TEXT.split())
+# Fields of these objects. Texts in them are redacted all the same.
+_FIELDS_TEXT = """
+accessModes action activeDeadlineSeconds add address addresses affinity allocatable allocatedResources allocatedResourceStatuses
+allowedTopologies allowPrivilegeEscalation allowVolumeExpansion annotations apiVersion architecture args attached attacher attachError
+attachmentMetadata attachRequired audience automountServiceAccountToken awsElasticBlockStore azureDisk azureFile blockOwnerDeletion bootID
+cachingMode capabilities capacity claimName claimRef claims collisionCount command component conditions conditionType configMap
+configMapKeyRef configMapRef containerID containerName containerPort containerRuntimeVersion containers containerStatuses controller
+controllerExpandSecretRef controllerPublishSecretRef count creationTimestamp csi currentNumberScheduled daemonEndpoints dataSource
+dataSourceRef defaultMode deletionGracePeriodSeconds deletionTimestamp deprecatedCount deprecatedFirstTimestamp deprecatedLastTimestamp
+deprecatedSource desiredNumberScheduled detachError devicePath diskName diskURI divisor dnsPolicy downwardAPI driver drivers drop effect
+emptyDir enableServiceLinks env envFrom ephemeral ephemeralContainers errorCode eventTime exec exitCode expirationSeconds failureThreshold
+features fieldPath fieldRef finalizers finishedAt firstTimestamp fsGroup fsGroupChangePolicy fsGroupPolicy fsType gcePersistentDisk
+generateName generation gmsaCredentialSpecName grpc host hostIP hostIPs hostNetwork hostPath hostPID hostPort hostProcess httpGet image
+imageID imagePullPolicy imagePullSecrets images initContainers initContainerStatuses initialDelaySeconds involvedObject ip items
+kernelVersion key kind kubeletEndpoint kubeletVersion kubeProxyVersion labels labelSelector lastHeartbeatTime lastObservedTime
+lastPhaseTransitionTime lastProbeTime lastState lastTimestamp lastTransitionTime lastUpdateTime lifecycle limits livenessProbe local
+localhostProfile machineID matchExpressions matchFields matchLabelExpressions matchLabelKeys matchLabels maxSkew maxSurge maxUnavailable
+medium message metadata minDomains minReadySeconds mode mountOptions mountPath mountPropagation name names namespace namespaces
+namespaceSelector nfs nodeAffinity nodeAffinityPolicy nodeExpandSecretRef nodeID nodeInfo nodeName nodePublishSecretRef nodeSelector
+nodeSelectorTerms nodeStageSecretRef nodeTaintsPolicy nominatedNodeName note numberAvailable numberMisscheduled numberReady
+numberUnavailable observedGeneration operatingSystem operator optional os osImage overhead ownerReferences parameters partition path
+pdName periodSeconds persistentVolumeClaim persistentVolumeName persistentVolumeReclaimPolicy phase podAffinity podAffinityTerm
+podAntiAffinity podCIDR podCIDRs podInfoOnMount podIP podIPs Port port ports postStart preemptionPolicy preference
+preferredDuringSchedulingIgnoredDuringExecution prefix preStop priority priorityClassName privileged projected protocol providerID
+provisioner qosClass readinessGates readinessProbe readOnly readOnlyRootFilesystem ready reason reclaimPolicy recursiveReadOnly regarding
+related reportingComponent reportingController reportingInstance requests required requiredDuringSchedulingIgnoredDuringExecution
+requiresRepublish resize resource resourceFieldRef resources resourceVersion restartCount restartPolicy revisionHistoryLimit rollingUpdate
+runAsGroup runAsNonRoot runAsUser runAsUserName running runtimeClassName runtimeHandlers schedulerName scheme seccompProfile seconds
+secret secretKeyRef secretName secretNamespace secretRef securityContext selector seLinuxMount seLinuxOptions series server service
+serviceAccount serviceAccountName serviceAccountToken shareName shareProcessNamespace signal sizeBytes sizeLimit sleep source sources spec
+started startedAt startTime startupProbe state status storageCapacity storageClassName storagePolicyID storagePolicyName subPath
+subPathExpr successThreshold supplementalGroups systemUUID taints tcpSocket template terminated terminationGracePeriodSeconds
+terminationMessagePath terminationMessagePolicy time timeAdded timeoutSeconds tokenRequests tolerations tolerationSeconds topologyKey
+topologyKeys topologySpreadConstraints type uid unschedulable updatedNumberScheduled updateStrategy value valueFrom values
+volumeAttributes volumeBindingMode volumeDevices volumeHandle volumeID volumeLifecycleModes volumeMode volumeMounts volumeName volumePath
+volumes volumesAttached volumesInUse vsphereVolume waiting weight whenUnsatisfiable windowsOptions workingDir
+"""
+FIELDS = frozenset(_FIELDS_TEXT.split())
 # Maps with keys of the user's: each value is judged by its key and by its words.
 _OPEN_MAPS_TEXT = """
 labels annotations matchLabels nodeSelector allocatable capacity limits requests overhead allocatedResources allocatedResourceStatuses
@@ -199,20 +68,9 @@ volumePath shareName resourceVersion creationTimestamp topologyKeys finalizers s
 NAMING = frozenset(_NAMING_TEXT.split())
 # Domains of annotations of Kubernetes, the platforms and this collection.
 PUBLIC_DOMAINS = (
-    "kubernetes.io",
-    "k8s.io",
-    "openshift.io",
-    "kubewin.io",
-    "x-k8s.io",
-    "azure.com",
-    "amazonaws.com",
-    "gke.io",
-    "vmware.com",
-    "cattle.io",
-    "helm.sh",
-    "projectcalico.org",
-    "windowsmachineconfig.openshift.io",
-)
+    "kubernetes.io", "k8s.io", "openshift.io", "kubewin.io", "x-k8s.io", "azure.com", "amazonaws.com", "gke.io", "vmware.com",
+    "cattle.io", "helm.sh", "projectcalico.org",
+)  # fmt: skip
 # Variables of a node plugin's container whose values explain: places, names and switches.
 HARMLESS_VARIABLE = (
     r"(?i).*_(?:path|endpoint|sock|socket|names?|mode|level|dir|type|id|addr|address|region|namespace|enabled?|timeout|port|interval)"

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.redaction.fields import (
+    FIELDS,
     HARMLESS_VARIABLE,
+    KINDS,
     NAMING,
-    OBJECT_FIELDS,
     OPEN_MAPS,
     PUBLIC_DOMAINS,
-    SAME_FIELDS,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.redaction.names import is_secret
 from ansible_collections.kubewin.csi.plugins.module_utils.redaction.words import mask
@@ -39,78 +39,68 @@ def summarize(value: Any) -> str:
 
 def object_names(kind: str, item: Mapping[str, Any]) -> Iterator[str]:
     """The names and ids in an object's fields that are shown."""
-    for field, value in _named(kind, item, 0):
+    for field, value in _shown_values("", item if kind in KINDS else {}, 0):
         if field in NAMING and isinstance(value, str) and _NAME.fullmatch(value):
             yield value
             # kubernetes.io/csi/<driver>^<handle>; registry/image@digest
             yield from re.split(r"[\^@]|://", value)
 
 
-def _named(field: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
+def _shown_values(field: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
     if depth > _MOST_NESTED:
         return
     if isinstance(value, Mapping):
         for key, part in value.items():
-            if key in _fields(field):
-                yield from _named(_place(field, key), part, depth + 1)
+            if key in FIELDS:
+                yield from _shown_values(key, part, depth + 1)
     elif isinstance(value, (list, tuple)):
         for part in value:
-            yield from _named(field, part, depth + 1)
+            yield from _shown_values(field, part, depth + 1)
     else:
-        yield field.rpartition(".")[2], value
-
-
-def _fields(place: str) -> frozenset[str]:
-    last = place.rpartition(".")[2]
-    for name in (place, last):
-        found = OBJECT_FIELDS.get(SAME_FIELDS.get(name, name))
-        if found is not None:
-            return found
-    return frozenset()
-
-
-def _place(place: str, key: str) -> str:
-    """Where a field stands: spec and status mean another thing in each kind."""
-    return f"{place.partition('.')[0]}.{key}" if key in ("spec", "status") else key
+        yield field, value
 
 
 def redact_object(kind: str, item: Any, text: Text) -> Any:
     """An object of the API. text: redacts a text that people read."""
-    if kind == "Secret" or kind not in OBJECT_FIELDS:
+    if kind not in KINDS:
         return {
             "kind": kind,
             "metadata": {"name": str((item.get("metadata") or {}).get("name", ""))},
             "rest": summarize(item),
         }
-    return _walk(kind, item, text, 0)
+    return _walk("", item, text, 0)
 
 
-def _walk(place: str, value: Any, text: Text, depth: int) -> Any:
-    last = place.rpartition(".")[2]
+def _walk(field: str, value: Any, text: Text, depth: int) -> Any:
     if depth > _MOST_NESTED:
         return summarize(value)
     if isinstance(value, Mapping):
-        if last in OPEN_MAPS:
-            return {
-                text(str(key)): _entry(last, str(key), part, text) for key, part in value.items() if key not in _COPIES
-            }
-        allowed = _fields(place)
+        if field in OPEN_MAPS:
+            return _entries(field, value, text)
         shown = {
-            key: _walk(_place(place, key), part, text, depth + 1)
+            key if key in FIELDS else text(str(key)): _walk(key, part, text, depth + 1)
+            if key in FIELDS
+            else summarize(part)
             for key, part in value.items()
-            if key in allowed and key not in _COPIES
+            if key not in _COPIES
         }
-        if last == "env" and "value" in value:
+        if field == "env" and "value" in value:
             shown["value"] = show_variable(str(value.get("name")), value["value"], text)
-        rest = {str(key): summarize(part) for key, part in value.items() if key not in allowed and key not in _COPIES}
-        return {**shown, **{text(key): part for key, part in rest.items()}}
+        return shown
     if isinstance(value, (list, tuple)):
-        if last in ("args", "command") and all(isinstance(part, str) for part in value):
+        if field in ("args", "command") and all(isinstance(part, str) for part in value):
             return show_arguments(value, text)
-        return [_walk(place, part, text, depth + 1) for part in value]
+        return [_walk(field, part, text, depth + 1) for part in value]
     if value is None or isinstance(value, (bool, int, float)):
         return value
-    return str(value) if last in NAMING and _NAME.fullmatch(str(value)) else text(str(value))
+    return str(value) if field in NAMING and _NAME.fullmatch(str(value)) else text(str(value))
+
+
+def _entries(field: str, entries: Mapping[str, Any], text: Text) -> dict[str, Any]:
+    """Labels, annotations or parameters."""
+    return {
+        text(str(key)): _entry(field, str(key), value, text) for key, value in entries.items() if key not in _COPIES
+    }
 
 
 def _entry(of: str, key: str, value: Any, text: Text) -> Any:
@@ -158,9 +148,7 @@ def redact_structure(value: Any, text: Text, name: str = "", depth: int = 0) -> 
         if "metadata" in value and isinstance(value.get("kind"), str):
             return redact_object(value["kind"], value, text)
         if name in ("annotations", "parameters", "volumeAttributes", "labels"):
-            return {
-                text(str(key)): _entry(name, str(key), part, text) for key, part in value.items() if key not in _COPIES
-            }
+            return _entries(name, value, text)
         variable = str(value["name"]) if set(value) >= {"name", "value"} else None
         return {
             text(str(key)): show_variable(variable, part, text) if variable is not None and key == "value"
