@@ -138,7 +138,13 @@ class ActionModule(WindowsAction):
             state = prove.state(desired, observe.observe(node, desired, with_mounts=True))
             return {"changed": False, "csi_proxy": state, "plan": [], "needed": False, "diff": {}}
         outcome = prove.converge(
-            node, desired, check=check, limits=Limits(lock=float(options["lock_timeout"])), report=self.note
+            node,
+            desired,
+            check=check,
+            # Not where the task plans for a run that downloads anyway.
+            probe=bool(self._templar.available_variables.get("ansible_check_mode")),
+            limits=Limits(lock=float(options["lock_timeout"])),
+            report=self.note,
         )
         return {
             "changed": outcome.changed,

@@ -30,6 +30,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.redaction.names import
 from ansible_collections.kubewin.csi.plugins.plugin_utils import driver_options
 from ansible_collections.kubewin.csi.plugins.plugin_utils.inputs import blank
 from ansible_collections.kubewin.csi.plugins.plugin_utils.interruption import interruptible
+from ansible_collections.kubewin.csi.plugins.plugin_utils.start import refuse_unchecked_inputs
 
 # Of the role kubewin, which every play of the playbooks has.
 _KUBECONFIG = "_kubewin_kubeconfig"
@@ -65,6 +66,8 @@ class ClusterAction(ActionBase):
         self.task_vars: Mapping[str, Any] = task_vars or {}
         try:
             self._refuse_keywords()
+            if refusal := refuse_unchecked_inputs(task_vars or {}):
+                raise TaskError(refusal, "inputs_unchecked")
             self._set_environment()
             options = self._read_options(self.task_vars)
             with interruptible(self.remainder):

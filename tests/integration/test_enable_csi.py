@@ -95,6 +95,14 @@ def readme() -> list[str]:
     return [bare(line) for line in screen.splitlines()]
 
 
+def test_a_check_refuses_a_source_that_the_host_cannot_download(first: Lab, planned: Run) -> None:
+    run = enable(first, "--check", variables={"csi_proxy_source": "http://127.0.0.1:1/csi-proxy.exe"})
+    assert run.code != 0
+    assert "win-1" in run.screen
+    assert "could not download http://127.0.0.1:1/csi-proxy.exe: the server does not accept connections" in run.screen
+    assert planned.code == 0
+
+
 def test_check_mode_on_a_fresh_cluster_announces_changes_and_makes_none(planned: Run) -> None:
     assert planned.code == 0, planned.screen
     assert planned.changed

@@ -223,6 +223,9 @@ class Matrix:
         assert cluster.observe(cell, begun) == {**before, **changes}, f"{title}:\n{run.screen}"
         if mode == "real":
             assert [name for name in cell.files if not any(output.glob(name))] == [], f"{title}:\n{run.screen}"
+            # Its summary, and no other playbook's.
+            written = {path.name for path in output.glob("*.json")} & {"enable-csi.json", "status.json"}
+            assert written <= set(cell.files), f"{title} wrote {written}"
         if mode == "check" or cell.playbook in READING:
             # An eviction has its dry run in the body, which the audit log does not keep: its pod stays.
             assert [one for one in writes(cluster.lab, begun) if not one.endswith("/eviction")] == [], title

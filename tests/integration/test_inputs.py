@@ -132,6 +132,19 @@ def test_hosts_that_a_wrapper_names_are_refused_where_its_plays_would_not_see_th
     assert len(run.plays()) == 1
 
 
+@pytest.mark.parametrize(
+    ("playbook", "task"),
+    [
+        ("enable-csi", "Plan each driver"),
+        ("enable-csi", "Read csi-proxy and plan its change"),
+        ("verify", "Find the installed drivers"),
+    ],
+)
+def test_a_run_that_starts_at_a_later_task_notices_that_its_inputs_were_not_checked(playbook: str, task: str) -> None:
+    message, _run = refused(playbook, UNREACHABLE, "--start-at-task", task, **HOSTS, kubewin_batches="abc")
+    assert message.startswith(f"--start-at-task {task}: the task that checks the inputs was skipped")
+
+
 def test_a_refusal_is_one_with_any_tag() -> None:
     """A rescue whose tasks a tag skips would make a success of it."""
     run = play("playbooks/upgrade.yml", "localhost,", "--tags", "nothing", variables={"kubewin_upgrade_hook": "tasks"})

@@ -16,6 +16,7 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 from ansible_collections.kubewin.csi.plugins.module_utils.documented import ArgumentSpec
 from ansible_collections.kubewin.csi.plugins.module_utils.waiting import pauses, reporting, spell
+from ansible_collections.kubewin.csi.plugins.plugin_utils.start import refuse_unchecked_inputs
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.channel import open_channel
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Node
@@ -45,6 +46,8 @@ class WindowsAction(ActionBase):
         result: dict[str, Any] = {"changed": False}
         try:
             self._refuse_keywords()
+            if refusal := refuse_unchecked_inputs(task_vars or {}):
+                raise NodeError("inputs_unchecked", refusal)
             options = self._options(task_vars or {})
             desired = self.prepare(options)
             super().run(tmp, task_vars)

@@ -12,7 +12,7 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy as catalog
 from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, observe, plan, preview
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, observe, plan, preview, stage
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.apply import Applier
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import Limits
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import (
@@ -46,12 +46,15 @@ def converge(
     desired: Desired,
     *,
     check: bool = False,
+    probe: bool = False,
     limits: Limits | None = None,
     report: Callable[[str], None] = lambda text: None,
     me: LockOwner | None = None,
     is_alive: Alive = alive,
 ) -> Outcome:
     """Bring a node to the desired state, and prove it.
+
+    check: change nothing. probe: with check, see that the node can download what is planned.
 
     Raises NodeError (with the observed state merged into its ``result``) for every refusal and failure.
     """
@@ -73,6 +76,8 @@ def converge(
         for tried in range(_ROUNDS):
             snapshot = _wait_for_lock(node, lock, limits, snapshot, read, report, check=check)
             if check:
+                if probe and desired.source is not None and to_do.has("fetch"):
+                    stage.probe(node, desired, desired.source)
                 return Outcome(True, first, tuple(steps), diff)
             to_do = _planned(desired, snapshot, lock)
             steps += [step for step in to_do.steps if step not in steps]

@@ -24,6 +24,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands impor
     Command,
     builtin,
     program,
+    silenced,
     tolerated,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import (
@@ -40,6 +41,10 @@ _EXECUTABLE = "csi-proxy.exe"
 _TOOLS = {"fetch": "curl", "unpack": "tar", "hash": "certutil"}
 _UNTRUSTED = (35, 60, 77)
 """curl's codes for an untrusted certificate; they depend on its release"""
+_TOO_LARGE = 63
+"""curl's code for a file above --max-filesize"""
+_PROBE_LIMIT = 1024 * 1024
+"""Bytes: more than the page of an error or a redirect, less than the executable"""
 _READS_CA_FILE = (7, 60)
 """First curl whose Schannel build does not ignore --cacert (curl#1325)."""
 _SPACE_NEEDED = 80 * 1024 * 1024
@@ -53,17 +58,35 @@ def stage_dir(desired: model.Desired, identity: str) -> str:
 def fetch_steps(desired: model.Desired, source: model.Source, identity: str) -> list[tuple[str, Command]]:
     """The node downloads what :func:`fetch_input` names. Only options of curl 7.55.1, the oldest that Windows Server ships."""
     target = stage_dir(desired, identity)
+    return [
+        *_enter(target),
+        ("fetch", program("curl", *_curl_arguments(source), "--output", _EXECUTABLE)),
+        *hash_steps(desired, identity),
+    ]
+
+
+def _curl_arguments(source: model.Source) -> list[str]:
+    """The options of every download; the addresses come as of :func:`fetch_input`."""
     arguments = ["-gfsSL", "--config", "-", "--retry", str(source.retries), "--retry-delay", str(source.retry_delay)]
     arguments += ["--connect-timeout", str(source.connect_timeout), "--max-time", str(source.timeout)]
     if source.ca_file:
         arguments += ["--cacert", source.ca_file]
     if not source.check_revocation:
         arguments.append("--ssl-no-revoke")
-    return [
-        *_enter(target),
-        ("fetch", program("curl", *arguments, "--output", _EXECUTABLE)),
-        *hash_steps(desired, identity),
-    ]
+    return arguments
+
+
+def probe(node: Node, desired: model.Desired, source: model.Source) -> None:
+    """See that the node can download what is planned. Writes nothing. NodeError as of :func:`stage_error`.
+
+    Asks for the first byte by GET, because signed addresses are often valid for that method alone. A server that ignores the range
+    would send the whole file, which curl refuses with 63 before it reads the body (curl's manual, --max-filesize).
+    """
+    arguments = [*_curl_arguments(source), "--range", "0-0", "--max-filesize", str(_PROBE_LIMIT)]
+    command = silenced(program("curl", *arguments))
+    failure = node.chain([("fetch", command)], stdin=fetch_input(source), timeout=60.0 + fetch_seconds(source))[1]
+    if failure is not None and failure.code != _TOO_LARGE:
+        raise stage_error(node, desired, failure)
 
 
 def hash_steps(desired: model.Desired, identity: str) -> list[tuple[str, Command]]:

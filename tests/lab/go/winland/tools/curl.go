@@ -35,6 +35,7 @@ const (
 	curlFile       = 37
 	curlReceive    = 56
 	curlUntrusted  = 60
+	curlTooLarge   = 63
 	curlCACertFile = 77
 )
 
@@ -49,6 +50,7 @@ type curlCall struct {
 	retries                                 int
 	retryDelay, connectTimeout, maxTime     time.Duration
 	status                                  int
+	maxSize                                 int64
 }
 
 // curl knows options of 7.55.1 only (the oldest that Windows ships) and of those the ones that fetch one file.
@@ -133,7 +135,8 @@ func (c *curlCall) options(args []string) int {
 		"--retry":       func(v string) (err error) { c.retries, err = strconv.Atoi(v); return },
 		"--retry-delay": seconds(&c.retryDelay), "--connect-timeout": seconds(&c.connectTimeout),
 		"-m": seconds(&c.maxTime), "--max-time": seconds(&c.maxTime),
-		"-K": c.config, "--config": c.config, "-r": word(&c.span), "--range": word(&c.span),
+		"--max-filesize": func(v string) (err error) { c.maxSize, err = strconv.ParseInt(v, 10, 64); return },
+		"-K":             c.config, "--config": c.config, "-r": word(&c.span), "--range": word(&c.span),
 	}
 	for i := 0; i < len(args); i++ {
 		o := args[i]
@@ -238,7 +241,7 @@ func (c *curlCall) fetch() int {
 	default:
 		return c.s.Reject("curl %s", c.url)
 	}
-	if c.span != "" || c.head {
+	if c.span != "" && c.span != "0-0" || c.head {
 		return c.s.Reject("curl -r %s %s", c.span, c.url)
 	}
 	client, rc := c.client()
@@ -257,6 +260,9 @@ func (c *curlCall) fetch() int {
 		return c.failed(curlBadURL, "<url> malformed")
 	}
 	req.Header.Set("User-Agent", "curl/7.55.1")
+	if c.span != "" {
+		req.Header.Set("Range", "bytes="+c.span)
+	}
 	resp, err := client.Do(req)
 	if err != nil {
 		return c.explain(err, u)
@@ -264,6 +270,9 @@ func (c *curlCall) fetch() int {
 	defer resp.Body.Close()
 	if c.status = resp.StatusCode; c.fail && c.status >= 400 {
 		return c.failed(curlHTTPError, fmt.Sprintf("The requested URL returned error: %d %s", c.status, http.StatusText(c.status)))
+	}
+	if c.maxSize > 0 && resp.ContentLength > c.maxSize {
+		return c.failed(curlTooLarge, "Maximum file size exceeded")
 	}
 	return c.save(resp.Body)
 }

@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"kubewin.invalid/lab/winland/testkit"
 )
@@ -21,6 +22,10 @@ func TestCurl(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/file", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "content") })
 	mux.HandleFunc("/moved", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/file", http.StatusFound) })
+	mux.HandleFunc("/large", func(w http.ResponseWriter, r *http.Request) {
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(make([]byte, 4096)))
+	})
+	mux.HandleFunc("/whole", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, 2048)) })
 	mux.HandleFunc("/cut", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "100")
 		fmt.Fprint(w, "half")
@@ -58,6 +63,9 @@ func TestCurl(t *testing.T) {
 		{"-fsSL --output C:\\o " + plain.URL + "/file", 0, "content"},
 		{"-fsSL --output C:\\o " + plain.URL + "/moved", 0, "content"},
 		{"-fsSL --output C:\\o " + plain.URL + "/none", 22, "-"},
+		{"-fsSL --range 0-0 --max-filesize 1024 --output C:\\o " + plain.URL + "/large", 0, "\x00"},
+		{"-fsSL --range 0-0 --max-filesize 1024 --output C:\\o " + plain.URL + "/whole", 63, "-"},
+		{"-fsSL --range 0-0 --max-filesize 1024 --output C:\\o " + plain.URL + "/none", 22, "-"},
 		{"-fsSL --output C:\\o " + plain.URL + "/cut", 18, "half"},
 		{"-fsSL --output C:\\o --max-time 0.1 " + plain.URL + "/hang", 28, "-"},
 		{"-fsSL --output C:\\o --retry 2 --retry-delay 0 --connect-timeout 5 " + plain.URL + "/busy", 0, ""},

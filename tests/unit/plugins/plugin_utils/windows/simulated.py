@@ -109,6 +109,7 @@ class Host:
         *,
         cut: Cut | None = None,
         check: bool = False,
+        probe: bool = False,
         is_alive: Alive = lambda owner: False,
         limits: Limits | None = None,
         clock: HostClock | None = None,
@@ -116,7 +117,13 @@ class Host:
         """Converge as the action does. Earlier runs count as ended unless ``is_alive`` is true."""
         self.notes = []
         return prove.converge(
-            self.node(cut, clock), wanted, check=check, limits=limits, report=self.notes.append, is_alive=is_alive
+            self.node(cut, clock),
+            wanted,
+            check=check,
+            probe=probe,
+            limits=limits,
+            report=self.notes.append,
+            is_alive=is_alive,
         )
 
     def observe(self, wanted: model.Desired) -> model.Snapshot:
@@ -181,9 +188,10 @@ def winland() -> Path:
     return builds.build("winland-linux")["winland"]
 
 
-def failed(host: Host, desired: model.Desired) -> NodeError:
+def failed(host: Host, desired: model.Desired, *, probe: bool = False) -> NodeError:
+    """The error of a run. probe: of one with --check."""
     with pytest.raises(NodeError) as caught:
-        host.run(desired)
+        host.run(desired, check=probe, probe=probe)
     return caught.value
 
 

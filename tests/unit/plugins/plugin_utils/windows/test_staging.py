@@ -87,6 +87,18 @@ def test_a_source_that_fails(
         nothing_half_done(host, desired)
 
 
+def test_check_mode_asks_whether_the_node_can_download_and_writes_nothing(host: Host, artifacts: Artifacts) -> None:
+    artifact = artifacts.csi_proxy(NEW)
+    assert host.run(wanted(artifact), check=True, probe=True).changed
+    for options, reason in ((with_missing_file, "download_failed"), (with_closed_port, "download_failed")):
+        error = failed(host, wanted(artifact, **options(artifact)), probe=True)
+        assert error.reason == reason
+        assert "could not download" in str(error)
+    assert commands_like(host, "curl.exe") == 3
+    assert commands_like(host, "curl.exe.*--output") == 0
+    assert host.observe(wanted(artifact)).install_dir_exists is False
+
+
 @pytest.mark.parametrize("tool", ["curl", "tar", "certutil"])
 def test_a_tool_that_is_not_there(host: Host, artifacts: Artifacts, tool: str) -> None:
     """After ``||`` cmd.exe gives 1 for a program that it does not find, as tar does for a damaged archive."""
