@@ -48,13 +48,11 @@ class LogLines:
         self.judges = judges_words
         self._shown: dict[str, str] = {}
         self._shown_entries: dict[str, str] = {}
-        self.plain_words: set[str] = set()
 
     def forget(self) -> None:
         """Judge every text anew, since further names are known."""
         self._shown.clear()
         self._shown_entries.clear()
-        self.plain_words.clear()
 
     def text(self, text: str) -> str:
         """Several lines."""
@@ -76,8 +74,6 @@ class LogLines:
             if self._continues(line, state):
                 return line[: len(line) - len(line.lstrip())] + mask(line.strip()) + line[len(line.rstrip()) :]
             state.indent = None
-        if self.plain_words.issuperset(line[begin:].split(" ")) and not state.depth and not state.element:
-            return line
         body = line[begin:]
         if not begin:
             return _Line(self, body, depth, state, first=True).show()
@@ -167,7 +163,7 @@ class _Line:
             elif kind == "key":
                 self._read_key(match)
             elif kind == "quote":
-                self._read_quoted(token)
+                self._read_quoted(match.start(), token)
             elif kind == "tag":
                 self._read_tag(token)
             elif kind == "url":
@@ -208,7 +204,6 @@ class _Line:
         text, flag = self._text, self._flag
         strict = self._is_argument()
         lower = word.lower().rstrip(":")
-        secret = is_secret(word)
         if (
             flag
             or (self._scheme and not patterns.NOT_A_TOKEN.match(word))
@@ -226,12 +221,6 @@ class _Line:
                     self._out.append(text[self._at : spoken.end()])
                     self._at, self._flag, self._scheme = spoken.end(), True, False
                     return
-                if (
-                    self._depth == 0
-                    and not (strict or secret or lower in patterns.SCHEMES or lower in patterns.SHORT_FLAGS)
-                    and word[0] not in "-/$"
-                ):
-                    self._lines.plain_words.add(word)
         self._scheme = lower in patterns.SCHEMES
         is_flag = word[0] in "-/" and not flag and "\\" not in word and is_secret(word.lstrip("-/"))
         self._flag = (
@@ -245,17 +234,26 @@ class _Line:
             self._out.append(between[0])
             self._at = between.end()
 
-    def _read_quoted(self, quote: str) -> None:
-        text = self._text
-        content, end = _quoted(text, self._at, quote)
-        if content is None:
+    def _quotation(self, begin: int) -> tuple[str, str, str, int] | None:
+        """(a quote, what stands behind it, the quote that closes it, where that ends), None if no quotation begins there."""
+        quote, size = patterns.QUOTE.match(self._text, begin), len(self._text)
+        content, end = _quoted(self._text, quote.end(), quote[0]) if quote else (None, begin)
+        return (
+            None
+            if quote is None or content is None
+            else (quote[0], content, quote[0] if end <= size else "", min(end, size))
+        )
+
+    def _read_quoted(self, begin: int, quote: str) -> None:
+        text, quotation = self._text, self._quotation(begin)
+        if quotation is None:
             self._out.append(quote)
             self._flag = self._scheme = False
             return
+        _quote, content, closing, end = quotation
         hides = self._flag or self._scheme or (self._is_argument() and not patterns.ARGUMENT.match(content))
-        shown = mask(content) if hides else self._lines.nested(content, self._depth + 1)
-        self._out.append(f"{quote}{shown}{quote if end <= len(text) else ''}")
-        self._at = min(end, len(text))
+        self._at = end
+        self._out += [quote, mask(content) if hides else self._lines.nested(content, self._depth + 1), closing]
         # A pair of texts in a list: the name of a secret, and the secret.
         named = patterns.FIELD.fullmatch(content) is not None and is_secret(content.lstrip("-/"))
         self._flag, self._scheme = named and text[self._at :].lstrip()[:1] in (",", ""), False
@@ -356,9 +354,9 @@ class _Line:
 
     def _value(self, name: str, token: str, at: int) -> tuple[str, int]:
         """(what stands under a name that is not secret, where it ends). Empty if it is to be read on."""
-        text, state = self._text, self._state
-        if name.lower() in patterns.OPAQUE and patterns.BLOCK_MARK.fullmatch(text[at:].strip()):
-            state.indent = 0
+        text, opaque = self._text, name.lower() in patterns.OPAQUE
+        if opaque and patterns.BLOCK_MARK.fullmatch(text[at:].strip()):
+            self._state.indent = 0
             return text[at:], len(text)
         if (
             self._lines.own
@@ -368,38 +366,31 @@ class _Line:
             return "", at
         space = patterns.BLANKS.match(text, at)
         begin = space.end() if space else at
-        quoted = patterns.QUOTE.match(text, begin)
-        if quoted:
-            content, end = _quoted(text, quoted.end(), quoted[0])
-            if content is None:
-                return "", at
-            place = patterns.PLACE.match(content) and self._lines.nested(content, self._depth + 1) == content
-            plain = (self._words.is_plain(content) or place) and name.lower() not in patterns.OPAQUE
-            shown = (
-                content
-                if plain
-                else self._lines.nested(content, self._depth + 1)
-                if _is_sentence(content, self._lines.nested(content, self._depth + 1), name)
-                else mask(content)
+        if quotation := self._quotation(begin):
+            quote, content, closing, end = quotation
+            nested = self._lines.nested(content, self._depth + 1)
+            shows = not opaque and (
+                self._words.is_plain(content)
+                or (nested == content and patterns.PLACE.match(content))
+                or (content.count(" ") >= 3 and "<str" not in nested)
             )
-            closing = quoted[0] if end <= len(text) else ""
-            return f"{text[at:begin]}{quoted[0]}{shown}{closing}", min(end, len(text))
-        if token[0] in "\"'`\\" and token.endswith(":") and begin > at and patterns.PROSE.match(text, begin):
+            return f"{text[at:begin]}{quote}{nested if shows else mask(content)}{closing}", end
+        quoted_name = token[0] in "\"'`\\"
+        prose = quoted_name and token.endswith(":") and begin > at and patterns.PROSE.match(text, begin)
+        if prose or text[begin : begin + 1] in "[{(<" or patterns.QUOTE.match(text, begin):
             return "", at
-        if token.endswith("=") or (token[0] in "\"'`\\" and text[begin : begin + 1] not in "[{(<"):
-            bare = patterns.BARE.match(text, begin) if text[begin : begin + 1] not in "[{(<" else None
-            if bare is None:
+        if token.endswith("=") or quoted_name:
+            bare = patterns.BARE.match(text, begin)
+            chunk = patterns.TO_SIGN.match(bare[0]) if bare else None
+            if bare is None or chunk is None:
                 return "", at
-            chunk = re.match(r"[^,;&|)\]}]*", bare[0])[0]  # type: ignore[index]  # matches every text
-            if self._words.is_plain(chunk) and name.lower() not in patterns.OPAQUE:
-                return f"{text[at:begin]}{chunk}", begin + len(chunk)
-            if patterns.PLACE.match(chunk) and self._lines.show_word(chunk) == chunk:
-                return f"{text[at:begin]}{chunk}", begin + len(chunk)
-            return f"{text[at:begin]}{mask(bare[0])}", bare.end()
-        if name.lower() in patterns.OPAQUE and text[begin : begin + 1] not in "[{(<":
-            bare = patterns.TO_PAIR.match(text, begin)
-            if bare and not patterns.PROSE.match(bare[0]):
-                return f"{text[at:begin]}{mask(bare[0])}", bare.end()
+            shows = not opaque and self._words.is_plain(chunk[0])
+            if shows or (patterns.PLACE.match(chunk[0]) and self._lines.show_word(chunk[0]) == chunk[0]):
+                return text[at:begin] + chunk[0], begin + chunk.end()
+            return text[at:begin] + mask(bare[0]), bare.end()
+        bare = patterns.TO_PAIR.match(text, begin) if opaque else None
+        if bare and not patterns.PROSE.match(bare[0]):
+            return text[at:begin] + mask(bare[0]), bare.end()
         return "", at
 
     def _secret_value(self, token: str, name: str, at: int) -> tuple[str, int]:
@@ -412,19 +403,12 @@ class _Line:
         if begin >= len(text.rstrip()):
             state.indent, state.only_next = len(text) - len(text.lstrip()), True
             return lead, begin
-        mark = patterns.MARK.match(text, begin)
-        if mark:
+        if mark := patterns.MARKED.match(text, begin):
             return lead + mark[0], mark.end()
-        quoted = patterns.QUOTE.match(text, begin)
-        if quoted:
-            content, end = _quoted(text, quoted.end(), quoted[0])
-            if content is not None:
-                closing = quoted[0] if end <= len(text) else ""
-                keep = is_empty(content)
-                return f"{lead}{quoted[0]}{content if keep else mask(content)}{closing}", min(end, len(text))
+        if quotation := self._quotation(begin):
+            quote, content, closing, end = quotation
+            return f"{lead}{quote}{content if is_empty(content) else mask(content)}{closing}", end
         block = patterns.BLOCK.match(text, begin)
-        if block and (mark := patterns.MARK.match(text, block.end())):
-            return lead + text[begin : mark.end()], mark.end()
         if block:
             end, state.depth = _block_end(text, block.end() + 1, 1)
             inside = text[block.end() + 1 : end].strip("]})>")
@@ -468,11 +452,6 @@ class _Line:
 @lru_cache(maxsize=50_000)
 def _harmless(name: str) -> bool:
     return re.sub(r"[^a-z0-9]", "", name.lower()) in HARMLESS
-
-
-def _is_sentence(text: str, shown: str, name: str) -> bool:
-    """Whether a text under an unknown name is one that people read."""
-    return text.count(" ") >= 3 and "<str" not in shown and name.lower() not in patterns.OPAQUE
 
 
 def _unescape(text: str) -> str | None:

@@ -32,7 +32,6 @@ TOKEN = re.compile(
     |(?P<other>.)""",
     re.VERBOSE | re.DOTALL,
 )
-MARK = re.compile(r"<\w{1,10}, \d+>|\(redacted\)")
 CHUNK = re.compile(r"""(?:(?!\\{1,40}["'`])[^\s"`',;=()\[\]{}<>|&])+""")
 BLOCK = re.compile(r"""[&*\w.]*(?:\[[\w.*]*\][\w.*]*)?(?=[\[({<])""")
 BRACKET = re.compile(r"""[\[({<]|[\])}>]|(?:\\{0,40}["'`])""")
@@ -102,6 +101,9 @@ value values data default stringdata binarydata content contents body payload en
 OPAQUE = frozenset(OPAQUE_TEXT.split())
 ABOUT_NAME = re.compile(r"(?i)(?:name|key|id|@key)$")
 WIDE = re.compile(r"(?:[\t\r\n\x20-\x7e]\x00){3,}[\t\r\n\x20-\x7e]?|(?:\x00[\t\r\n\x20-\x7e]){3,}")
+MARKED = re.compile(rf"(?:{BLOCK.pattern})?(?:<\w{{1,10}}, \d+>|\(redacted\))")
+# Of a value, what is before a sign that may end it.
+TO_SIGN = re.compile(r"[^,;&|)\]}]*")
 BLANKS = re.compile(r"[ \t]*")
 SPACES = re.compile(r"(?:[ \t]|\\{1,40}[rnt])*")
 QUOTE = re.compile(r"""\\{0,40}["'`]""")

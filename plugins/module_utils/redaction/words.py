@@ -193,8 +193,6 @@ class Words:
         if "://" in core:
             return lead + self._url(core) + rest
         before, at, host = core.rpartition("@")
-        if at and host.startswith("sha256:") and _SHAPE.fullmatch(host):
-            return f"{lead}{self.show(before)}@{host}{rest}"
         if at:
             return f"{lead}{mask(before) if ':' in before else self.show(before)}@{self.show(host)}{rest}"
         if "/" in core or "\\" in core:

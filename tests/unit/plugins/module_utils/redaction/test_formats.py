@@ -77,3 +77,11 @@ def test_no_planted_secret_survives_in_a_log_of_all_formats(carrier: str) -> Non
         for case, secret in chosen
         if any(secret[at : at + 8] in shown for at in range(len(secret) - 7))
     ]
+
+
+def test_words_that_were_shown_before_are_no_password_elsewhere() -> None:
+    """Each word of the last line stands in a sentence above, and the last of them is joe's password there."""
+    shown = Redactor().log(
+        "net user joe is sommerregen\nnet and user and joe and sommerregen\nnet user joe sommerregen"
+    )
+    assert shown.splitlines()[2] == "net user <str, 3> <str, 11>"
