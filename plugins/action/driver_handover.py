@@ -1,24 +1,43 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs the module of the same name and shows what it waits for."""
+"""Hands the Nodes of a driver over from one node plugin to another."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar
 
-from ansible_collections.kubewin.csi.plugins.modules import driver_handover
-from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import ControllerAction
+from ansible_collections.kubewin.csi.plugins.module_utils.documented import ArgumentSpec, documented
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.declared import DRIVER
+from ansible_collections.kubewin.csi.plugins.module_utils.handover.run import HandoverRun, to_result
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import driver_named
+from ansible_collections.kubewin.csi.plugins.modules.driver_handover import DOCUMENTATION
+from ansible_collections.kubewin.csi.plugins.plugin_utils.cluster_action import ClusterAction
 
 
-class ActionModule(ControllerAction):
-    """The work is the module's."""
+class ActionModule(ClusterAction):
+    """Hands all Nodes over in one go; a run that follows continues where this one ended."""
 
-    module = driver_handover
+    argument_spec: ClassVar[ArgumentSpec] = {**DRIVER, **documented(DOCUMENTATION)}
+    remainder = (
+        "Run again to continue. A Node that was being handed over to the platform has its former plugin, unless the new one "
+        "already worked there"
+    )
 
-    def _work(self, task_vars: dict[str, Any] | None) -> dict[str, Any]:
-        """Return what the module returns; the first call prints what is to be handed over."""
-        result = super()._work(task_vars)
-        if self._task.args.get("step", "plan") == "plan":
-            self._say(*(f"  {line}" for line in (result.get("handover") or {}).get("summary") or ()))
-        return result
+    def work(self, options: Mapping[str, Any]) -> None:
+        """Show the plan and perform it; return the Nodes that were handed over."""
+        driver = driver_named(options["driver"])
+        run = HandoverRun(self.connect(options), driver, options, self.show)
+        plan = run.read_plan()
+        self.result.update(handover=to_result(plan), kept=[])
+        self.show(*self.result["handover"]["summary"])
+        run.require_permissions(plan)
+        # What a failure leaves too: the first change may have been made by then.
+        self.result["changed"] = bool(plan.nodes)
+        if self.check_mode:
+            return
+        self.result["changed"], self.result["kept"] = run.run(plan)
+        done = replace(run.read_plan(), done=tuple(sorted({*plan.nodes, *plan.done})))
+        self.result["handover"] = to_result(done)

@@ -21,9 +21,9 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import Request
+from ansible_collections.kubewin.csi.plugins.module_utils.handover.run import HandoverRun
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.modules.driver_handover import Steps
 from integration import foreign, playbooks
 from integration.kube import ACCOUNT, VSPHERE, also_holds, applied, connect, planned, remove_driver, writes
 from integration.late_writes import Choice, LateWrite, accepted, first, late_writes, nth
@@ -139,8 +139,8 @@ def cleared(two: Lab) -> Lab:
     return two
 
 
-def steps(lab: Lab, direction: str, name: str = "", **more: Any) -> Steps:
-    """The module's steps, in this process."""
+def steps(lab: Lab, direction: str, name: str = "", **more: Any) -> HandoverRun:
+    """A hand-over, in this process."""
     client = connect(lab.state.kubeconfigs["kubewin"])
     given: dict[str, Any] = {
         "direction": direction,
@@ -154,7 +154,7 @@ def steps(lab: Lab, direction: str, name: str = "", **more: Any) -> Steps:
     }
     if direction == "to_kubewin":
         given["definition"] = render(planned(client, dataclasses.replace(CLUSTER_ONLY, replace=name)))
-    return Steps(client, VSPHERE, {**given, **more}, print)
+    return HandoverRun(client, VSPHERE, {**given, **more}, print)
 
 
 @contextmanager
@@ -228,9 +228,9 @@ def test_a_plugin_of_theirs_that_does_not_start_gives_the_node_back_to_ours(take
         else:
             for seconds in longer(2):
                 made = steps(taken_over, "to_platform", timeout=seconds)
-                made.begin(made.decided())
+                made.begin(made.read_plan())
                 with pytest.raises(ClusterError) as failed:
-                    made.node(made.decided(), "win-1")
+                    made.hand_over_node(made.read_plan(), "win-1")
                 message = str(failed.value)
                 # Otherwise the time was over before ours had left.
                 if "is still on win-1" not in message:
@@ -245,8 +245,8 @@ def test_a_plugin_of_theirs_that_does_not_start_gives_the_node_back_to_ours(take
 
 def test_a_hand_over_that_is_ended_from_outside_gives_the_node_back_to_ours(taken_over: Lab, tmp_path: Path) -> None:
     made = steps(taken_over, "to_platform")
-    made.begin(made.decided())
-    options = {"driver": "vsphere", "direction": "to_platform", "step": "run", "timeout": 600}
+    made.begin(made.read_plan())
+    options = {"driver": "vsphere", "direction": "to_platform", "timeout": 600}
     task = {"kubewin.csi.driver_handover": {**options, "kubeconfig": taken_over.state.kubeconfigs["kubewin"]}}
     python = {"ansible_python_interpreter": "{{ ansible_playbook_python }}"}
     playbook, record = tmp_path / "node.yml", tmp_path / "record.jsonl"
@@ -281,8 +281,8 @@ def test_interrupted_after_the_first_node_it_continues_and_removes_ours(
             # Their pod here would never notice that ours took its sockets along.
             made = steps(taken_over, "to_platform", restart_pod=True)
             with taken_over.settings(liveness_delay=600.0):
-                made.begin(made.decided())
-                made.node(made.decided(), "win-1")
+                made.begin(made.read_plan())
+                made.hand_over_node(made.read_plan(), "win-1")
             cordon = {"metadata": {"annotations": {"kubewin.io/cordoned": "its node plugin is handed over"}}}
             taken_over.api.patch("/api/v1/nodes/win-1", {**cordon, "spec": {"unschedulable": True}})
         with asked_for(taken_over, "win-2"):
@@ -305,8 +305,8 @@ def test_interrupted_after_the_first_node_it_continues_and_removes_ours(
     assert len(mine) == (0 if as_play else 1)
 
     size, again = taken_over.audit_size(), steps(taken_over, "to_platform")
-    assert again.decided().nodes == ()
-    assert again.finish(again.decided())[0] is False
+    assert again.read_plan().nodes == ()
+    assert again.finish(again.read_plan())[0] is False
     assert taken_over.audit(ACCOUNT, size)
     assert writes(taken_over, size) == []
 
@@ -380,7 +380,7 @@ def replaced_by_ours(lab: Lab, theirs: dict[str, Any]) -> None:
 def test_what_an_operator_manages_is_not_replaced_and_the_refusal_names_the_operator(taken_over: Lab) -> None:
     size = taken_over.audit_size()
     with pytest.raises(ClusterError, match=r"oc patch clustercsidriver csi\.vsphere\.vmware\.com"):
-        steps(taken_over, "to_kubewin", f"{foreign.OPENSHIFT}/{THEIRS['metadata']['name']}").decided()
+        steps(taken_over, "to_kubewin", f"{foreign.OPENSHIFT}/{THEIRS['metadata']['name']}").read_plan()
     assert taken_over.audit(ACCOUNT, size)
     assert writes(taken_over, size) == []
 
@@ -394,7 +394,7 @@ def test_upstreams_own_is_replaced_only_by_name_and_an_interrupted_run_continues
         refusal = planned(connect(cleared.state.kubeconfigs["kubewin"]), CLUSTER_ONLY).refusal
         assert f"kubewin_replace={name}" in refusal
         with pytest.raises(ClusterError, match="no DaemonSet to replace is named"):
-            steps(cleared, "to_kubewin").decided()
+            steps(cleared, "to_kubewin").read_plan()
 
         if as_play:
             pods = f"/api/v1/namespaces/{vsphere.NAMESPACE}/pods?labelSelector=app={VSPHERE.app_label}"
@@ -406,9 +406,9 @@ def test_upstreams_own_is_replaced_only_by_name_and_an_interrupted_run_continues
             )  # fmt: skip
         else:
             made = steps(cleared, "to_kubewin", name)
-            made.begin(made.decided())
+            made.begin(made.read_plan())
             for node in NODES:
-                made.node(made.decided(), node)
+                made.hand_over_node(made.read_plan(), node)
         assert "is not finished" in planned(connect(cleared.state.kubeconfigs["kubewin"]), CLUSTER_ONLY).refusal
 
         run = hand_over(cleared, "to_kubewin", kubewin_replace=name)
@@ -444,15 +444,15 @@ def test_a_charts_plugin_with_labels_of_its_own_is_replaced_too(cleared: Lab) ->
     with installed(cleared, theirs), watched(cleared) as without:
         made = steps(cleared, "to_kubewin", f"vmware-system-csi/{name}")
         with pytest.raises(ClusterError, match=f'no shipped role has it: .*"{name}".*"delete".* in namespace vmware'):
-            made.require_permissions(made.decided())
+            made.require_permissions(made.read_plan())
         with changed(cleared, "kubewin-csi-handover", lambda rules: [*rules, own_name]):
-            made.require_permissions(made.decided())
-            assert made.begin(made.decided())
+            made.require_permissions(made.read_plan())
+            assert made.begin(made.read_plan())
             # Killed here, the next run would find the same two nodes.
-            assert made.decided().nodes == NODES
+            assert made.read_plan().nodes == NODES
             for node in NODES:
-                made.node(made.decided(), node)
-            made.finish(made.decided())
+                made.hand_over_node(made.read_plan(), node)
+            made.finish(made.read_plan())
         replaced_by_ours(cleared, theirs)
-        assert made.decided().nodes == ()
+        assert made.read_plan().nodes == ()
     assert max(without) == 1

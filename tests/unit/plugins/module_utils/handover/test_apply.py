@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.handover.apply import Stage, handover_lease
 from ansible_collections.kubewin.csi.plugins.module_utils.handover.decide import Handover, kept_off
+from ansible_collections.kubewin.csi.plugins.module_utils.handover.run import HandoverRun
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.holder import holder_of
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MANAGED_BY, MANAGER, PART_OF
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.modify import modify
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.quiesce import cordoned
-from ansible_collections.kubewin.csi.plugins.modules.driver_handover import Steps
 from unit.plugins.module_utils.drivers.worlds import HOME, VSPHERE, daemon_set
 from unit.plugins.module_utils.kube.fakes import ObjectStore, Response, client_of
 
@@ -102,7 +102,7 @@ def test_a_hand_over_keeps_its_lease_if_a_write_was_not_answered(
     store = ObjectStore() if answered else Unanswered()
     store._put(NODE, {"metadata": {"name": "win-1", "labels": {"kubernetes.io/os": "windows"}}, "spec": {}})
     store._put(f"/api/v1/namespaces/{HOME}", {"metadata": {"name": HOME}})
-    steps = Steps(client_of(store), VSPHERE, {"definition": ""}, lambda _line: None)
+    steps = HandoverRun(client_of(store), VSPHERE, {"definition": ""}, lambda _line: None)
 
     def cordon() -> tuple[bool, list[str]]:
         steps._client.retry_for = 0
