@@ -17,14 +17,15 @@ from typing import Any
 
 import pytest
 import yaml
+from ansible_collections.kubewin.csi.plugins.action import workload_data
 from integration import storage
-from integration.actions import run_action
 from integration.playbooks import ROOT, play
 from integration.storage import PODS, claim, pod, runs, storage_class
 from lab import handle
 from lab.cluster import access, in_tree, workload
 from lab.cluster.api import Object, kubeconfig
 from lab.handle import Lab, eventually, longer
+from unit.plugins.plugin_utils.tasks import run_task
 
 ACCOUNT = "reader"
 CLAIMS = ("orders", "films")
@@ -109,7 +110,7 @@ class Shop:
             "rate": 4096,
             "step_timeout": 300,
         }
-        return run_action("workload_data", check=check, **{**given, **options})
+        return run_task(workload_data.ActionModule, check=check, **{**given, **options})
 
 
 def fill(shop: Shop) -> None:

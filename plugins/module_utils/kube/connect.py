@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from ansible.module_utils.basic import missing_required_lib
 from ansible_collections.kubernetes.core.plugins.module_utils.args_common import AUTH_ARG_SPEC
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.core import AnsibleK8SModule
@@ -81,8 +83,10 @@ def connect(options: Mapping[str, Any], retry_for: float | None = None) -> Clien
     """A Client for the options of CLUSTER_ARG_SPEC. An API server that restarts just now is waited for.
 
     Raises ClusterError: reason unreachable, unauthorized, or configuration (kubeconfig, context or certificates are
-    wrong).
+    wrong, or the Python package kubernetes is missing).
     """
+    if importlib.util.find_spec("kubernetes") is None:
+        raise ClusterError(missing_required_lib("kubernetes"), "configuration")
     patience = float(options["api_timeout"]) if retry_for is None else retry_for
     access = {name: options[name] for name in AUTH_ARG_SPEC if options.get(name) is not None}
     return patiently(lambda: get_api_client(**access), patience, _named(options))

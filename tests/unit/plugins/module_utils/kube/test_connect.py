@@ -5,17 +5,20 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import pytest
 import yaml
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module, patiently
+from ansible_collections.kubewin.csi.plugins.module_utils.documented import ArgumentSpec
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, patiently
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import _be_a_module, _encode, in_child
+from ansible_collections.kubewin.csi.plugins.plugin_utils.cluster_action import ClusterAction
+from unit.plugins.plugin_utils.tasks import run_task
 from urllib3.exceptions import MaxRetryError, NewConnectionError
 
 from .fakes import ApiError
@@ -56,17 +59,20 @@ CONFIG = {
 }
 
 
-def ran(options: dict[str, Any], does: Callable[[Any], None]) -> dict[str, Any]:
-    """The result of a module with these options."""
+class Plan(ClusterAction):
+    """An action that returns this plan."""
 
-    def work() -> None:
-        _be_a_module(_encode({"ANSIBLE_MODULE_ARGS": options}), {}, "/")
-        does(module({}))
+    argument_spec: ClassVar[ArgumentSpec] = {}
+    plan: ClassVar[Any]
 
-    _status, stdout, stderr = in_child(work)
-    assert stdout, stderr
-    found: dict[str, Any] = json.loads(stdout.splitlines()[-1])
-    return found
+    def work(self, options: Mapping[str, Any]) -> None:
+        self.result["plan"] = self.plan
+
+
+def returned(plan: Any, **options: Any) -> Any:
+    """What a task with these options returns of a plan."""
+    Plan.plan = plan
+    return run_task(Plan, **options)["plan"]
 
 
 @pytest.mark.parametrize("form", ["dictionary", "path"])
@@ -77,15 +83,14 @@ def test_a_result_keeps_texts_that_the_kubeconfig_has_too(form: str, tmp_path: P
         "image": "node-driver-registrar:v1.20.3", "apiVersion": "v1", "name": "lab", "at": str(path), "claim": "prod/data-db-0",
         "node": "ip-10-0-1-2.eu-west-1.compute.internal", "kubelet": "v1.34.0", "kind": "kubernetes.io/json",
     }  # fmt: skip
-    found = ran({"kubeconfig": CONFIG if form == "dictionary" else str(path)}, lambda made: made.exit_json(plan=plan))
-    assert found["plan"] == plan
+    assert returned(plan, kubeconfig=CONFIG if form == "dictionary" else str(path)) == plan
 
 
 def test_secrets_of_a_kubeconfig_stay_hidden() -> None:
     secrets = (TOKEN, KEY, *PLUGIN, "another-secret")
     message = " ".join(secrets)
-    found = ran({"kubeconfig": CONFIG, "api_key": "another-secret"}, lambda made: made.exit_json(msg=message))
-    assert not [secret for secret in secrets if secret in found["msg"]]
+    shown = returned(message, kubeconfig=CONFIG, api_key="another-secret")
+    assert not [secret for secret in secrets if secret in shown]
 
 
 @pytest.mark.parametrize(
@@ -103,17 +108,14 @@ def test_an_error_names_the_kubeconfig_and_its_contexts(config: Any, expected: s
     if isinstance(config, str):
         path.write_text(config, encoding="utf-8")
 
-    def tries(made: Any) -> None:
-        try:
-            connect(made.params)
-        except ClusterError as error:
-            made.fail_json(msg=str(error), reason=error.reason)
-
-    found = ran({"kubeconfig": config if isinstance(config, dict) else str(path), "context": "nosuch"}, tries)
-    assert found["reason"] == "configuration"
-    assert expected in found["msg"]
-    assert isinstance(config, dict) or str(path) in found["msg"]
-    assert TOKEN not in found["msg"]
+    kubeconfig = config if isinstance(config, dict) else str(path)
+    with pytest.raises(ClusterError) as caught:
+        connect({"kubeconfig": kubeconfig, "context": "nosuch", "api_timeout": 60})
+    message = str(caught.value)
+    assert caught.value.reason == "configuration"
+    assert expected in message
+    assert isinstance(config, dict) or str(path) in message
+    assert TOKEN not in message
 
 
 @pytest.mark.parametrize(
@@ -158,3 +160,12 @@ def test_an_api_server_that_refuses_connections_is_reported_soon(monkeypatch: py
         patiently(discover, 60)
     assert caught.value.reason == "unreachable"
     assert clock[0] <= 11
+
+
+def test_a_missing_client_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """kubernetes.core fails with a NameError then."""
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "kubernetes" else find(name))
+    with pytest.raises(ClusterError, match=r"required Python library \(kubernetes\)") as caught:
+        connect({"api_timeout": 60})
+    assert caught.value.reason == "configuration"
