@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +31,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.faults import (
     is_refused,
     status_of,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import Interrupted
 from ansible_collections.kubewin.csi.plugins.module_utils.redaction.names import kubeconfig_secrets, texts
 
 try:
@@ -61,15 +59,6 @@ def module(argument_spec: dict[str, Any]) -> AnsibleK8SModule:
     hidden.difference_update(texts(given))
     hidden.update(kubeconfig_secrets(given))
     return made
-
-
-@contextmanager
-def failing(ansible: AnsibleK8SModule, returned: Mapping[str, Any] | None = None) -> Iterator[None]:
-    """Fail the module with the reason of a ClusterError or an interruption, and with what it returns by then."""
-    try:
-        yield
-    except (ClusterError, Interrupted) as error:
-        ansible.fail_json(msg=str(error), reason=error.reason, **(returned or {}))
 
 
 def driver_named(name: str) -> Driver:

@@ -11,7 +11,6 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, NoReturn
 
 # Signals that terminate a process.
 SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
@@ -67,16 +66,3 @@ def ignore_signals() -> None:
     """Ignore termination from here on: what follows is the cleanup."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
-
-
-def watch_over(progress: str | None, left: str) -> None:
-    """Raise Interrupted when this process is terminated, or its parent no longer waits for it. left: the state that this leaves, as text."""
-
-    def end(_number: int, _frame: Any) -> NoReturn:
-        # Once is enough.
-        ignore_signals()
-        raise Interrupted(f"the run was terminated. {left}")
-
-    for number in SIGNALS:
-        signal.signal(number, end)
-    when_left_alone(progress, lambda: os.kill(os.getpid(), signal.SIGTERM))
