@@ -92,7 +92,9 @@ CELLS = (
     Cell(EMPTY, "diagnose"),
     Cell(EMPTY, "verify", VERIFY, leaves={"claims": 2}),
     upgrade(EMPTY, "1.35"),
-    Cell(EMPTY, "convert_volumes", {"kubewin_convert_claims": "shop/none"}, refused="shop/none"),
+    Cell(
+        EMPTY, "convert_volumes", {"kubewin_convert_claims": "shop/none"}, refused="Namespace shop: it does not exist"
+    ),
     Cell(
         EMPTY,
         "handover",
