@@ -1,83 +1,99 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Applying a driver with progress: calls the module of the same name window by window while nodes are changed."""
+"""Applies a driver's objects and rolls its DaemonSet, with progress."""
 
 from __future__ import annotations
 
-import time
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
-from ansible_collections.kubewin.csi.plugins.module_utils.waiting import spell
-from ansible_collections.kubewin.csi.plugins.modules import driver_apply
-from ansible_collections.kubewin.csi.plugins.plugin_utils.results import failed
-from ansible_collections.kubewin.csi.plugins.plugin_utils.rolling import ended, failed_part, left_over, progress
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windowed import WindowedAction
+from ansible_collections.kubewin.csi.plugins.module_utils.documented import ArgumentSpec, documented
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers import declared
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.deploy import DeployRequest, deploy, plan
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.apply import Outcome
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import driver_named
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.definitions import applied, daemon_set, documents
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout import options as rollout_options
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.decide import RollOptions
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import HostFacts
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.order import wrong
+from ansible_collections.kubewin.csi.plugins.modules.driver_apply import DOCUMENTATION
+from ansible_collections.kubewin.csi.plugins.plugin_utils.cluster_action import ClusterAction, TaskError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.rolling import failure, warnings
 
 
-class ActionModule(WindowedAction):
-    """Goes on until the module says that it is over; what is done, and when, is the module's."""
+class ActionModule(ClusterAction):
+    """Deploys a driver's node plugin."""
 
-    module = driver_apply
+    argument_spec: ClassVar[ArgumentSpec] = {
+        **declared.spec(declared.APPLY),
+        **documented(rollout_options.DOCUMENTATION),
+        **documented(DOCUMENTATION),
+    }
+    remainder = "Nodes whose plugin pod was not replaced keep their former plugin. Run again to continue"
 
-    def _work(self, task_vars: dict[str, Any] | None) -> dict[str, Any]:
-        """Return what was applied, with the last verdicts of the nodes."""
-        result = self._window(task_vars, progress={})
-        following: dict[str, Any] | None = result.pop("progress", None)
-        if result.get("failed"):
-            return result
-        if following is not None:
-            result.update(self._roll(result, following, task_vars))
-        if result.get("failed"):
-            # The callback prints all that a failed task returns.
-            return failed_part(result)
-        roll = result.get("roll")
-        if roll:
-            warning = left_over(roll, self._name(result))
-            if warning:
-                result.setdefault("warnings", []).append(warning)
-        return result
-
-    def _roll(
-        self, begun: dict[str, Any], following: dict[str, Any], task_vars: dict[str, Any] | None
-    ) -> dict[str, Any]:
-        started = time.monotonic()
-        known: dict[str, str] = {}
-        changed, replaced = bool(begun["changed"]), []
-        silent_since: float | None = None
-        while True:
-            observed = self._window(task_vars, progress=following)
-            waited = time.monotonic() - started
-            if observed.get("failed"):
-                return {**observed, "changed": changed}
-            following = observed["progress"]
-            if "unreachable_api" in observed:
-                silent_since = silent_since or time.monotonic()
-                self._say(f"  {spell(waited)}: {observed['unreachable_api']}")
-                if time.monotonic() - silent_since > self._patience():
-                    return {"changed": changed, **failed("unreachable", observed["unreachable_api"])}
-                continue
-            silent_since = None
-            roll = observed["roll"]
-            changed = changed or observed["changed"]
-            replaced += roll["replaced"]
-            self._say(*progress(roll, known, waited, self._patience()))
-            known = {one["node"]: one["state"] for one in roll["states"]}
-            if roll["step"] == "back":
-                self._say(f"    {roll['nodes'][0]}: {roll['message']}; restoring the former plugin")
-            elif roll["step"] != "wait":
-                roll["replaced"] = replaced
-                return {
-                    "changed": changed,
-                    "roll": roll,
-                    **ended(roll, self._name(begun), str(self._task.args["driver"])),
+    def work(self, options: Mapping[str, Any]) -> None:
+        """Return the objects and the Nodes; failed with a reason if a Node does not work with the new plugin."""
+        if sizes := wrong(options["batches"]):
+            raise TaskError(
+                f"batches: {', '.join(sizes)}, expected numbers above 0 or percentages, such as 1 and 25%",
+                "configuration",
+            )
+        driver = driver_named(options["driver"])
+        definitions = documents(options["definition"])
+        metadata = daemon_set(definitions)["metadata"]
+        request = DeployRequest(
+            driver,
+            definitions,
+            RollOptions(
+                nodes=tuple(options["nodes"]),
+                batches=tuple(options["batches"]),
+                max_unavailable=options["max_unavailable"] or driver.max_unavailable,
+                node_timeout=float(options["node_timeout"]),
+            ),
+            tuple(HostFacts.from_option(host) for host in options["hosts"]),
+            options["force_conflicts"],
+        )
+        self.result.update(objects=[], roll=None)
+        client = self.connect(options)
+        if self.check_mode:
+            planned = plan(client, request)
+            self._note(planned.outcome)
+            if planned.roll is not None and planned.rolls:
+                self.result["changed"] = True
+                self.result["roll"] = {
+                    **planned.roll.as_dict(),
+                    "step": "plan",
+                    "replaced": list(planned.roll.state.old),
                 }
+            return
+        try:
+            self._deploy(client, request, f"{metadata['namespace']}/{metadata['name']}")
+        except (ClusterError, TaskError):
+            # The callback prints all that a failed task returns.
+            self.result.pop("diff", None)
+            self.result["objects"] = [item for item in self.result["objects"] if item["action"] != "none"]
+            raise
 
-    def _patience(self) -> float:
-        """How long an API server that does not answer is waited for: as long as for a node."""
-        return float(self._task.args.get("node_timeout", 600))
+    def _deploy(self, client: Client, request: DeployRequest, name: str) -> None:
+        driver = request.driver
+        done = deploy(client, request, self.show, self._note)
+        self.result["applied"] = {driver.key: done.template} if done.template else {}
+        if done.roll is None:
+            return
+        self.result["roll"] = done.roll.as_dict()
+        self.result["changed"] = bool(self.result["changed"] or done.roll.replaced)
+        for text in warnings(done.roll):
+            self.warn(text)
+        if failed := failure(done.roll, name, driver.title):
+            self.result["roll"] = {key: self.result["roll"][key] for key in ("step", "left", "down", "replaced")}
+            raise failed
 
-    @staticmethod
-    def _name(result: dict[str, Any]) -> str:
-        found = next((one for one in result["objects"] if one["kind"] == "DaemonSet"), None)
-        return f"{found['namespace']}/{found['name']}" if found else ""
+    def _note(self, outcome: Outcome) -> None:
+        """Return what was applied, also if the task fails later."""
+        self.result.update(applied(outcome))
+        for text in outcome.warnings:
+            self.warn(text)

@@ -15,6 +15,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.drivers.pull_apply imp
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import driver_named
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.definitions import daemon_set, documents
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import absent_or_ours, selector_of
 from ansible_collections.kubewin.csi.plugins.modules.image_pull import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.cluster_action import ClusterAction
 
@@ -32,7 +33,12 @@ class ActionModule(ClusterAction):
         client = self.connect(options)
         metadata = plugin["metadata"]
         live = client.get(kinds.DAEMON_SET, metadata["name"], metadata["namespace"])
-        missing = lacking(plugin, live, client.windows_nodes(), options["nodes"])
+        pods = (
+            client.list(kinds.POD, metadata["namespace"], label_selector=selector_of(live)).items
+            if live is not None and absent_or_ours(live)
+            else ()
+        )
+        missing = lacking(plugin, pods, client.windows_nodes(), options["nodes"])
         images = list(dict.fromkeys(image for node_images in missing.values() for image in node_images))
         self.result.update(changed=bool(missing), images=images, pulled=list(missing) if self.check_mode else [])
         if self.check_mode:

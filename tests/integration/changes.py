@@ -21,7 +21,6 @@ from integration.playbooks import meanwhile, start
 from lab.cluster.api import Api, Object
 from lab.handle import Lab, eventually, ready
 
-ROLLING = "kubewin.io/rolling"
 # The driver's role alone, against the cluster: what the play does for each driver, without the hosts.
 APPLY = """
 - hosts: localhost
@@ -48,10 +47,17 @@ def daemon_set(lab: Lab, driver: Driver) -> Object:
 
 
 def at_rest(lab: Lab, driver: Driver) -> bool:
-    """Whether no change is under way: the strategy is the usual one and no annotation records a change."""
-    live = daemon_set(lab, driver)
-    rolling = ROLLING in live["metadata"]["annotations"]
-    return live["spec"]["updateStrategy"]["type"] == "RollingUpdate" and not rolling
+    """Whether every plugin pod has the newest template of the DaemonSet, and no run changes it."""
+    revisions = lab.api.items(f"/apis/apps/v1/namespaces/{driver.namespace}/controllerrevisions")
+    newest = max(
+        (one for one in revisions if one["metadata"]["labels"].get("app") == driver.app_label),
+        key=lambda one: int(one["revision"]),
+    )
+    leases = lab.api.items(f"/apis/coordination.k8s.io/v1/namespaces/{driver.namespace}/leases")
+    pods = lab.pods(f"app={driver.app_label}", driver.namespace)
+    hashes = {pod["metadata"]["labels"]["controller-revision-hash"] for pod in pods}
+    rolling = any(one["metadata"]["name"] == f"kubewin-roll-{driver.daemonset}" for one in leases)
+    return hashes == {newest["metadata"]["labels"]["controller-revision-hash"]} and not rolling
 
 
 def mode(lab: Lab, driver: Driver) -> str:

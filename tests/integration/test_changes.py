@@ -22,10 +22,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry impor
 from integration.changes import (
     APPLY,
     PODS,
-    ROLLING,
     at_rest,
     attached,
-    daemon_set,
     held,
     images,
     killed,
@@ -185,11 +183,8 @@ def test_a_run_killed_at_several_points_succeeds_when_run_again(cluster: Lab, ro
         now = plugins(cluster, DISK)
         return {node for node in NODES if now.get(node) != pods[node]}
 
-    def announced() -> bool:
-        return ROLLING in daemon_set(cluster, DISK)["metadata"]["annotations"]
-
     with recorded(cluster, DISK) as record:
-        killed(role, tmp_path / "1", announced, "the new template is there", **options)
+        killed(role, tmp_path / "1", lambda: mode(cluster, DISK) == "csi_proxy", "the new template is there", **options)
         assert not at_rest(cluster, DISK)
         # Its pod ends only after the run was killed.
         (pod,) = [

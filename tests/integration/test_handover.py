@@ -368,7 +368,7 @@ def replaced_by_ours(lab: Lab, theirs: dict[str, Any]) -> None:
     pods = pods_of(lab, ours)
     assert sorted(pod["spec"]["nodeName"] for pod in pods) == list(NODES)
     assert all(pod["spec"]["serviceAccountName"] == VSPHERE.service_account for pod in pods)
-    assert ours["spec"]["updateStrategy"]["type"] == "RollingUpdate"
+    assert ours["spec"]["updateStrategy"]["type"] == "OnDelete"
     assert registered(lab)
     copy = lab.api.get(f"/api/v1/namespaces/{vsphere.NAMESPACE}/configmaps/kubewin-replaced-vsphere")["data"]
     assert copy["state"] == "finished"

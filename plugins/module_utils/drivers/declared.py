@@ -126,7 +126,8 @@ OPTIONS: dict[str, Option] = {
         "Requests and limits by container. Defaults to upstream's.", "dict", default={}, suboptions=_containers("dict")
     ),
     "max_unavailable": Option(
-        "Maximum number or percentage of Nodes without a Ready plugin during a rolling update. Defaults to upstream's."
+        "Maximum number or percentage of Nodes without a Ready plugin during a rolling update. Defaults to upstream's.",
+        modules=(INFO, APPLY),
     ),
     "log_level": Option("Log level of the driver, in the driver's own terms. Defaults to upstream's."),
     "storage_class": Option(
@@ -168,8 +169,7 @@ OPTIONS: dict[str, Option] = {
         playbooks="kubewin_node_timeout",
     ),
     "roll_nodes": _names(
-        "Nodes whose plugin may be changed, the canary first. Defaults to every Node of the DaemonSet. While other "
-        "Nodes run the former template, the DaemonSet keeps C(OnDelete).",
+        "Nodes whose plugin may be changed, the canary first. Defaults to every Node of the DaemonSet.",
         modules=(APPLY, PULL),
         named="nodes",
     ),

@@ -21,12 +21,10 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import (
     MANAGED_BY,
     MANAGER,
     PART_OF,
-    absent_or_ours,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import is_host_process
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import DaemonSetFacts
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.hold import rolling
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import why_not
 from ansible_collections.kubewin.csi.plugins.module_utils.text import line
 from ansible_collections.kubewin.csi.plugins.module_utils.waiting import so_far
@@ -80,30 +78,30 @@ class Progress:
     failures: Mapping[str, str]
 
 
-def images(daemon_set: Mapping[str, Any]) -> tuple[str, ...]:
-    """Every image of a DaemonSet's template, each once."""
-    pod = daemon_set["spec"]["template"]["spec"]
-    parts = [*(pod.get("initContainers") or []), *(pod.get("containers") or [])]
+def images(pod: Mapping[str, Any]) -> tuple[str, ...]:
+    """Every image of a pod or a pod template, each once."""
+    parts = [*(pod["spec"].get("initContainers") or []), *(pod["spec"].get("containers") or [])]
     return tuple(dict.fromkeys(str(part["image"]) for part in parts))
 
 
 def lacking(
-    plugin: Mapping[str, Any], live: Mapping[str, Any] | None, nodes: Iterable[Mapping[str, Any]], only: Sequence[str]
+    plugin: Mapping[str, Any],
+    pods: Iterable[Mapping[str, Any]],
+    nodes: Iterable[Mapping[str, Any]],
+    only: Sequence[str],
 ) -> dict[str, tuple[str, ...]]:
-    """The images to pull, by Node; empty where nothing runs yet, or what runs stays as it is.
+    """The images to pull, by Node; empty where no plugin runs yet, or what runs has these images.
 
-    plugin: the DaemonSet as requested. live: as it is. nodes: the Windows Nodes. only: those of this run, in order; empty takes all.
+    plugin: the DaemonSet as requested. pods: those of the DaemonSet as it is. nodes: the Windows Nodes. only: those of this run, in order;
+    empty takes all.
     """
-    if live is None or not absent_or_ours(live):
-        return {}
-    if set(images(plugin)) <= set(images(live)) and rolling(live) is None:
-        return {}
-    after = DaemonSetFacts.from_object(plugin)
+    required, after = images(plugin["spec"]["template"]), DaemonSetFacts.from_object(plugin)
+    changing = {str(pod["spec"].get("nodeName", "")) for pod in pods if not set(required) <= set(images(pod))}
     there = {}
     for node in nodes:
         facts = ObservedNode.from_object(node)
-        if facts.ready and why_not(after, facts) is None:
-            there[facts.name] = missing(node, images(plugin))
+        if facts.ready and facts.name in changing and why_not(after, facts) is None:
+            there[facts.name] = missing(node, required)
     return {name: there[name] for name in only or sorted(there) if there.get(name)}
 
 

@@ -74,7 +74,6 @@ def settings(
             dict(entry) for entry in (_TOLERATE_EVERYTHING if desired.tolerations is None else desired.tolerations)
         ],
         "priority_class": driver.priority_class,
-        "max_unavailable": _int_or_percent(desired.max_unavailable or driver.max_unavailable),
         "resources": _resources(rule, desired),
         # The field came with Kubernetes 1.24; older servers refuse a field they do not know.
         "os_name": kubernetes.release >= parse("1.24.0").release,
@@ -137,10 +136,6 @@ def _probe(probe: Probe | None) -> dict[str, int] | None:
     if probe is None:
         return None
     return {"delay": probe.delay, "timeout": probe.timeout, "period": probe.period, "failures": probe.failures}
-
-
-def _int_or_percent(text: str) -> int | str:
-    return int(text) if text.isdigit() else text
 
 
 def _storage_class(driver: Driver, desired: Request) -> dict[str, Any]:

@@ -90,12 +90,9 @@ class DaemonSetFacts:
         )
 
     def made(self, pod: PodFacts) -> bool:
-        """Whether a pod is of the template as it is now: the DaemonSet controller's own rule.
-
-        A restored template has a new generation and its old hash, so pods that always had it are left alone.
-        """
-        if self.revision and pod.revision == self.revision:
-            return True
+        """Whether a pod is of the template as it is now, by the hash of its revision; by its generation where that is not known."""
+        if self.revision:
+            return pod.revision == self.revision
         return not self.template_generation or pod.template_generation in ("", self.template_generation)
 
 

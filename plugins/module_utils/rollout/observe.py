@@ -40,6 +40,10 @@ _LOGS = 10
 # The container whose log explains a missing registration.
 _REGISTRAR = "node-driver-registrar"
 _LISTED_AGAIN = "LISTED_AGAIN"
+# Seconds of one watch: a connection that broke without a sign is noticed after it.
+_WATCH = 30.0
+# Of a planned template that no pod has yet.
+_NO_REVISION = "planned"
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +164,9 @@ class View:
             log = self._client.log(namespace, pod.name, container, previous=True) if restarted else ""
             self._logs[pod.name] = log or self._client.log(namespace, pod.name, container)
 
-    def picture(self, instead: dict[str, Any] | None = None) -> Picture:
-        """The current state, for the evaluation. instead: another definition of the DaemonSet, to evaluate that."""
-        daemon_set = instead or self._objects[kinds.DAEMON_SET].get(self._target.daemon_set)
+    def picture(self, planned: dict[str, Any] | None = None) -> Picture:
+        """The current state, for the evaluation. planned: the DaemonSet as it would be, to evaluate that."""
+        daemon_set = planned or self._objects[kinds.DAEMON_SET].get(self._target.daemon_set)
         nodes = [ObservedNode.from_object(node) for node in self._objects[kinds.NODE].values()]
         found = {
             name: Registration.from_object(item, self._target.driver.name)
@@ -175,7 +179,11 @@ class View:
             driver=self._target.driver.name,
             daemon_set=None
             if daemon_set is None
-            else DaemonSetFacts.from_object(daemon_set, revision_of(daemon_set, revisions), template_hash(daemon_set)),
+            else DaemonSetFacts.from_object(
+                daemon_set,
+                revision_of(daemon_set, revisions) or (_NO_REVISION if planned else ""),
+                template_hash(daemon_set),
+            ),
             nodes=nodes,
             registrations={name: one for name, one in found.items() if one is not None},
             pods=[PodFacts.from_object(pod) for pod in self._objects[kinds.POD].values()],
@@ -210,7 +218,7 @@ class View:
         while (left := ends - time.monotonic()) > 0:
             try:
                 for kind_of_change, item in self._client.watch(
-                    source.kind, version, left, source.namespace, **source.selector
+                    source.kind, version, min(left, _WATCH), source.namespace, **source.selector
                 ):
                     version = str(item["metadata"].get("resourceVersion", version))
                     refused = False

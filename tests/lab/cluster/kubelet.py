@@ -200,7 +200,9 @@ class Worker:
         self._count()
 
     async def _register(self) -> None:
-        if not self.plugin.driver_name:
+        if not self.plugin.driver_name or not self._settings.registers(
+            image for _name, image in self.plugin.containers
+        ):
             return
         await asyncio.sleep(self._settings.registration_delay)
         await self._kubelet.register(self.plugin)

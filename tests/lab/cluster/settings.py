@@ -9,7 +9,7 @@ import dataclasses
 import fnmatch
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,8 @@ class Settings:
 
     `pull_delay` is how long an image takes that a node has not had yet.
 
-    `bad_images` are shell patterns of images that cannot be pulled. `pipes_without_host` is what a Windows node with
+    `bad_images` are shell patterns of images that cannot be pulled, `silent_images` of images with which a plugin is Ready and
+    never registers. `pipes_without_host` is what a Windows node with
     no host behind it is taken to serve, for clusters larger than the hosts. `stale` names nodes whose registration
     outlives its pod, as when a registrar is killed before it can remove its socket. `liveness_delay` is how long a liveness
     probe takes to find that another plugin of the same driver took the socket along when it ended. `rolled_back` are
@@ -68,6 +69,7 @@ class Settings:
     pull_delay: float = 0.0
     backoff: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0)
     bad_images: tuple[str, ...] = ("*:nosuchtag",)
+    silent_images: tuple[str, ...] = ("*:silent",)
     pipes_without_host: bool = False
     stale: tuple[str, ...] = ()
     liveness_delay: float = 1.0
@@ -84,6 +86,9 @@ class Settings:
 
     def pullable(self, image: str) -> bool:
         return not any(fnmatch.fnmatchcase(image, pattern) for pattern in self.bad_images)
+
+    def registers(self, images: Iterable[str]) -> bool:
+        return not any(fnmatch.fnmatchcase(image, pattern) for image in images for pattern in self.silent_images)
 
     def delay(self, node: str) -> float:
         """How long a plugin pod takes to start on a node."""
@@ -105,7 +110,7 @@ class Settings:
     @classmethod
     def from_json(cls, text: str) -> Settings:
         raw: dict[str, Any] = json.loads(text)
-        for name in ("backoff", "bad_images", "stale", "rolled_back", "exec_cuts"):
+        for name in ("backoff", "bad_images", "silent_images", "stale", "rolled_back", "exec_cuts"):
             if name in raw:
                 raw[name] = tuple(raw[name])
         raw["drivers"] = {name: Driver(**driver) for name, driver in raw.get("drivers", {}).items()}

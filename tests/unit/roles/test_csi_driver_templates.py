@@ -157,7 +157,6 @@ def test_it_is_valid_for_every_kubernetes_with_a_schema(minor: int) -> None:
         create_cluster_objects=True,
         image_pull_secrets=("mirror",),
         resources={"driver": {"limits": {"memory": "256Mi"}, "requests": {"cpu": "10m"}}},
-        max_unavailable="10%",
     )
     for item in render(plan(VSPHERE, wanted, world)):
         schemas.validate(item, minor)
@@ -181,7 +180,6 @@ def test_options_reach_the_manifest() -> None:
         tolerations=({"key": "os", "operator": "Exists"},),
         node_selector={"pool": "storage"},
         resources={"driver": {"limits": {"memory": "1Gi"}}},
-        max_unavailable="25%",
         csi_proxy_managed=False,
         storage_class={"name": "fast", "parameters": {"storagepolicyname": "vSAN"}, "default": True},
     )
@@ -202,7 +200,7 @@ def test_options_reach_the_manifest() -> None:
     assert pod["tolerations"] == [{"key": "os", "operator": "Exists"}]
     assert pod["nodeSelector"] == {"kubernetes.io/os": "windows", "pool": "storage"}
     assert by_name["vsphere-csi-node"]["resources"] == {"limits": {"memory": "1Gi"}}
-    assert daemon_set["spec"]["updateStrategy"]["rollingUpdate"]["maxUnavailable"] == "25%"
+    assert daemon_set["spec"]["updateStrategy"] == {"type": "OnDelete"}
     assert {volume["name"]: volume["hostPath"]["path"] for volume in pod["volumes"]}["plugin-dir"] == (
         "D:\\kube let\\plugins\\csi.vsphere.vmware.com\\"
     )

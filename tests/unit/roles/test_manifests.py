@@ -49,7 +49,7 @@ def test_every_mode_of_every_driver_has_a_template() -> None:
 @pytest.mark.parametrize("minor", schemas.MINORS)
 @pytest.mark.parametrize("case", NEWEST, ids=name)
 def test_it_is_valid_for_every_kubernetes_with_a_schema(case: Case, minor: int) -> None:
-    wanted = Request(image_pull_secrets=("mirror",), image_pull_policy="Always", max_unavailable="10%")
+    wanted = Request(image_pull_secrets=("mirror",), image_pull_policy="Always")
     for item in case.objects(f"1.{minor}.0", wanted, namespace=True):
         schemas.validate(item, minor)
 

@@ -41,7 +41,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness import windo
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import ObservedCsiNode
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.sources import quantity
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import ObservedPod, ObservedTemplate
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout import hold, order, scheduling
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout import order, roll, scheduling
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade import journal, picture
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands, observe, parse, stage
 
@@ -79,7 +79,7 @@ HOSTILE = {
 
 
 def of_daemon_set(text: str) -> dict[str, Any]:
-    names = (hold.ANNOTATION, "kubewin.io/handover-node", "deprecated.daemonset.template.generation")
+    names = (roll.FAILED, "kubewin.io/handover-node")
     metadata = {"name": "vsphere", "namespace": "csi", "annotations": dict.fromkeys(names, text)}
     return {"metadata": metadata, "spec": {"template": {"spec": {}}, "selector": {}}}
 
@@ -175,10 +175,7 @@ READERS: dict[str, tuple[Callable[[str], Any], tuple[type[Exception], ...]]] = {
     "a CSINode": (of_csi_node, ()),
     "a pod and its template": (of_pod, ()),
     "a Lease": (of_lease, ()),
-    "a rolling update's annotation": (lambda text: hold.rolling(of_daemon_set(text)), ()),
-    "a DaemonSet's generation": (
-        lambda text: hold.to_be(of_daemon_set(text), {"spec": {"template": {}}}), (),
-    ),
+    "a failed template": (lambda text: roll.FailedTemplate.from_object(of_daemon_set(text)), ()),
     "a handover's annotation": (lambda text: Waiting.from_object(of_daemon_set(text)), (ClusterError,)),
     "a journal": (journal.from_json, (stored.FormatError,)),
     "a record of a conversion": (record.from_json, (stored.FormatError,)),

@@ -53,7 +53,7 @@ def made(**template: Any) -> dict[str, Any]:
 
 
 def test_every_image_once() -> None:
-    assert images(PLUGIN) == ("driver:2", "registrar:1")
+    assert images(PLUGIN["spec"]["template"]) == ("driver:2", "registrar:1")
 
 
 def test_images_that_the_node_names_are_there() -> None:
@@ -133,12 +133,10 @@ def windows(name: str, *, ready: str = "True", images: tuple[str, ...] = ()) -> 
     return {"metadata": {"name": name, "labels": {"kubernetes.io/os": "windows"}}, "spec": {}, "status": status}
 
 
-def running(image: str, **annotations: str) -> dict[str, Any]:
-    """The plugin as it runs, with another driver image."""
+def running(image: str) -> list[dict[str, Any]]:
+    """The plugin's pods as they run, with another driver image."""
     parts = [{"name": "driver", "image": image}, {"name": "registrar", "image": "registrar:1"}]
-    labels = {"app.kubernetes.io/managed-by": "kubewin.csi"}
-    metadata = {**PLUGIN["metadata"], "labels": labels, "annotations": annotations}
-    return {"metadata": metadata, "spec": {"template": {"spec": {"containers": parts}}}}
+    return [{"spec": {"nodeName": f"win-{number}", "containers": parts}} for number in (1, 2, 3)]
 
 
 NODES = [windows("win-2"), windows("win-1", images=("registrar:1",)), windows("win-3", ready="False")]
@@ -151,14 +149,12 @@ def test_missing_images_are_pulled_where_a_running_plugin_changes_its_images() -
     assert lacking(PLUGIN, running("driver:1"), [windows("win-1", images=("driver:2", "registrar:1"))], ()) == {}
 
 
-def test_nothing_is_pulled_where_nothing_runs_or_changes_or_where_it_is_not_ours() -> None:
-    theirs = running("driver:1")
-    theirs["metadata"]["labels"] = {}
-    assert lacking(PLUGIN, None, NODES, ()) == {}
+def test_nothing_is_pulled_where_no_plugin_runs_or_it_keeps_its_images() -> None:
+    assert lacking(PLUGIN, (), NODES, ()) == {}
     assert lacking(PLUGIN, running("driver:2"), NODES, ()) == {}
-    assert lacking(PLUGIN, theirs, NODES, ()) == {}
-    # An interrupted change: the template exists,  and nodes may still lack its images.
-    assert set(lacking(PLUGIN, running("driver:2", **{"kubewin.io/rolling": "{}"}), NODES, ())) == {"win-1", "win-2"}
+    # An interrupted change: some pods have the new template.
+    some = [running("driver:2")[0], running("driver:1")[1]]
+    assert set(lacking(PLUGIN, some, NODES, ())) == {"win-2"}
 
 
 def of(node: str, *states: dict[str, Any], phase: str = "Pending") -> dict[str, Any]:

@@ -58,6 +58,7 @@ def pod(node_name: str, **changes: Any) -> PodFacts:
         ready=True,
         ready_since=ago(300),
         template_generation="1",
+        revision="1",
         containers=(container(),),
     )
     return replace(facts, **changes)
@@ -87,6 +88,7 @@ def daemon_set(**changes: Any) -> DaemonSetFacts:
         ready=2,
         observed=True,
         template_generation="1",
+        revision="1",
         pipes=PIPES,
         pod_spec={
             "nodeSelector": {"kubernetes.io/os": "windows", "kubewin.io/csi-proxy": "serving"},

@@ -78,7 +78,7 @@ def test_everything_as_it_should_be_is_green() -> None:
             id="pod on its way out",
         ),
         pytest.param(
-            win2(pods=pod("win-2", template_generation="0")),
+            win2(pods=pod("win-2", revision="0")),
             "waiting",
             ["CSI-G14"],
             "older template",

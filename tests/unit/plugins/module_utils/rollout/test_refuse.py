@@ -5,21 +5,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.advance import Goal
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.decide import RollOptions, find_state
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.evaluate import Rules, evaluate
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import Picture
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.refuse import refusals
 from unit.plugins.module_utils.rollout.pictures import daemon_set, host, node, picture
 
-CHANGED = daemon_set(template_generation="2")
+CHANGED = daemon_set(revision="2")
 PROXY = CHANGED.pod_spec["nodeSelector"]
 
 
-def refused(observed: Picture, goal: Goal | None = None, uses: Iterable[tuple[str, str]] = ()) -> tuple[str, ...]:
-    return refusals(observed, evaluate(observed, Rules()), goal or Goal(), lambda: uses)
+def refused(
+    observed: Picture, kept: Mapping[str, str] | None = None, uses: Callable[[], Iterable[tuple[str, str]]] = tuple
+) -> tuple[str, ...]:
+    evaluation = evaluate(observed, Rules())
+    return refusals(observed, evaluation, find_state(observed, evaluation, RollOptions()), kept or {}, uses)
 
 
 def no_run_asks() -> Iterable[tuple[str, str]]:
@@ -28,7 +31,7 @@ def no_run_asks() -> Iterable[tuple[str, str]]:
 
 def test_a_good_cluster_is_not_refused_and_volumes_are_not_read() -> None:
     observed = picture(daemon_set=CHANGED)
-    assert refusals(observed, evaluate(observed, Rules()), Goal(), no_run_asks) == ()
+    assert refused(observed, uses=no_run_asks) == ()
 
 
 def test_all_nodes_where_the_plugin_cannot_work_are_named_at_once() -> None:
@@ -38,22 +41,28 @@ def test_all_nodes_where_the_plugin_cannot_work_are_named_at_once() -> None:
     assert "--limit" in found[0]
 
 
+def test_without_a_ready_node_there_is_no_canary() -> None:
+    down = tuple(node(name, ready=False) for name in ("win-1", "win-2"))
+    (found,) = refused(picture(daemon_set=CHANGED, nodes=down))
+    assert "win-1, win-2: not Ready, expected a Ready node for the canary" in found
+
+
 def test_a_node_that_has_the_desired_plugin_is_not_required() -> None:
     assert refused(picture(hosts={"win-1": host("win-1", serving=False, pipes=())})) == ()
 
 
 def test_a_node_with_volumes_that_would_be_lost_is_named_with_the_command() -> None:
-    (found,) = refused(picture(daemon_set=CHANGED), Goal(kept={"win-2": "volumes are in use"}))
+    (found,) = refused(picture(daemon_set=CHANGED), {"win-2": "volumes are in use"})
     assert found.startswith("win-2: volumes are in use")
     assert "kubectl drain win-2" in found
 
 
 def test_a_node_that_was_not_proven_would_lose_its_plugin_at_once() -> None:
     observed = picture(
-        daemon_set=daemon_set(template_generation="2", pod_spec={**CHANGED.pod_spec, "nodeSelector": PROXY}),
+        daemon_set=daemon_set(revision="2", pod_spec={**CHANGED.pod_spec, "nodeSelector": PROXY}),
         nodes=(node("win-1"), node("win-2", labels={"kubernetes.io/os": "windows"})),
     )
-    (found,) = refusals(observed, evaluate(observed, Rules()), Goal(), no_run_asks)
+    (found,) = refused(observed, uses=no_run_asks)
     assert "win-2" in found
     assert "csi-proxy does not serve there" in found
 
@@ -64,10 +73,10 @@ def test_a_selector_that_leaves_a_node_out_is_refused_only_where_volumes_are_in_
 ) -> None:
     spec = {**CHANGED.pod_spec, "nodeSelector": {"pool": "storage"}}
     observed = picture(
-        daemon_set=daemon_set(template_generation="2", pod_spec=spec),
+        daemon_set=daemon_set(revision="2", pod_spec=spec),
         nodes=(node("win-1", labels={"pool": "storage"}), node("win-2")),
     )
-    found = refused(observed, uses=uses)
+    found = refused(observed, uses=lambda: uses)
     assert len(found) == len(uses)
     for text in found:
         assert "win-2" in text
