@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from ansible_collections.kubewin.csi.plugins.module_utils.documented import ArgumentSpec, documented
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers import declared
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.deploy import DeployRequest, deploy, plan
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.apply import DeployRequest, deploy, plan
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.apply import Outcome
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import driver_named

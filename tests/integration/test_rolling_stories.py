@@ -98,7 +98,10 @@ def test_a_plugin_that_is_ready_and_never_registers_is_taken_back_and_the_next_s
     cluster: Cluster,
 ) -> None:
     lab = cluster.lab
-    newer = {**cluster.newer(), "azure_disk_csi_images": {"registrar": "registry.k8s.io/sig-storage/csi-node-driver-registrar:silent"}}
+    newer = {
+        **cluster.newer(),
+        "azure_disk_csi_images": {"registrar": "registry.k8s.io/sig-storage/csi-node-driver-registrar:silent"},
+    }
     before, was = plugins(lab, DISK), images(lab, DISK)
     with recorded(lab, DISK) as record:
         message = refused(cluster.apply(**newer, azure_disk_csi_roll_nodes="win-2,win-3"), "canary_failed")

@@ -70,8 +70,8 @@ class RollState:
 class RollStep:
     """What to do next. nodes, message: the Nodes concerned, and why.
 
-    wait: nothing. replace: delete these pods. finish: every Node of this run that is not down has the template. restore: apply the former
-    template, because the canary does not work. stop: change nothing more.
+    `replace` deletes these pods, `wait` does nothing. After `finish` every Node of this run that is not down has the template. `restore`
+    applies the former template, because the canary does not work, and `stop` changes nothing more.
     """
 
     kind: Literal["wait", "replace", "finish", "restore", "stop"]

@@ -16,6 +16,7 @@ MODULE_UTILS = PLUGINS / "module_utils"
 # Facts that a catalog entry states before a plan needs them; each is described in its docstring.
 STATED_ONLY = {
     "InTree": {"alpha", "beta_off"},
+    "Left": {"kept"},
 }
 
 # "name:" or "one, other:" at the start of a sentence, which is how docstrings here describe fields.

@@ -18,6 +18,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Cli
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.definitions import daemon_set
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MODE, absent_or_ours, selector_of
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.apply import Roller, held_lease
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.decide import (
     RollOptions,
     RollState,
@@ -28,14 +29,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rollout.evaluate impor
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import HostFacts, template_hash
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.observe import Target, View
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.refuse import refusals
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.roll import (
-    FailedTemplate,
-    Roller,
-    RollResult,
-    held_lease,
-)
-
-Notify = Callable[[str], None]
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.roll import FailedTemplate, Notify, RollResult
 
 
 @dataclass(frozen=True, slots=True)
