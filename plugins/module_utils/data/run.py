@@ -102,19 +102,19 @@ class DataRun:
         ):
             raise RefusedError(why)
         if options["compare"] and not options["keep_going"]:
-            absent = [claim for claim in self._claims if not isinstance(self._before(claim), Manifest)]
+            absent = [claim for claim in self._claims if not isinstance(self._read_baseline(claim), Manifest)]
             if absent:
                 raise RefusedError(
-                    f"there is no baseline of {', '.join(absent)} in {self._where}. Record one with compare=false "
+                    f"there is no baseline of {', '.join(absent)} in {self._stores}. Record one with compare=false "
                     "while the data is known to be correct."
                 )
 
     @property
-    def _where(self) -> str:
+    def _stores(self) -> str:
         stores = [f"namespace {self._options['record_namespace']}"] if self._options["record_namespace"] else []
         return " or ".join([*stores, *([self._options["directory"]] if self._options["directory"] else [])])
 
-    def _before(self, claim: str) -> Manifest | NotNoted | None:
+    def _read_baseline(self, claim: str) -> Manifest | NotNoted | None:
         if not self._options["renew"]:
             return self._baselines.read(claim)
         # What is replaced anyway need not be readable.
@@ -125,16 +125,16 @@ class DataRun:
         """Describe what would be done, a line a claim."""
         for claim in self._claims:
             try:
-                yield self._describe_plan(claim, self._find(claim), self._before(claim))
+                yield self._describe_plan(claim, self._find(claim), self._read_baseline(claim))
             except ClusterError as error:
                 if not self._options["keep_going"] or error.reason in _OF_ALL:
                     raise
                 yield f"{claim}: cannot be read: {error}"
 
-    def writes(self) -> bool:
+    def would_write(self) -> bool:
         """Whether a baseline would be written."""
         return not self._options["compare"] and any(
-            not isinstance(self._before(claim), Manifest) for claim in self._claims
+            not isinstance(self._read_baseline(claim), Manifest) for claim in self._claims
         )
 
     def _describe_plan(self, claim: str, found: Found, before: Manifest | NotNoted | None) -> str:
@@ -176,7 +176,7 @@ class DataRun:
         self.returned["report"] = "\n".join(filter(None, (self.returned["report"], report)))
 
     def _read(self, claim: str) -> None:
-        compares, before = self._options["compare"], self._before(claim)
+        compares, before = self._options["compare"], self._read_baseline(claim)
         if isinstance(before, Manifest) and not compares:
             entry: dict[str, Any] = {"claim": claim, "volume": before.volume, "how": before.how}
             entry |= {"place": self._baselines.where(claim), "kept": True, **summary(before)}
@@ -187,7 +187,7 @@ class DataRun:
             why = (
                 f"it could not be recorded at {before.taken}: {before.why}"
                 if before
-                else f"there is no baseline of it in {self._where}"
+                else f"there is no baseline of it in {self._stores}"
             )
             self._skip(claim, why, noted=False)
             return

@@ -172,7 +172,7 @@ class HandoverRun:
         mine = self._stage.pods(ours, node)
         waiting = Waiting.from_object(ours)
         if waiting is None or waiting.node != node:
-            runs = {self._run(pod) for pod in self._stage.pods(theirs, node)} - {_NEVER} if mine else set()
+            runs = {self._identify_run(pod) for pod in self._stage.pods(theirs, node)} - {_NEVER} if mine else set()
             waiting = Waiting(node, frozenset(runs))
         deadline = time.monotonic() + self._options["timeout"]
         proven = False
@@ -182,7 +182,7 @@ class HandoverRun:
                 self._stage.wait_for_end(pod, f"this collection's pod {pod['metadata']['name']}", deadline)
             if waiting.stale:
                 self._wait_for_restart(theirs, node, waiting.stale, deadline)
-            self._gate(theirs, node, deadline)
+            self._require_working(theirs, node, deadline)
             self._stage.keep_off((*before, node), None)
             proven = True
         finally:
@@ -196,18 +196,18 @@ class HandoverRun:
     ) -> None:
         """Wait until the other plugin has started anew: ours took its sockets along."""
 
-        def anew() -> bool:
-            runs = {self._run(pod) for pod in self._stage.pods(theirs, node)} - {_NEVER}
+        def has_restarted() -> bool:
+            runs = {self._identify_run(pod) for pod in self._stage.pods(theirs, node)} - {_NEVER}
             return bool(runs) and not runs & stale
 
         if self._options["restart_pod"]:
             for pod in self._stage.pods(theirs, node):
-                if self._run(pod) in stale:
+                if self._identify_run(pod) in stale:
                     self._stage.delete(kinds.POD, pod)
         metadata = theirs["metadata"]
         self._stage.until(
             f"the other plugin restarts on {node}",
-            anew,
+            has_restarted,
             deadline,
             f"the pod of DaemonSet {metadata['namespace']}/{metadata['name']} on {node} ran beside this collection's "
             "pod and has not restarted since that ended, so it lost its sockets. Delete that pod, or set "
@@ -215,22 +215,25 @@ class HandoverRun:
         )
 
     @staticmethod
-    def _run(pod: Mapping[str, Any]) -> tuple[str, int]:
+    def _identify_run(pod: Mapping[str, Any]) -> tuple[str, int]:
         """The identity of a pod's run; empty for a pod that has not run yet."""
         facts = PodFacts.from_object(pod)
         return (facts.uid, sum(one.restarts for one in facts.containers)) if facts.started_at else _NEVER
 
     def _restore_ours(self, before: tuple[str, ...], node: str) -> None:
         self._stage.keep_off(before, None)
-        ends = time.monotonic() + _BACK
+        deadline = time.monotonic() + _BACK
 
-        def back() -> bool:
+        def is_running() -> bool:
             pods = self._stage.pods(self._stage.ours(), node)
-            return any(self._run(pod) != _NEVER for pod in pods)
+            return any(self._identify_run(pod) != _NEVER for pod in pods)
 
         what = f"this collection's plugin runs on {node}"
         self._stage.until(
-            what, back, ends, f"this collection's plugin does not start on {node}. Run enable_csi with the tag gate"
+            what,
+            is_running,
+            deadline,
+            f"this collection's plugin does not start on {node}. Run enable_csi with the tag gate",
         )
 
     def _hand_to_kubewin(self, node: str) -> bool:
@@ -238,10 +241,10 @@ class HandoverRun:
         for pod in [pod for pod in self._stage.replaced() if pod["spec"]["nodeName"] == node]:
             self._stage.delete(kinds.POD, pod)
             self._stage.wait_for_end(pod, f"pod {pod['metadata']['name']}", deadline)
-        self._gate(self._stage.ours(), node, deadline)
+        self._require_working(self._stage.ours(), node, deadline)
         return True
 
-    def _gate(self, daemon_set: Mapping[str, Any], node: str, deadline: float) -> None:
+    def _require_working(self, daemon_set: Mapping[str, Any], node: str, deadline: float) -> None:
         """Wait until the node's new plugin is Ready, stable and registered."""
         evaluation = self._evaluate(daemon_set, node, deadline)
         if evaluation.verdict not in ("green", "unproven"):
