@@ -448,7 +448,7 @@ def workload(
         spec["restartPolicy"] = "Never"
     if kind == "CronJob":
         own = {"schedule": "0 3 * * *", "jobTemplate": {"spec": own}}
-    status = more.pop("status", {})
+    status = more.pop("status", {"replicas": own["replicas"]} if "replicas" in own else {})
     made = world.add(kind, name, namespace, metadata={"labels": labels}, spec={**own, **more}, status=status)
     owner = owner_reference(kind, name, namespace)
     if kind == "Deployment" and nodes:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from situations import drivers, harmless, hidden, targets, unstarted, volumes, walked, whole
+from situations import drivers, harmless, hidden, live, targets, unstarted, volumes, walked, whole
 from situations.base import SITUATIONS, Situation
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "drivers",
     "harmless",
     "hidden",
+    "live",
     "targets",
     "unstarted",
     "volumes",

@@ -467,7 +467,7 @@ CASES = {
              elsewhere(ephemeral=False), elsewhere(ephemeral=True)),
         Case("zone of a migrated volume that is free", "schedule", "blocked", "CSI-W20", chosen("b"), chosen("a")),
         Case("zone of a migrated volume", "schedule", "blocked", "CSI-W20", translated("b"), translated("a")),
-        Case("volume made for another node", "schedule", "blocked", "CSI-W20", selected("win-2"), selected("win-1")),
+        Case("volume made for another node", "schedule", "blocked", "CSI-W20", selected("win-2"), selected("win-9")),
         Case("made before the pod is placed, in two zones", "schedule", "unknown", "CSI-W21", immediate("b"), immediate("a")),
     )
 }  # fmt: skip

@@ -50,10 +50,9 @@ def pair(*expected: str, word: str = "NATIVE_REFUSED", starts_again: str = "no")
 
 
 def waits(world: World, source: Any, **more: Any) -> None:
-    """A volume with a claim and a Deployment of it whose pod has not started anywhere."""
+    """A volume with a claim and a Deployment of it whose pod is not there yet."""
     volume(world, "pv-x", source, "x", **more)
-    workload(world, "Deployment", "x", spec_of("x"), on=["win-1"], strategy={"type": "Recreate"})
-    world.get("Pod", "x-0", SHOP)["status"]["phase"] = "Pending"
+    workload(world, "Deployment", "x", spec_of("x"), replicas=1, strategy={"type": "Recreate"})
 
 
 def share(driver: str, **attributes: str) -> Any:
@@ -174,9 +173,9 @@ def an_smb_share_without_secret(world: World, wrong: bool) -> None:
 @pair("CSI-V15", word="NATIVE_CSI")
 def a_file_system_that_a_container_takes_as_a_device(world: World, wrong: bool) -> None:
     waits(world, csi(VSPHERE.name, "x"))
-    for one in (world.get("Deployment", "x", SHOP)["spec"]["template"]["spec"], world.get("Pod", "x-0", SHOP)["spec"]):
-        key, path = ("volumeDevices", "devicePath") if wrong else ("volumeMounts", "mountPath")
-        one["containers"][0][key] = [{"name": "v-x", path: "/data"}]
+    spec = world.get("Deployment", "x", SHOP)["spec"]["template"]["spec"]
+    key, path = ("volumeDevices", "devicePath") if wrong else ("volumeMounts", "mountPath")
+    spec["containers"][0][key] = [{"name": "v-x", path: "/data"}]
 
 
 @pair("CSI-V15")

@@ -111,6 +111,8 @@ KNOWN: dict[str, Known] = {
     "CSI-W10": Known("blocker", "a pod needs all of its volumes on one node, and no Windows node can mount them together"),
     "CSI-W20": Known("blocker", "the scheduler places no pod of the workload on these nodes, or the kubelet there rejects the pod"),
     "CSI-W21": Known("warning", "whether the scheduler places a pod of the workload there depends on facts that this report does not have", doubt=True),
+    "CSI-W22": Known("blocker", "a pod that does not start now does not start after a restart either, until its cause is removed"),
+    "CSI-W23": Known("warning", "a pod that does not start now may not start after a restart either", doubt=True),
     # A target.
     "CSI-T01": Known("blocker", "kubelets that are too far behind the API server are not supported and may not work"),
     "CSI-T02": Known("warning", "this collection has no data of that release, so this part of the report is unknown", doubt=True),

@@ -46,6 +46,9 @@ _DETACHING = timedelta(minutes=6)
 # Attachments of every driver are done sooner, or something keeps them from being done.
 _ATTACHING = timedelta(minutes=10)
 
+# A node that reboots restarts its plugin too, so only many restarts until lately are a sign.
+_RESTARTS, _LATELY = 10, timedelta(days=1)
+
 # The subject of each check of a driver on a node, the list that it needs, and the findings that fail it.
 _CHECKS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("registered", "csinodes", ("CSI-G20", "CSI-N44", "CSI-N46")),
@@ -315,9 +318,23 @@ class _DriverOnNode:
                 message = f"{lack.message}, or its template was restored: controllerrevisions could not be read"
                 finding = replace(finding, message=message, doubt=True)
             yield finding
+        yield from self._restarts(main, plugins, evidence)
         down = any(lack.id in ("CSI-G10", "CSI-G11", "CSI-G20") for lack in lacks)
         host_process = main.plugin.host_process or any(pod.host_process for pod in pods)
         yield from self._mode(main, main.plugin, host_process, down, evidence)
+
+    def _restarts(
+        self, main: ObservedTemplate, plugins: list[PodFacts], evidence: tuple[str, ...]
+    ) -> Iterator[Finding]:
+        """A plugin that is Ready between its restarts."""
+        for pod in plugins:
+            restarts, last = max((one.restarts for one in pod.containers), default=0), pod.last_restart
+            if pod.ready and restarts >= _RESTARTS and (last is None or self._index.snapshot.taken_at - last < _LATELY):
+                message = f"pod {pod.name} has restarted {restarts} times" + (
+                    f", last at {last:%Y-%m-%d %H:%M:%SZ}" if last else ""
+                )
+                remedy = f"kubectl -n {main.namespace} logs {pod.name} --all-containers --previous"
+                yield found("CSI-G13", self._about, message, evidence, remedy, "warning")
 
     def _csi_proxy(self) -> str:
         """The release of csi-proxy on the node, as the host or the operator states it; empty if it is not known."""

@@ -62,7 +62,9 @@ def simulate(snapshot: Snapshot, run: Run) -> Snapshot:
     nodes = tuple(_marked(node) if node.name in run.nodes else node for node in snapshot.nodes)
     templates = (ObservedTemplate.from_object("DaemonSet", item) for item in _of(run, "DaemonSet"))
     made = {one.key: one for one in templates}
-    pods = [pod for pod in snapshot.pods if pod.owner.replace("/", f" {pod.namespace}/", 1) not in made]
+    others = (pod for pod in snapshot.pods if pod.owner.replace("/", f" {pod.namespace}/", 1) not in made)
+    # What waits now may start after the run.
+    pods = [replace(pod, waits_since="") if pod.waits else pod for pod in others]
     index = Index(replace(snapshot, nodes=nodes))
     ids: dict[str, dict[str, str]] = {}
     for template in made.values():

@@ -37,7 +37,7 @@ _THERE = _object()
 # Parts of several kinds
 
 _OWNERS = _many(_object("kind name controller"))
-_CONDITIONS = _many(_object("type status"))
+_CONDITIONS = _many(_object("type status reason message lastTransitionTime"))
 _REQUIREMENTS = _many(_object("key operator values"))
 _NODE_SELECTOR = _object(nodeSelectorTerms=_many(_object(matchExpressions=_REQUIREMENTS, matchFields=_REQUIREMENTS)))
 _TOLERATIONS = _many(_object("key operator value effect"))
@@ -110,7 +110,7 @@ _CONTAINER_STATE = _object(
 PodList = _listed(
     _object(
         metadata=_object(
-            "namespace name uid resourceVersion deletionTimestamp",
+            "namespace name uid resourceVersion creationTimestamp deletionTimestamp",
             labels=_object("pod-template-generation controller-revision-hash"),
             annotations=_object("kubernetes.io/config.mirror"),
             ownerReferences=_OWNERS,
@@ -118,7 +118,7 @@ PodList = _listed(
         spec=_pod_spec(_CONTAINER),
         status=_object(
             "phase",
-            conditions=_many(_object("type status message lastTransitionTime")),
+            conditions=_CONDITIONS,
             containerStatuses=_many(
                 _object("name ready restartCount", state=_CONTAINER_STATE, lastState=_CONTAINER_STATE)
             ),
@@ -154,7 +154,7 @@ TemplateList = _listed(
             updateStrategy=_STRATEGY,
         ),
         status=_object(
-            "availableReplicas desiredNumberScheduled currentNumberScheduled numberReady observedGeneration",
+            "replicas availableReplicas desiredNumberScheduled currentNumberScheduled numberReady observedGeneration",
             conditions=_CONDITIONS,
         ),
     )

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from itertools import chain
 
 from ansible_collections.kubewin.csi.plugins.module_utils.grouped import grouped
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.times import moment
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index, union
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found, unread
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.subjects import Subjects
@@ -119,7 +121,10 @@ def evaluate(
         steps = tuple(walked.steps()) if answer != "yes" else ()
         if answer != "yes" and not lacking and not workload.nowhere:
             own += tuple(_explaining(workload, walked, mine, blocked))
-        vetoing = tuple(vetoes) if answer == "yes" and not workload.done else ()
+        vetoing: tuple[Finding, ...] = ()
+        if answer == "yes" and not workload.done:
+            vetoing = (*vetoes, *_waiting(index, workload))
+            own += vetoing[len(vetoes) :]
         if vetoing:
             veto = next((one for one in vetoing if one.severity == "blocker"), vetoing[0])
             answer = "no" if veto.severity == "blocker" else "unknown"
@@ -171,6 +176,26 @@ def evaluate(
             )
     stopping.update(everywhere if verdicts else ())
     return WorkloadsEvaluation(tuple(verdicts.values()), tuple(findings), frozenset(stopping))
+
+
+# A pod that waits for longer does not start by itself.
+_STARTS_WITHIN = timedelta(minutes=5)
+
+
+def _waiting(index: Index, workload: Workload) -> Iterator[Finding]:
+    """What the cluster already shows, whatever the rules say: a pod that does not start, or that is not created."""
+    template = workload.template
+    waits = [(f"pod {one.key}", one.waits, one.waits_since) for one in workload.pods if one.waits]
+    if template is not None and template.lacks:
+        waits.append((workload.key, template.lacks, template.lacks_since))
+    found_: list[Finding] = []
+    for name, why, text in waits:
+        since = moment(text)
+        long = since is not None and index.snapshot.taken_at - since > _STARTS_WITHIN
+        what = f"{name} does not start now{f', since {text}' if text else ''}: {why}"
+        remedy = f"kubectl -n {workload.namespace} describe {name.replace(f'{workload.namespace}/', '')}"
+        found_.append(found("CSI-W22" if long else "CSI-W23", workload.key, what, (f"{name}: {why}",), remedy.lower()))
+    yield from sorted(found_, key=lambda one: one.id)[:1]
 
 
 def _stopping(findings: Iterable[Finding]) -> list[Finding]:

@@ -23,6 +23,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.source
     Volumes,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import DaemonSetFacts
+from ansible_collections.kubewin.csi.plugins.module_utils.text import line
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class ObservedPod:
     """A pod. owner: "Kind/name" of its controller. mirror: of a static pod. plugin: only of pods of DaemonSets, for gates.
 
     images: by container, likewise. host_process: it runs on the host itself. gone_by: when one that is being deleted should
-    have been gone.
+    have been gone. waits: why one that is Pending does not start; waits_since: since when.
     """
 
     namespace: str
@@ -46,6 +47,8 @@ class ObservedPod:
     images: tuple[tuple[str, str], ...] = ()
     plugin: PodFacts | None = None
     gone_by: str = ""
+    waits: str = ""
+    waits_since: str = ""
 
     @property
     def key(self) -> str:
@@ -61,15 +64,17 @@ class ObservedPod:
     def from_object(cls, pod: Mapping[str, Any]) -> ObservedPod:
         """Read a core/v1 Pod.
 
-        Reads metadata (namespace, name, annotations, labels, deletionTimestamp, ownerReferences (kind, name,
+        Reads metadata (namespace, name, annotations, labels, creationTimestamp, deletionTimestamp, ownerReferences (kind, name,
         controller)), spec (nodeName, what Placement and Volumes read, securityContext.windowsOptions.hostProcess), status
-        (phase); and of pods that a DaemonSet owns also spec.containers (name, image), status.conditions (type, status,
-        lastTransitionTime, message) and status.containerStatuses (name, ready, restartCount, state, lastState).
+        (phase); of pods that are Pending or that a DaemonSet owns also status.conditions (type, status, lastTransitionTime,
+        message) and status.containerStatuses (name, ready, restartCount, state, lastState), of the latter spec.containers (name,
+        image).
         """
         metadata, spec = pod["metadata"], pod.get("spec") or {}
         owner = owner_of(metadata)
         options = (spec.get("securityContext") or {}).get("windowsOptions") or {}
         of_daemon_set = owner.startswith("DaemonSet/")
+        waits, waits_since = _find_wait(pod)
         return cls(
             namespace=sys.intern(str(metadata["namespace"])),
             name=str(metadata["name"]),
@@ -84,7 +89,30 @@ class ObservedPod:
             images=images_of(spec) if of_daemon_set else (),
             plugin=PodFacts.from_object(pod) if of_daemon_set else None,
             gone_by=str(metadata.get("deletionTimestamp") or ""),
+            waits=waits,
+            waits_since=waits_since,
         )
+
+
+def _find_wait(pod: Mapping[str, Any]) -> tuple[str, str]:
+    """Why a core/v1 Pod that is Pending does not start, and since when; empty for any other.
+
+    A pod is Pending until each of its containers has started once (https://github.com/kubernetes/kubernetes,
+    pkg/kubelet/kubelet_pods.go, getPhase).
+    """
+    metadata, status = pod["metadata"], pod.get("status") or {}
+    if status.get("phase") != "Pending" or metadata.get("deletionTimestamp"):
+        return "", ""
+    conditions = {entry.get("type"): entry for entry in status.get("conditions") or ()}
+    scheduled = conditions.get("PodScheduled") or {}
+    since = str(scheduled.get("lastTransitionTime") or metadata.get("creationTimestamp") or "")
+    if scheduled.get("status") == "False":
+        return line(f"no node is found for it: {scheduled.get('message') or 'no reason is given'}"), since
+    for container in status.get("containerStatuses") or ():
+        if waiting := (container.get("state") or {}).get("waiting"):
+            parts = (f"container {container.get('name', '')} waits:", waiting.get("reason"), waiting.get("message"))
+            return line(" ".join(str(part) for part in parts if part)), since
+    return "it is Pending", since
 
 
 def owner_of(metadata: Mapping[str, Any]) -> str:
@@ -130,7 +158,7 @@ class ObservedTemplate:
     owner: its controller, "Kind/name", whose template says the same; of one with an owner no more is kept. replicas: None where pods follow nodes
     or completions. parallel: how many pods of a Job run at a time. finished: a Job that is done.
     first: the first ordinal of a StatefulSet. node: spec.nodeName of its pods. surges: its rollout starts a pod before the one
-    that it replaces ends.
+    that it replaces ends. lacks: why it has fewer pods than it asks for; lacks_since: since when, empty if it is not known.
     """
 
     kind: str
@@ -147,6 +175,8 @@ class ObservedTemplate:
     first: int = 0
     surges: bool = False
     plugin: PluginTemplate | None = None
+    lacks: str = ""
+    lacks_since: str = ""
 
     @property
     def key(self) -> str:
@@ -164,7 +194,8 @@ class ObservedTemplate:
 
         Reads metadata (namespace, name, ownerReferences (kind, name, controller)); without a controller also
         spec.replicas, spec.volumeClaimTemplates (metadata.name, spec as ClaimTemplate reads it), spec.ordinals.start,
-        status.conditions (type, status), and below spec.template.spec (of a CronJob spec.jobTemplate.spec.template.spec)
+        status (conditions (type, status, reason,
+        message, lastTransitionTime), replicas), and below spec.template.spec (of a CronJob spec.jobTemplate.spec.template.spec)
         nodeName and what Placement and Volumes read; of Jobs and CronJobs parallelism and
         completions; of Deployments strategy, of DaemonSets updateStrategy (type, rollingUpdate (maxSurge, maxUnavailable));
         and of a DaemonSet also metadata (labels, annotations, generation),
@@ -179,6 +210,7 @@ class ObservedTemplate:
         outer = ((spec.get("jobTemplate") or {}).get("spec") or {}) if kind == "CronJob" else spec
         pod = (outer.get("template") or {}).get("spec") or {}
         counted = kind not in ("DaemonSet", "Job", "CronJob")
+        lacks, lacks_since = _find_lack(kind, spec, status) if kind not in ("Job", "CronJob") else ("", "")
         return cls(
             kind=kind,
             namespace=namespace,
@@ -201,7 +233,26 @@ class ObservedTemplate:
             first=int((spec.get("ordinals") or {}).get("start") or 0),
             surges=_surges(kind, spec),
             plugin=_plugin(item, pod) if kind == "DaemonSet" else None,
+            lacks=lacks,
+            lacks_since=lacks_since,
         )
+
+
+def _find_lack(kind: str, spec: Mapping[str, Any], status: Mapping[str, Any]) -> tuple[str, str]:
+    """Why a workload has fewer pods than it asks for, and since when.
+
+    Only some controllers write a condition (https://github.com/kubernetes/kubernetes, pkg/controller/replicaset, and
+    deployment/sync.go, ReplicaFailure); the others show it by their counts alone.
+    """
+    for one in status.get("conditions") or ():
+        if one.get("type") == "ReplicaFailure" and one.get("status") == "True":
+            reasons = (str(one[key]) for key in ("reason", "message") if one.get(key))
+            return line(f"its pods are not created: {': '.join(reasons)}"), str(one.get("lastTransitionTime") or "")
+    of_nodes = kind == "DaemonSet"
+    replicas = 1 if spec.get("replicas") is None else spec["replicas"]
+    wanted = int((status.get("desiredNumberScheduled") or 0) if of_nodes else replicas)
+    made = int(status.get("currentNumberScheduled" if of_nodes else "replicas") or 0)
+    return (f"{made} of its {wanted} pods exist", "") if made < wanted else ("", "")
 
 
 def _parallel(spec: Mapping[str, Any]) -> int:

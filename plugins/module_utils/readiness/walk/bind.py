@@ -208,6 +208,10 @@ class Bind:
                 self._waited(request, split)
             return "a volume is provisioned for it"
         self._promised(request, split)
+        if claim.selected_node in self._index.bit:
+            what = f"node {claim.selected_node} is selected for it, and its volume is not provisioned yet"
+            remedy = f"kubectl -n {claim.namespace} describe pvc {claim.name}; check the log of its provisioner"
+            split.unknown(split.nodes, "CSI-V41", what, remedy)
         if pod.node and not claim.selected_node:
             what = f"StorageClass {request.storage_class} waits for the scheduler, which spec.nodeName bypasses"
             remedy = "replace spec.nodeName by nodeSelector kubernetes.io/hostname"

@@ -224,7 +224,9 @@ class Schedule:
         if volume is not None:
             self._places(one, volume, pod, split)
             return f"volume {volume.name} is reachable there"
-        if claim.selected_node and self._claims.waits(one):
+        # If the node is gone, the external-provisioner asks the scheduler for another one
+        # (https://github.com/kubernetes-csi/external-provisioner, pkg/controller/controller.go, prepareProvision).
+        if claim.selected_node in index.bit and self._claims.waits(one):
             outside = index.all & ~index.bit.get(claim.selected_node, 0)
             what = f"{one.volume_key}: the scheduler has selected node {claim.selected_node} for its volume"
             remedy = f"if provisioning hangs: kubectl -n {claim.namespace} annotate pvc {claim.name} volume.kubernetes.io/selected-node-"
