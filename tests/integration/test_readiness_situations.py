@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.evaluate import Options, evaluate
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import pod_spec
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import ObservedHost
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.observe import take
 from benchmark.stored import alone, key, store
@@ -108,3 +109,27 @@ def test_a_situation_makes_the_same_findings(server: Server, now: datetime, plan
     for item in server.show(world):
         server.accepts(item)
     assert findings_of(server, world, planted) == planted.expected
+
+
+KNOWN_FIELDS = {
+    "PodSpec": pod_spec.POD_READ | pod_spec.POD_IRRELEVANT,
+    "Affinity": pod_spec.AFFINITY_READ,
+    "Container": pod_spec.CONTAINER_READ | pod_spec.CONTAINER_IRRELEVANT,
+    "EphemeralContainer": pod_spec.CONTAINER_READ | pod_spec.CONTAINER_IRRELEVANT,
+    "EnvVarSource": pod_spec.VARIABLE_READ,
+    "Volume": pod_spec.VOLUME_READ | pod_spec.VOLUME_IRRELEVANT,
+    "VolumeProjection": pod_spec.PROJECTED_READ | pod_spec.PROJECTED_IRRELEVANT,
+}
+# No table has them, so a pod that uses one has an assumption.
+ASSUMED = {
+    "PodSpec": {"schedulingGroup"},
+    "EnvVarSource": {"fileKeyRef"},
+    "VolumeProjection": {"clusterTrustBundle", "podCertificate"},
+}
+
+
+@pytest.mark.parametrize("kind", KNOWN_FIELDS)
+def test_every_field_of_the_api_is_read_or_irrelevant_or_assumed(server: Server, kind: str) -> None:
+    schemas = server.lab.api.get("/openapi/v3/api/v1")["components"]["schemas"]
+    fields = set(schemas[f"io.k8s.api.core.v1.{kind}"]["properties"])
+    assert fields - KNOWN_FIELDS[kind] == ASSUMED.get(kind, set())

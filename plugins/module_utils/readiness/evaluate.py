@@ -19,6 +19,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness import (
     volumes,
     workloads,
 )
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.assumptions import collect_assumptions
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.subjects import collect, migrated, moved
@@ -66,6 +67,8 @@ def evaluate(snapshot: Snapshot, options: Options | None = None) -> Report:
     on_workloads = workloads.evaluate(
         index, use, subjects, on_volumes, of_objects, of_cluster.halves, on_nodes.against, everywhere
     )
+    yes = {one.workload for one in on_workloads.verdicts if one.starts_again == "yes"}
+    ready = (one for one in use.workloads if one.key in yes and not one.done)
     stopping = {(one.id, one.object, one.message) for one in on_workloads.stopping}
     unique = {(one.id, one.object, one.message): one for one in (*of_objects, *on_workloads.findings)}
     findings = [one if key in stopping else _explaining(one) for key, one in unique.items()]
@@ -80,6 +83,7 @@ def evaluate(snapshot: Snapshot, options: Options | None = None) -> Report:
         nodes=on_nodes.verdicts,
         workloads=on_workloads.verdicts,
         unread=tuple(asdict(one) for one in snapshot.unread),
+        assumptions=collect_assumptions(index, subjects, ready),
     )
 
 

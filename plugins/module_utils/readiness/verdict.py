@@ -48,6 +48,8 @@ UNCHANGED: frozenset[str] = frozenset({"SPLIT", "IN_TREE"})
 
 # A report names no more nodes than this for one volume; with their total number.
 NAMED_NODES = 10
+# Likewise of workloads for an assumption.
+NAMED_WORKLOADS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +212,20 @@ class Suppressed:
 
 
 @dataclass(frozen=True, slots=True)
+class Assumption:
+    """Something that the report does not read, and on which workloads depend that will start again."""
+
+    kind: str
+    message: str
+    workloads: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For a report."""
+        few = self.workloads[:NAMED_WORKLOADS]
+        return {**plain(replace(self, workloads=few)), "workload_count": len(self.workloads)}
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """Everything that was evaluated. cluster: its name. unread: as dictionaries with resource, why and rule."""
 
@@ -224,6 +240,7 @@ class Report:
     workloads: tuple[WorkloadVerdict, ...]
     unread: tuple[Mapping[str, str], ...] = ()
     suppressed: tuple[Suppressed, ...] = ()
+    assumptions: tuple[Assumption, ...] = ()
 
     @property
     def verdict(self) -> Overall:

@@ -88,9 +88,9 @@ _DEVICES = _many(_object("name"))
 _CONTAINER = _object("name image", volumeDevices=_DEVICES)
 
 
-def _pod_spec(container: Any, leaves: str = "") -> Any:
+def _pod_spec(container: Any) -> Any:
     return _object(
-        f"nodeName nodeSelector runtimeClassName schedulerName {leaves}",
+        "nodeName nodeSelector runtimeClassName schedulerName",
         os=_object("name"),
         affinity=_object(nodeAffinity=_object(requiredDuringSchedulingIgnoredDuringExecution=_NODE_SELECTOR)),
         tolerations=_TOLERATIONS,
@@ -126,17 +126,8 @@ PodList = _listed(
     )
 )
 
-_POD_TEMPLATE = _object(
-    spec=_pod_spec(
-        _object(
-            "name image args command",
-            env=_many(_object("name value")),
-            ports=_many(_object("containerPort hostPort")),
-            volumeDevices=_DEVICES,
-        ),
-        "hostNetwork",
-    )
-)
+# Whole, because a field that is skipped here could not be reported as one that no rule reads.
+_POD_TEMPLATE = _object("spec")
 _STRATEGY = _object("type", rollingUpdate=_object("maxUnavailable maxSurge"))
 _TEMPLATE_METADATA = _object("namespace name generation labels annotations", ownerReferences=_OWNERS)
 # Deployment, StatefulSet, DaemonSet, ReplicaSet, ReplicationController, Job and CronJob

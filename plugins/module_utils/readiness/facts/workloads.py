@@ -17,6 +17,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.drivers.controllers im
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import ObservedDaemonSet
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import ENDED, MIRROR, PodFacts, controller_of
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.placement import ANYWHERE, Placement
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.pod_spec import Dependency, find_dependencies
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.sources import (
     NO_VOLUMES,
     ClaimTemplate,
@@ -159,6 +160,7 @@ class ObservedTemplate:
     or completions. parallel: how many pods of a Job run at a time. finished: a Job that is done.
     first: the first ordinal of a StatefulSet. node: spec.nodeName of its pods. surges: its rollout starts a pod before the one
     that it replaces ends. lacks: why it has fewer pods than it asks for; lacks_since: since when, empty if it is not known.
+    dependencies: what its pods need and no rule reads.
     """
 
     kind: str
@@ -177,6 +179,7 @@ class ObservedTemplate:
     plugin: PluginTemplate | None = None
     lacks: str = ""
     lacks_since: str = ""
+    dependencies: tuple[Dependency, ...] = ()
 
     @property
     def key(self) -> str:
@@ -200,7 +203,7 @@ class ObservedTemplate:
         completions; of Deployments strategy, of DaemonSets updateStrategy (type, rollingUpdate (maxSurge, maxUnavailable));
         and of a DaemonSet also metadata (labels, annotations, generation),
         spec.selector.matchLabels, there
-        containers (name, image, args, command, env (name, value)), hostNetwork, securityContext.windowsOptions.hostProcess, and
+        what find_dependencies reads, containers (name, image, args, command, env (name, value)), hostNetwork, securityContext.windowsOptions.hostProcess, and
         status (desiredNumberScheduled, currentNumberScheduled, numberReady, observedGeneration).
         """
         metadata, spec, status = item["metadata"], item.get("spec") or {}, item.get("status") or {}
@@ -235,6 +238,7 @@ class ObservedTemplate:
             plugin=_plugin(item, pod) if kind == "DaemonSet" else None,
             lacks=lacks,
             lacks_since=lacks_since,
+            dependencies=find_dependencies(pod, namespace),
         )
 
 

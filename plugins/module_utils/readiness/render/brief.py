@@ -68,6 +68,8 @@ def _not_back(report: Report) -> Iterator[str]:
 
 
 def _besides(report: Report) -> Iterator[str]:
+    if report.assumptions and report.verdict == "ready":
+        yield f"ready, if {number(len(report.assumptions), 'assumption holds', 'assumptions hold')}; the full report has them"
     if report.unread:
         rules = [one["rule"] for one in report.unread if one.get("rule")]
         yield f"not checked, because it could not be read: {listed([one['resource'] for one in report.unread], 20)}"

@@ -31,7 +31,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.view 
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.words import number, sentence
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import SEVERITIES, Report
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.schedule import NOT_EVALUATED
 
 # A line's evidence; more of it is in the JSON.
 _EVIDENCE = 12
@@ -71,6 +70,7 @@ def render_html(report: Report, limits: Limits = PAGE) -> str:
         _verdict(view),
         _tiles(view),
         _first(view),
+        _assumptions(view),
         _filters(view),
         _table("workloads", view.workloads),
         _walks(report),
@@ -126,6 +126,11 @@ def _tile(key: str, title: str, counted: Iterable[tuple[str, int, str]]) -> str:
         at += share
     items = "".join(f"<li><b>{count:,}</b> {word}</li>" for _kind, count, word in there)
     return f'<li><a href="#{key}">{title}</a><svg aria-hidden="true">{drawn}</svg><ul>{items}</ul></li>\n'
+
+
+def _assumptions(view: View) -> str:
+    items = "".join(f'<li>{page.text(text)} <span class="soft">{about}</span></li>' for text, about in view.assumptions)
+    return page.section("assumptions", "Assumptions", f'<ol class="steps">{items}</ol>') if items else ""
 
 
 def _first(view: View) -> str:
@@ -204,7 +209,7 @@ def _walks(report: Report) -> str:
         return ""
     more = sum(bool(one.steps) for one in report.workloads) - _WALKS
     others = f'<p class="soft">And {number(more, "other workload")}; the JSON has every one.</p>' if more > 0 else ""
-    return page.section("walks", "Where pods stop", f'{shown}{others}<p class="soft">{page.text(NOT_EVALUATED)}</p>')
+    return page.section("walks", "Where pods stop", f"{shown}{others}")
 
 
 def _walk(walk: Walk) -> str:

@@ -18,7 +18,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.view 
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.words import number, plain, sentence
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import SEVERITIES, Report
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.schedule import NOT_EVALUATED
 
 # A ticket takes some 65,000 characters.
 SHOWN = Limits(whole=50, most=100)
@@ -37,6 +36,8 @@ def render_markdown(report: Report) -> str:
     parts = [f"# {_text(f'{view.headline}: {view.cluster}')}", f"**{_text(view.answer)}**", facts]
     if view.first:
         parts += ["## What to do first", "\n".join(map(_step, view.first))]
+    if view.assumptions:
+        parts += ["## Assumptions", "\n".join(f"1. {_text(text)} ({about})" for text, about in view.assumptions)]
     parts += _table(view.workloads)
     parts += _paths(report)
     parts += _table(view.nodes)
@@ -96,7 +97,7 @@ def _paths(report: Report) -> list[str]:
     if not rows:
         return []
     columns = ("Pod", "Nodes", "Steps", "Because", "First")
-    return ["## Where pods stop", _rows(columns, rows), f"*{_text(NOT_EVALUATED)}*"]
+    return ["## Where pods stop", _rows(columns, rows)]
 
 
 def _rows(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

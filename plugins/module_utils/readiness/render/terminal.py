@@ -51,6 +51,9 @@ def render_terminal(report: Report, width: int = 100) -> str:
             _table("VOLUME", "CLASS", "volume", view.volumes, width),
         ),
     )
+    if view.assumptions:
+        rows = [[f"{at}.", about, plain(text)] for at, (text, about) in enumerate(view.assumptions, 1)]
+        parts.append(render_table(("NO.", "FOR", "ASSUMED"), rows, width))
     if view.unread:
         rows = [
             [plain(one.get("resource", "")), plain(one.get("why", "")), plain(one.get("rule", ""))]

@@ -174,7 +174,9 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The whole. asked: the target in words, empty when there was none. first: what to do, in order."""
+    """The whole. asked: the target in words, empty when there was none. first: what to do, in order. assumptions: each with
+    the number of workloads that depend on it, in words.
+    """
 
     cluster: str
     versions: str
@@ -191,6 +193,7 @@ class View:
     severities: Mapping[str, int]
     unread: tuple[Mapping[str, str], ...]
     suppressed: tuple[Suppressed, ...]
+    assumptions: tuple[tuple[str, str], ...]
     aggregated: tuple[str, ...]
 
 
@@ -217,7 +220,7 @@ def view_of(report: Report, limits: Limits = PAGE) -> View:
         taken_at=_PART_OF_A_SECOND.sub("", report.taken_at).replace("T", " ").replace("+00:00", " UTC"),
         asked=_asked(report),
         verdict=report.verdict,
-        headline=HEADLINES[report.verdict],
+        headline=_headline(report),
         answer=_answer(report, workloads),
         first=tuple(_steps(groups, report)),
         workloads=workloads,
@@ -227,8 +230,16 @@ def view_of(report: Report, limits: Limits = PAGE) -> View:
         severities=report.counts(),
         unread=report.unread,
         suppressed=report.suppressed[: limits.most],
+        assumptions=tuple((one.message, number(len(one.workloads), "workload")) for one in report.assumptions),
         aggregated=tuple(aggregated),
     )
+
+
+def _headline(report: Report) -> str:
+    count = len(report.assumptions)
+    if report.verdict != "ready" or not count:
+        return HEADLINES[report.verdict]
+    return f"{HEADLINES['ready']}, if {number(count, 'assumption holds', 'assumptions hold')}"
 
 
 # What goes away by itself with what comes before it on the same object: nothing registers without a plugin that runs.

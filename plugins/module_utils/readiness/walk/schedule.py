@@ -44,11 +44,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.limits 
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.split import Split
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words import Answer, PodToStart
 
-NOT_EVALUATED = (
-    "Not checked: CPU and memory, affinity between pods, topology spread, host ports, devices, priorities, and images. "
-    "A pod can wait for these as well."
-)
-
 # By field of an in-tree volume, the label for its zone once the scheduler translates it, which it does on nodes whose
 # CSINode names the plugin (https://github.com/kubernetes/csi-translation-lib, plugins; binder.go, tryTranslatePVToCSI).
 _TRANSLATED = {

@@ -68,7 +68,6 @@ def test_every_form_shows_where_a_real_cluster_stops() -> None:
     page = render_html(evaluated)
     assert page.count('<span class="mark no" title="schedule: blocked">schedule</span>') == 2
     assert '<span class="mark never" title="publish: not reached">publish</span>' in page
-    assert "Not checked: CPU and memory" in page
 
 
 def test_a_name_from_a_cluster_stays_text() -> None:
