@@ -141,7 +141,7 @@ def cluster_objects(lab: Lab) -> AbstractContextManager[None]:
     return also_holds(lab, "kubewin-csi-cluster-objects")
 
 
-def label(lab: Lab, node: str, value: str | None = "proven") -> None:
+def label(lab: Lab, node: str, value: str | None = "serving") -> None:
     """Mark a node as the play does once its pipes were proven."""
     lab.api.patch(f"/api/v1/nodes/{node}", {"metadata": {"labels": {PROVEN: value}}})
 
