@@ -55,6 +55,7 @@ class ActionModule(ClusterAction):
                 node_timeout=float(options["node_timeout"]),
             ),
             tuple(HostFacts.from_option(host) for host in options["hosts"]),
+            float(options["prepull_timeout"] if options["prepull"] else 0),
             options["force_conflicts"],
         )
         self.result.update(objects=[], roll=None)

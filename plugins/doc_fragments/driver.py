@@ -38,7 +38,6 @@ class ModuleDocFragment:
 for _part, _content in (
     ("DOCUMENTATION", _text(declared.INFO)),
     ("APPLY", _text(declared.APPLY)),
-    ("PULL", _text(declared.PULL)),
     ("ROLLOUT", _text(declared.ROLLOUT)),
     ("NAMED", json.dumps({"options": _NAMED})),
 ):

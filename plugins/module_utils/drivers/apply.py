@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.pull import lacking
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.pull_apply import Pulls
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal_observe import in_use
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.access import Need, each
@@ -34,12 +36,14 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rollout.roll import Fa
 
 @dataclass(frozen=True, slots=True)
 class DeployRequest:
-    """A driver's objects as they should be. hosts: state of the Windows hosts. force: take over fields of other field managers."""
+    """A driver's objects as they should be. hosts: state of the Windows hosts. prepull_timeout: seconds
+    to pull images before the first pod is replaced, 0 to pull none. force: take over fields of other field managers."""
 
     driver: Driver
     definitions: Sequence[dict[str, Any]]
     options: RollOptions
     hosts: Sequence[HostFacts] = ()
+    prepull_timeout: float = 0.0
     force: bool = False
 
 
@@ -133,6 +137,10 @@ def deploy(client: Client, request: DeployRequest, notify: Notify, applied: Call
         return _apply(client, request, found, applied)
     plugin = daemon_set(list(request.definitions))
     name, namespace = str(plugin["metadata"]["name"]), str(plugin["metadata"]["namespace"])
+    if request.prepull_timeout:
+        pods = client.list(kinds.POD, namespace, label_selector=selector_of(plugin)).items
+        missing = lacking(plugin, pods, client.windows_nodes(), request.options.nodes)
+        Pulls(client, request.driver.name, plugin, notify).run(missing, request.prepull_timeout)
     # As long as another run may take for all Nodes, one after the other.
     patience = request.options.node_timeout * max(1, len(found.roll.state.expected))
     with held_lease(client, namespace, name, notify, patience) as bound:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-INFO, APPLY, PULL, ROLLOUT = "driver_info", "driver_apply", "image_pull", "node_rollout"
+INFO, APPLY, ROLLOUT = "driver_info", "driver_apply", "node_rollout"
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,19 +170,19 @@ OPTIONS: dict[str, Option] = {
     ),
     "roll_nodes": _names(
         "Nodes whose plugin may be changed, the canary first. Defaults to every Node of the DaemonSet.",
-        modules=(APPLY, PULL),
+        modules=(APPLY,),
         named="nodes",
     ),
     "prepull": _switch(
-        "Pull the images of a changed plugin on its Nodes before the run replaces the first pod.",
-        modules=(),
+        "Pull the images of a changed plugin on its Nodes before the run replaces the first pod. Requires the ClusterRole "
+        "C(kubewin-csi-prepull) in the driver's namespace.",
+        modules=(APPLY,),
         playbooks="kubewin_prepull",
     ),
     "prepull_timeout": _seconds(
         "Timeout in seconds for the pull on all Nodes together.",
         1800,
-        modules=(PULL,),
-        named="timeout",
+        modules=(APPLY,),
         playbooks="kubewin_prepull_timeout",
     ),
     "hosts": Option(

@@ -19,7 +19,7 @@ def taken(module: str, **variables: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("name", declared.OPTIONS)
 @pytest.mark.parametrize("blank", ["", None, [], {}])
 def test_a_blank_variable_leaves_the_modules_default(name: str, blank: Any) -> None:
-    for module in (declared.INFO, declared.APPLY, declared.PULL, declared.ROLLOUT):
+    for module in (declared.INFO, declared.APPLY, declared.ROLLOUT):
         assert taken(module, **{f"smb_csi_{name}": blank}) == {}
 
 
