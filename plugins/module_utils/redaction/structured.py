@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.redaction.fields import (
@@ -23,6 +23,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.redaction.words import
 
 _NAME = re.compile(r"[\w./:@^~#\\ -]{1,512}")
 _VARIABLE = re.compile(HARMLESS_VARIABLE)
+# Fields of structures of this collection that name something too.
+_ALSO_NAMING = frozenset(["node", "claim", "volume", "handle"])
 # Copies of an object's manifest.
 _COPIES = frozenset(["kubectl.kubernetes.io/last-applied-configuration", "managedFields"])
 _MOST_NESTED = 64
@@ -39,92 +41,96 @@ def summarize(value: Any) -> str:
 
 def object_names(kind: str, item: Mapping[str, Any]) -> Iterator[str]:
     """The names and ids in an object's fields that are shown."""
-    for field, value in _shown_values("", item if kind in KINDS else {}, 0):
-        if field in NAMING and isinstance(value, str) and _NAME.fullmatch(value):
-            yield value
-            # kubernetes.io/csi/<driver>^<handle>; registry/image@digest
-            yield from re.split(r"[\^@]|://", value)
+    return _names("", item, NAMING, FIELDS.__contains__, 0) if kind in KINDS else iter(())
 
 
-def _shown_values(field: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
-    if depth > _MOST_NESTED:
-        return
-    if isinstance(value, Mapping):
-        for key, part in value.items():
-            if key in FIELDS:
-                yield from _shown_values(key, part, depth + 1)
-    elif isinstance(value, (list, tuple)):
-        for part in value:
-            yield from _shown_values(field, part, depth + 1)
-    else:
-        yield field, value
+def structure_names(value: Any) -> Iterator[str]:
+    """The names and ids in a structure that this collection made."""
+    return _names("", value, NAMING | _ALSO_NAMING, lambda key: not is_secret(key), 0)
+
+
+def _names(field: str, value: Any, naming: Collection[str], reads: Callable[[str], bool], depth: int) -> Iterator[str]:
+    if isinstance(value, (Mapping, list, tuple)) and depth <= _MOST_NESTED:
+        parts = value.items() if isinstance(value, Mapping) else ((field, part) for part in value)
+        for key, part in parts:
+            if key == field or reads(str(key)):
+                yield from _names(str(key), part, naming, reads, depth + 1)
+    elif field in naming and isinstance(value, str) and _NAME.fullmatch(value):
+        yield value
+        # kubernetes.io/csi/<driver>^<handle>; registry/image@digest
+        yield from re.split(r"[\^@]|://", value)
 
 
 def redact_object(kind: str, item: Any, text: Text) -> Any:
     """An object of the API. text: redacts a text that people read."""
     if kind not in KINDS:
-        return {
-            "kind": kind,
-            "metadata": {"name": str((item.get("metadata") or {}).get("name", ""))},
-            "rest": summarize(item),
-        }
-    return _walk("", item, text, 0)
+        name = str((item.get("metadata") or {}).get("name", ""))
+        return {"kind": kind, "metadata": {"name": name}, "rest": summarize(item)}
+    return _redact("", item, text, 0, listed=True)
 
 
-def _walk(field: str, value: Any, text: Text, depth: int) -> Any:
+def redact_structure(value: Any, text: Text) -> Any:
+    """A structure that this collection made, of any fields, with texts from elsewhere."""
+    return _redact("", value, text, 0, listed=False)
+
+
+def _redact(field: str, value: Any, text: Text, depth: int, *, listed: bool) -> Any:
+    """listed: in an object of the API, where only listed fields are shown, names as they are."""
     if depth > _MOST_NESTED:
         return summarize(value)
     if isinstance(value, Mapping):
-        if field in OPEN_MAPS:
-            return _entries(field, value, text)
-        shown = {
-            key if key in FIELDS else text(str(key)): _walk(key, part, text, depth + 1)
-            if key in FIELDS
-            else summarize(part)
-            for key, part in value.items()
-            if key not in _COPIES
-        }
-        if field == "env" and "value" in value:
-            shown["value"] = show_variable(str(value.get("name")), value["value"], text)
+        if not listed and "metadata" in value and isinstance(value.get("kind"), str):
+            return redact_object(value["kind"], value, text)
+        if field in (OPEN_MAPS if listed else ("annotations", "parameters", "volumeAttributes", "labels")):
+            return {
+                text(str(key)): _redact_entry(field, str(key), part, text)
+                for key, part in value.items()
+                if key not in _COPIES
+            }
+        shown = {}
+        for key, part in value.items():
+            name = str(key)
+            if name in _COPIES:
+                continue
+            if name == "value" and (field == "env" or "name" in value):
+                shown[name] = _redact_variable(str(value.get("name")), part, text)
+            elif (
+                (name in FIELDS)
+                if listed
+                else (part in (None, "", [], {}) or isinstance(part, bool) or not is_secret(name))
+            ):
+                shown[name if listed else text(name)] = _redact(name, part, text, depth + 1, listed=listed)
+            else:
+                shown[text(name)] = summarize(part)
         return shown
     if isinstance(value, (list, tuple)):
         if field in ("args", "command") and all(isinstance(part, str) for part in value):
-            return show_arguments(value, text)
-        return [_walk(field, part, text, depth + 1) for part in value]
-    if value is None or isinstance(value, (bool, int, float)):
+            return _redact_arguments(value, text)
+        return [_redact(field, part, text, depth + 1, listed=listed) for part in value]
+    if not isinstance(value, str) or (listed and field in NAMING and _NAME.fullmatch(value)):
         return value
-    return str(value) if field in NAMING and _NAME.fullmatch(str(value)) else text(str(value))
+    return text(value)
 
 
-def _entries(field: str, entries: Mapping[str, Any], text: Text) -> dict[str, Any]:
-    """Labels, annotations or parameters."""
-    return {
-        text(str(key)): _entry(field, str(key), value, text) for key, value in entries.items() if key not in _COPIES
-    }
-
-
-def _entry(of: str, key: str, value: Any, text: Text) -> Any:
+def _redact_entry(of: str, key: str, value: Any, text: Text) -> Any:
     """A label, an annotation or a parameter."""
-    if is_secret(key):
-        return summarize(value)
-    if isinstance(value, str) and of == "annotations":
-        domain = key.partition("/")[0]
-        if not any(domain == public or domain.endswith(f".{public}") for public in PUBLIC_DOMAINS):
-            return summarize(value)
-    if key in ("controller-revision-hash", "pod-template-hash", "pod-template-generation"):
+    if isinstance(value, (bool, int, float)) and not is_secret(key):
         return value
-    return (
-        text(value) if isinstance(value, str) else value if isinstance(value, (bool, int, float)) else summarize(value)
-    )
+    domain = key.partition("/")[0]
+    public = of != "annotations" or any(domain == one or domain.endswith(f".{one}") for one in PUBLIC_DOMAINS)
+    if is_secret(key) or not isinstance(value, str) or not public:
+        return summarize(value)
+    hashed = key in ("controller-revision-hash", "pod-template-hash", "pod-template-generation")
+    return value if hashed else text(value)
 
 
-def show_variable(name: str, value: Any, text: Text) -> Any:
+def _redact_variable(name: str, value: Any, text: Text) -> Any:
     """The value of a container's variable."""
     shown = not is_secret(name) and _VARIABLE.fullmatch(name)
     return text(str(value)) if shown else value if str(value).lower() in ("true", "false", "") else summarize(value)
 
 
-def show_arguments(words: Sequence[str], text: Text) -> list[str]:
+def _redact_arguments(words: Sequence[str], text: Text) -> list[str]:
     """The words of a command: a word behind a flag for a secret is one."""
     shown: list[str] = []
     secret = False
@@ -140,29 +146,6 @@ def show_arguments(words: Sequence[str], text: Text) -> list[str]:
     return shown
 
 
-def redact_structure(value: Any, text: Text, name: str = "", depth: int = 0) -> Any:
-    """A structure that this collection made, of any fields, with texts from elsewhere."""
-    if depth > _MOST_NESTED:
-        return summarize(value)
-    if isinstance(value, Mapping):
-        if "metadata" in value and isinstance(value.get("kind"), str):
-            return redact_object(value["kind"], value, text)
-        if name in ("annotations", "parameters", "volumeAttributes", "labels"):
-            return _entries(name, value, text)
-        variable = str(value["name"]) if set(value) >= {"name", "value"} else None
-        return {
-            text(str(key)): show_variable(variable, part, text) if variable is not None and key == "value"
-            else summarize(part) if is_secret(str(key)) and part not in (None, "", [], {}) and not isinstance(part, bool)
-            else redact_structure(part, text, str(key), depth + 1)
-            for key, part in value.items() if key not in _COPIES
-        }  # fmt: skip
-    if isinstance(value, (list, tuple)):
-        if name in ("args", "command") and all(isinstance(part, str) for part in value):
-            return show_arguments(value, text)
-        return [redact_structure(part, text, name, depth + 1) for part in value]
-    return text(value) if isinstance(value, str) else value
-
-
 def redact_json(raw: str, text: Text) -> str:
     """A file of JSON that this collection made."""
     try:
@@ -170,22 +153,3 @@ def redact_json(raw: str, text: Text) -> str:
     except (ValueError, RecursionError):
         return text(raw)
     return json.dumps(redact_structure(value, text), indent=1, ensure_ascii=False)
-
-
-def structure_names(value: Any, depth: int = 0) -> Iterable[str]:
-    """The names in a structure that this collection made."""
-    if depth > _MOST_NESTED:
-        return
-    if isinstance(value, Mapping):
-        for key, part in value.items():
-            if (
-                isinstance(part, str)
-                and key in ("name", "namespace", "node", "uid", "claim", "volume", "handle", "driver", "image")
-                and _NAME.fullmatch(part)
-            ):
-                yield part
-            elif not isinstance(part, str) and not is_secret(str(key)):
-                yield from structure_names(part, depth + 1)
-    elif isinstance(value, (list, tuple)):
-        for part in value:
-            yield from structure_names(part, depth + 1)
