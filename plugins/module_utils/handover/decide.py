@@ -271,8 +271,7 @@ def kept_off(daemon_set: Mapping[str, Any]) -> tuple[str, ...]:
 def keeping_off(daemon_set: Mapping[str, Any], nodes: Sequence[str], waiting: Waiting | None) -> dict[str, Any]:
     """A merge patch that keeps our DaemonSet off exactly these Nodes.
 
-    waiting: noted with it, in the same write. OnDelete: the change of the template must not restart the pods on all other
-    nodes.
+    waiting: noted with it, in the same write. The pods on all other nodes stay, as ours always has OnDelete.
     """
     terms = copy.deepcopy(_terms(daemon_set)) or [{}]
     for term in terms:
@@ -290,23 +289,13 @@ def keeping_off(daemon_set: Mapping[str, Any], nodes: Sequence[str], waiting: Wa
     affinity = {"nodeAffinity": {_REQUIRED: required if required["nodeSelectorTerms"] else None}}
     return {
         "metadata": {"annotations": {HANDOVER: "to_platform", _WAITING: None if waiting is None else waiting.text()}},
-        "spec": {
-            "updateStrategy": {"type": "OnDelete", "rollingUpdate": None},
-            "template": {"spec": {"affinity": affinity}},
-        },
+        "spec": {"template": {"spec": {"affinity": affinity}}},
     }
 
 
 def _terms(daemon_set: Mapping[str, Any]) -> list[dict[str, Any]]:
     affinity = (daemon_set["spec"]["template"]["spec"].get("affinity") or {}).get("nodeAffinity") or {}
     return list((affinity.get(_REQUIRED) or {}).get("nodeSelectorTerms") or [])
-
-
-def on_delete(definition: Mapping[str, Any]) -> dict[str, Any]:
-    """Our DaemonSet as it is applied while pods that it took in still have their nodes."""
-    made: dict[str, Any] = copy.deepcopy(dict(definition))
-    made["spec"]["updateStrategy"] = {"type": "OnDelete"}
-    return made
 
 
 def record(driver: Driver, namespace: str, data: Mapping[str, str]) -> dict[str, Any]:

@@ -18,7 +18,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.handover.decide import
     Waiting,
     decide,
     kept_off,
-    on_delete,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.handover.needs import ROLES, needs
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
@@ -145,8 +144,7 @@ class HandoverRun:
         namespace, dummy, name = self._options["replace"].partition("/")
         self._stage.orphan(namespace, name, time.monotonic() + self._options["timeout"])
         self._stage.mark()
-        ready = [on_delete(item) if item["kind"] == "DaemonSet" else item for item in self._definition]
-        return Applier(self._client).apply(ready).changed or plan.other is not None
+        return Applier(self._client).apply(self._definition).changed or plan.other is not None
 
     def hand_over_node(self, plan: Handover, node: str) -> bool:
         """Hand one Node over; whether there was anything to do."""

@@ -19,7 +19,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.handover.decide import
     keeping_off,
     kept_off,
     mode_of,
-    on_delete,
 )
 from unit.plugins.module_utils.drivers.worlds import HOME, VSPHERE, daemon_set
 
@@ -171,7 +170,6 @@ AVOID = {"matchExpressions": [{"key": "type", "operator": "NotIn", "values": ["v
 def test_ours_is_kept_off_nodes_in_every_term_and_gets_them_back(terms: list[Any]) -> None:
     before = live(nodeAffinity={REQUIRED: {"nodeSelectorTerms": terms}})
     body = keeping_off(before, NODES, None)
-    assert body["spec"]["updateStrategy"]["type"] == "OnDelete"
     during = live(**body["spec"]["template"]["spec"]["affinity"])
     found = during["spec"]["template"]["spec"]["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
     # Terms are alternatives: one without the names would let the pod in. The API takes one name an entry.
@@ -193,9 +191,3 @@ def test_the_awaited_node_is_recorded_with_the_runs_whose_sockets_are_closed() -
 def test_the_mode_is_what_the_pods_mount() -> None:
     assert mode_of(daemon_set("x")) == "host_process"
     assert mode_of(daemon_set("x", path="\\\\.\\pipe\\csi-proxy-volume-v1")) == "csi_proxy"
-
-
-def test_ours_is_applied_so_that_pods_are_replaced_node_by_node() -> None:
-    given = daemon_set("ours")
-    assert on_delete(given)["spec"]["updateStrategy"] == {"type": "OnDelete"}
-    assert "updateStrategy" not in given["spec"]
