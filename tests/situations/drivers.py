@@ -78,7 +78,7 @@ def the_same_driver_brought_twice(world: World) -> None:
     daemon_set(world, VSPHERE, rule, "3.4.0", name="by-hand")
 
 
-@situation("revisions", "CSI-G14")
+@situation("revisions", "CSI-G14", starts_again={"StatefulSet shop/db": "unknown"})
 def a_pod_of_the_template_before(world: World) -> None:
     templates_of_vsphere(world, generation=2, revisions={"first": 1, "second": 2}, pods=("2", "second"))
     older = world.get("Pod", f"{VSPHERE.daemonset}-win-2", VSPHERE.namespace)["metadata"]["labels"]
@@ -127,7 +127,7 @@ def a_node_that_is_cordoned(world: World) -> None:
     world.get("Node", "win-1")["spec"]["unschedulable"] = True
 
 
-@situation("3.2 #1", "CSI-N30")
+@situation("3.2 #1", "CSI-N30", "CSI-W01")
 def a_label_that_disagrees_with_the_kubelet(world: World) -> None:
     world.get("Node", "linux-2")["metadata"]["labels"]["kubernetes.io/os"] = "windows"
 

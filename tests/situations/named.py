@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from situations import drivers, harmless, hidden, live, targets, unstarted, volumes, walked, whole
+from situations import drivers, harmless, hidden, live, next_pods, targets, unstarted, volumes, walked, whole
 from situations.base import SITUATIONS, Situation
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "harmless",
     "hidden",
     "live",
+    "next_pods",
     "targets",
     "unstarted",
     "volumes",

@@ -48,8 +48,21 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling imp
 
 BY_NAME: Mapping[str, Driver] = {driver.name: driver for driver in DRIVERS.values()}
 
-# Temporary taints, which do not decide where a pod belongs.
-_PASSING = "node.kubernetes.io/"
+# Taints by a node's state, which do not decide where a pod belongs; GKE taints its Windows nodes with node.kubernetes.io/os
+# (https://github.com/kubernetes/kubernetes, staging/src/k8s.io/api/core/v1/well_known_taints.go).
+_PASSING = frozenset(
+    f"node.kubernetes.io/{name}"
+    for name in (
+        "disk-pressure",
+        "memory-pressure",
+        "network-unavailable",
+        "not-ready",
+        "out-of-service",
+        "pid-pressure",
+        "unreachable",
+        "unschedulable",
+    )
+)
 
 
 def version_of(text: str) -> Version | None:
@@ -96,7 +109,7 @@ class Index:
             bit = self.bit[node.name]
             for key, value in node.labels.items():
                 self._labels[key][value] |= bit
-            self._taints[tuple(one for one in node.taints if not one.key.startswith(_PASSING))] |= bit
+            self._taints[tuple(one for one in node.taints if one.key not in _PASSING)] |= bit
 
     # Sets of nodes
 
@@ -144,7 +157,7 @@ class Index:
         return tuple(
             one
             for one in node.taints
-            if one.effect != "PreferNoSchedule" and not one.key.startswith(_PASSING) and not accepted(one, tolerations)
+            if one.effect != "PreferNoSchedule" and one.key not in _PASSING and not accepted(one, tolerations)
         )
 
     def _accepting(self, tolerations: tuple[Toleration, ...]) -> int:

@@ -156,7 +156,7 @@ _BY_ID = {
     ),
 }
 # Those among them that stand for something not known, or not lasting.
-DOUBTS = frozenset({"CSI-G13", "CSI-G15", "CSI-G40", "CSI-G41", "CSI-N09", "CSI-N17"})
+DOUBTS = frozenset({"CSI-G13", "CSI-G14", "CSI-G15", "CSI-G40", "CSI-G41", "CSI-N09", "CSI-N17"})
 
 
 def found(

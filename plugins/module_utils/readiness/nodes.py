@@ -75,7 +75,7 @@ _NODE_CHECKS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 )
 
 # Findings that can be repaired while the driver works.
-_WORKS = frozenset({"CSI-G14", "CSI-N31", "CSI-N32", "CSI-N33", "CSI-N34", "CSI-N35", "CSI-N39", "CSI-N46"})
+_WORKS = frozenset({"CSI-N31", "CSI-N32", "CSI-N33", "CSI-N34", "CSI-N35", "CSI-N39", "CSI-N46"})
 
 # The lists that show whether a driver works on a node; and those for the rest of a node's evaluation.
 _NEEDED = ("nodes", "csinodes", "daemonsets", "pods")

@@ -86,7 +86,7 @@ def scope(nodes: Iterable[ObservedNode], templates: Sequence[ObservedTemplate], 
     roots = [root_of(pod, known) for pod in pods]
     on_windows: dict[Key, set[bool]] = defaultdict(set)
     for pod, root in zip(pods, roots, strict=True):
-        if pod.node in windows:
+        if pod.node in windows and decides(pod, known.get(root)):
             on_windows[root].add(windows[pod.node])
     linux = {root for root, found in on_windows.items() if found == {False}}
 
@@ -117,6 +117,11 @@ def scope(nodes: Iterable[ObservedNode], templates: Sequence[ObservedTemplate], 
         ),
         here=here,
     )
+
+
+def decides(pod: ObservedPod, template: ObservedTemplate | None) -> bool:
+    """Whether the node of a pod shows the system of its workload: where a finished pod was says nothing of the next one."""
+    return not pod.finished or template is None or template.finished
 
 
 def root_of(pod: ObservedPod, templates: Mapping[Key, ObservedTemplate]) -> Key:

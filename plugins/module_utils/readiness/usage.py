@@ -23,7 +23,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.source
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ObservedClaim
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import ObservedPod, ObservedTemplate
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.scope import root_of
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.scope import decides, root_of
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import System
 
 _SYSTEMS: Mapping[str, System] = {"windows": "windows", "linux": "linux"}
@@ -173,8 +173,9 @@ def _note_volumes(
 
 
 def _place(index: Index, workload: Workload) -> None:
-    windows = [pod for pod in workload.pods if index.bit.get(pod.node, 0) & index.windows]
-    linux = [pod for pod in workload.pods if index.bit.get(pod.node, 0) & index.linux]
+    pods = [pod for pod in workload.pods if decides(pod, workload.template)]
+    windows = [pod for pod in pods if index.bit.get(pod.node, 0) & index.windows]
+    linux = [pod for pod in pods if index.bit.get(pod.node, 0) & index.linux]
     workload.system, workload.because = _decide(index, workload, windows, linux)
     if not workload.on_windows:
         return

@@ -128,14 +128,14 @@ PodList = _listed(
 
 # Whole, because a field that is skipped here could not be reported as one that no rule reads.
 _POD_TEMPLATE = _object("spec")
-_STRATEGY = _object("type", rollingUpdate=_object("maxUnavailable maxSurge"))
+_STRATEGY = _object("type", rollingUpdate=_object("maxUnavailable maxSurge partition"))
 _TEMPLATE_METADATA = _object("namespace name generation labels annotations", ownerReferences=_OWNERS)
 # Deployment, StatefulSet, DaemonSet, ReplicaSet, ReplicationController, Job and CronJob
 TemplateList = _listed(
     _object(
         metadata=_TEMPLATE_METADATA,
         spec=_object(
-            "replicas parallelism completions",
+            "paused replicas parallelism completions",
             selector=_object("matchLabels"),
             template=_POD_TEMPLATE,
             jobTemplate=_object(spec=_object("parallelism completions", template=_POD_TEMPLATE)),
@@ -145,7 +145,7 @@ TemplateList = _listed(
             updateStrategy=_STRATEGY,
         ),
         status=_object(
-            "replicas availableReplicas desiredNumberScheduled currentNumberScheduled numberReady observedGeneration",
+            "replicas currentRevision updateRevision availableReplicas desiredNumberScheduled currentNumberScheduled numberReady observedGeneration",
             conditions=_CONDITIONS,
         ),
     )

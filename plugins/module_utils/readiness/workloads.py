@@ -123,7 +123,7 @@ def evaluate(
             own += tuple(_explaining(workload, walked, mine, blocked))
         vetoing: tuple[Finding, ...] = ()
         if answer == "yes" and not workload.done:
-            vetoing = (*vetoes, *_waiting(index, workload))
+            vetoing = (*vetoes, *_elsewhere(index, workload, walked), *_waiting(index, workload))
             own += vetoing[len(vetoes) :]
         if vetoing:
             veto = next((one for one in vetoing if one.severity == "blocker"), vetoing[0])
@@ -176,6 +176,20 @@ def evaluate(
             )
     stopping.update(everywhere if verdicts else ())
     return WorkloadsEvaluation(tuple(verdicts.values()), tuple(findings), frozenset(stopping))
+
+
+def _elsewhere(index: Index, workload: Workload, walked: Walks) -> Iterator[Finding]:
+    """That the scheduler may put its next pod on Linux, where no pod of Windows starts; its pods of today show nothing of that."""
+    if walked.linux:
+        first = index.names(walked.linux)[0]
+        what = f"nothing keeps its next pod from a Linux node, such as {first}"
+        remedy = "set nodeSelector kubernetes.io/os in the pod template"
+        yield found("CSI-W01", workload.key, what, (f"runs on {workload.system}: {workload.because}",), remedy)
+    template = workload.template
+    if template is not None and template.held_back:
+        remedy = "finish its rollout, then create the report again"
+        what = f"its next pods are made from an earlier template: {template.held_back}"
+        yield found("CSI-W08", workload.key, what, (template.held_back,), remedy)
 
 
 # A pod that waits for longer does not start by itself.

@@ -160,7 +160,7 @@ class ObservedTemplate:
     or completions. parallel: how many pods of a Job run at a time. finished: a Job that is done.
     first: the first ordinal of a StatefulSet. node: spec.nodeName of its pods. surges: its rollout starts a pod before the one
     that it replaces ends. lacks: why it has fewer pods than it asks for; lacks_since: since when, empty if it is not known.
-    dependencies: what its pods need and no rule reads.
+    dependencies: what its pods need and no rule reads. held_back: why its next pods may not be made from this template.
     """
 
     kind: str
@@ -180,6 +180,7 @@ class ObservedTemplate:
     lacks: str = ""
     lacks_since: str = ""
     dependencies: tuple[Dependency, ...] = ()
+    held_back: str = ""
 
     @property
     def key(self) -> str:
@@ -196,15 +197,14 @@ class ObservedTemplate:
         """Read a Deployment, StatefulSet, DaemonSet or ReplicaSet (apps/v1), ReplicationController (v1), Job or CronJob (batch/v1).
 
         Reads metadata (namespace, name, ownerReferences (kind, name, controller)); without a controller also
-        spec.replicas, spec.volumeClaimTemplates (metadata.name, spec as ClaimTemplate reads it), spec.ordinals.start,
-        status (conditions (type, status, reason,
-        message, lastTransitionTime), replicas), and below spec.template.spec (of a CronJob spec.jobTemplate.spec.template.spec)
-        nodeName and what Placement and Volumes read; of Jobs and CronJobs parallelism and
-        completions; of Deployments strategy, of DaemonSets updateStrategy (type, rollingUpdate (maxSurge, maxUnavailable));
-        and of a DaemonSet also metadata (labels, annotations, generation),
-        spec.selector.matchLabels, there
-        what find_dependencies reads, containers (name, image, args, command, env (name, value)), hostNetwork, securityContext.windowsOptions.hostProcess, and
-        status (desiredNumberScheduled, currentNumberScheduled, numberReady, observedGeneration).
+        spec.replicas, paused, volumeClaimTemplates (metadata.name, spec as ClaimTemplate reads it), spec.ordinals.start,
+        status (conditions (type, status, reason, message, lastTransitionTime), replicas, currentRevision, updateRevision),
+        and below spec.template.spec (of a CronJob spec.jobTemplate.spec.template.spec) nodeName and what Placement, Volumes
+        and find_dependencies read; of Jobs and CronJobs parallelism and completions; of Deployments strategy, of others
+        updateStrategy (type, rollingUpdate (maxSurge, maxUnavailable, partition)); and of a DaemonSet also metadata (labels,
+        annotations, generation), spec.selector.matchLabels, there containers (name, image, args, command, env (name, value)),
+        hostNetwork, securityContext.windowsOptions.hostProcess, and status (desiredNumberScheduled, currentNumberScheduled,
+        numberReady, observedGeneration).
         """
         metadata, spec, status = item["metadata"], item.get("spec") or {}, item.get("status") or {}
         namespace, name, owner = sys.intern(str(metadata["namespace"])), str(metadata["name"]), owner_of(metadata)
@@ -239,7 +239,24 @@ class ObservedTemplate:
             lacks=lacks,
             lacks_since=lacks_since,
             dependencies=find_dependencies(pod, namespace),
+            held_back=_find_hold(kind, spec, status),
         )
+
+
+def _find_hold(kind: str, spec: Mapping[str, Any], status: Mapping[str, Any]) -> str:
+    """Why the next pods of a workload may come from an earlier revision.
+
+    A paused Deployment scales the ReplicaSets that it has, and a StatefulSet makes the ordinals below its partition from its
+    current revision (https://github.com/kubernetes/kubernetes, pkg/controller/deployment/deployment_controller.go,
+    syncDeployment; pkg/controller/statefulset/stateful_set_utils.go, newVersionedStatefulSetPod).
+    """
+    if kind == "Deployment" and spec.get("paused"):
+        return "spec.paused: true"
+    partition = ((spec.get("updateStrategy") or {}).get("rollingUpdate") or {}).get("partition")
+    current, update = status.get("currentRevision"), status.get("updateRevision")
+    if kind == "StatefulSet" and partition and current != update:
+        return f"spec.updateStrategy.rollingUpdate.partition: {partition}, revisions {current} and {update}"
+    return ""
 
 
 def _find_lack(kind: str, spec: Mapping[str, Any], status: Mapping[str, Any]) -> tuple[str, str]:

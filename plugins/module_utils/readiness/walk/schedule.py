@@ -42,7 +42,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.claims 
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.limits import Limits, Starting
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.split import Split
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words import Answer, PodToStart
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words import SPEC_OS, Answer, PodToStart
 
 # By field of an in-tree volume, the label for its zone once the scheduler translates it, which it does on nodes whose
 # CSINode names the plugin (https://github.com/kubernetes/csi-translation-lib, plugins; binder.go, tryTranslatePVToCSI).
@@ -52,7 +52,7 @@ _TRANSLATED = {
     "cinder": ("kubernetes.io/cinder", "topology.cinder.csi.openstack.org/zone"),
 }
 # What begins the reasons that are not the scheduler's: it puts the pod there, and the kubelet does not start it.
-BEYOND = ("spec.os.name is ", "the node is not Ready")
+BEYOND = (SPEC_OS, "the node is not Ready")
 _UNSCHEDULABLE = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 # Admission gives every pod the first two, and the DaemonSet controller all of them to its pods.
 _GIVEN = tuple(
@@ -199,7 +199,7 @@ class Schedule:
         """spec.os: the scheduler ignores it, and the kubelet refuses a pod of the other system."""
         os = pod.placement.os
         if os and (other := self._index.linux if os == "windows" else self._index.windows):
-            what = f"spec.os.name is {os}, and a kubelet of the other operating system rejects its pod"
+            what = f"{SPEC_OS}{os}, and a kubelet of the other operating system rejects its pod"
             split.blocked(other, "CSI-W20", what, f"add nodeSelector kubernetes.io/os={os}")
 
     # Its volumes

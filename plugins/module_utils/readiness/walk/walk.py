@@ -20,6 +20,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.usage import
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Finding, StepVerdict
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.pods import to_start
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words import (
+    SPEC_OS,
     STEPS,
     Answer,
     PodToStart,
@@ -120,17 +121,29 @@ def _unsure(walked: Walked) -> int:
     return union(one.nodes for one in unknown)
 
 
+def _find_places(walked: Walked) -> int:
+    """Where the scheduler may put a pod, which does not know of spec.os."""
+    refused = (one.nodes for one in walked.stopped() if one.word == "blocked" and one.because.startswith(SPEC_OS))
+    return walked.placed | union(refused)
+
+
 # Maximum number of pods of one workload whose steps a report lists.
 _NAMED_PODS = 10
 
 
 class Walks:
-    """The walks of a workload's pods over every Windows node. findings: what explains those that are not ready."""
+    """The walks of a workload's pods over every node. findings: what explains those that are not ready on Windows nodes.
+
+    linux: Linux nodes that the scheduler may choose for one of them.
+    """
 
     def __init__(self, index: Index, workload: Workload, rules: Rules) -> None:
         self._index = index
         everywhere = workload.kind == "DaemonSet"
-        self._all = tuple(walk(index, pod, index.windows, rules) for pod in to_start(index, workload))
+        pods = to_start(index, workload)
+        self._all = tuple(walk(index, pod, index.windows, rules) for pod in pods)
+        seen: Rules = {step: some for step, some in rules.items() if step in _SEEN_BY_SCHEDULER}
+        self.linux = union(_find_places(walk(index, pod, index.linux, seen)) for pod in pods) if index.linux else 0
         evaluated = [(starts(one, everywhere), one) for one in self._all]
         self._stopped = sorted((pair for pair in evaluated if pair[0] != "yes"), key=lambda pair: pair[0] != "no")
         self._apart: list[Finding] = []

@@ -20,6 +20,9 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict impo
 Step = Literal["bind", "provision", "schedule", "attach", "stage", "publish"]
 STEPS: tuple[Step, ...] = ("bind", "provision", "schedule", "attach", "stage", "publish")
 
+# What begins a reason of the kubelet that the step of the scheduler has.
+SPEC_OS = "spec.os.name is "
+
 Word = Literal["ok", "blocked", "unknown"]
 
 

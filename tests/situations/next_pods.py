@@ -1,0 +1,72 @@
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Pods of today are where they should be, and the next ones may go elsewhere or be made from another template."""
+
+from __future__ import annotations
+
+from situations.base import situation
+from situations.cluster import SHOP, owner_reference, pod, undecided, windows_nodes, workload
+from situations.world import Object, World
+
+WEB = "Deployment shop/web"
+
+
+def _template(world: World) -> Object:
+    found: Object = world.get("Deployment", "web", SHOP)["spec"]["template"]["spec"]
+    return found
+
+
+@situation("all nodes", "CSI-W01", starts_again={WEB: "unknown", "StatefulSet shop/db": "yes"})
+def pods_that_only_a_toleration_lets_on_windows(world: World) -> None:
+    for key in ("os", "nodeSelector"):
+        del _template(world)[key]
+
+
+@situation("all nodes", "CSI-W01", starts_again={WEB: "unknown"})
+def pods_that_only_prefer_windows(world: World) -> None:
+    pods_that_only_a_toleration_lets_on_windows(world)
+    windows = {"matchExpressions": [{"key": "kubernetes.io/os", "operator": "In", "values": ["windows"]}]}
+    preferred = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "preference": windows}]}
+    _template(world)["affinity"] = {"nodeAffinity": preferred}
+
+
+@situation("all nodes", "CSI-W01", starts_again={WEB: "unknown"})
+def pods_of_windows_that_the_scheduler_may_put_on_linux(world: World) -> None:
+    del _template(world)["nodeSelector"]
+
+
+@situation("all nodes", "CSI-W01", "CSI-W02", starts_again={"CronJob shop/nightly": "unknown"})
+def a_cron_job_whose_last_pod_ran_on_linux(world: World) -> None:
+    workload(world, "CronJob", "nightly", undecided("share"))
+    owner = owner_reference("CronJob", "nightly", SHOP)
+    pod(world, "nightly-0", undecided("share", restartPolicy="Never"), on="linux-1", owner=owner, phase="Succeeded")
+
+
+@situation("all nodes")
+def a_linux_workload_that_the_taint_of_gke_keeps_from_windows(world: World) -> None:
+    for node in windows_nodes(world):
+        node["spec"]["taints"] = [{"key": "node.kubernetes.io/os", "value": "windows", "effect": "NoSchedule"}]
+    for one in world.objects:
+        template = (one.get("spec") or {}).get("template") or {}
+        for spec in (template.get("spec") or {}, one.get("spec") or {}):
+            for toleration in spec.get("tolerations") or ():
+                if toleration.get("key") == "os":
+                    toleration.update(key="node.kubernetes.io/os", value="windows")
+    workload(world, "Deployment", "plain", undecided("linux", tolerations=None), replicas=1)
+
+
+@situation("templates", "CSI-W08", starts_again={WEB: "unknown"})
+def a_deployment_that_is_paused(world: World) -> None:
+    world.get("Deployment", "web", SHOP)["spec"]["paused"] = True
+
+
+@situation("templates", "CSI-W08", starts_again={"StatefulSet shop/db": "unknown"})
+def a_stateful_set_that_keeps_ordinals_at_an_earlier_revision(world: World) -> None:
+    found = world.get("StatefulSet", "db", SHOP)
+    found["spec"]["updateStrategy"] = {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}
+    found["status"] = {"replicas": 2, "currentRevision": "db-1", "updateRevision": "db-2"}
+
+
+@situation("templates", starts_again={"StatefulSet shop/db": "yes"})
+def a_stateful_set_with_a_partition_and_one_revision(world: World) -> None:
+    a_stateful_set_that_keeps_ordinals_at_an_earlier_revision(world)
+    world.get("StatefulSet", "db", SHOP)["status"]["updateRevision"] = "db-1"
