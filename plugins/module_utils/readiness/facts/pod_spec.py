@@ -13,6 +13,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
@@ -81,7 +82,14 @@ _MUST_EXIST = frozenset({"BlockDevice", "CharDevice", "Directory", "File", "Sock
 
 def find_dependencies(spec: Mapping[str, Any], namespace: str) -> tuple[Dependency, ...]:
     """Read a whole core/v1 PodSpec: what it depends on, each once."""
-    return tuple(dict.fromkeys(Dependency(kind, sys.intern(name)) for kind, name in _of_pod(spec, namespace)))
+    pairs = dict.fromkeys(_of_pod(spec, namespace))
+    return _made(tuple((kind, sys.intern(name)) for kind, name in pairs))
+
+
+@lru_cache(maxsize=4096)
+def _made(pairs: tuple[tuple[Kind, str], ...]) -> tuple[Dependency, ...]:
+    """Most templates of a cluster depend on the same."""
+    return tuple(Dependency(kind, name) for kind, name in pairs)
 
 
 def _of_pod(spec: Mapping[str, Any], namespace: str) -> Iterator[tuple[Kind, str]]:
