@@ -1,68 +1,362 @@
-"""The upgrade's action: runs the module of the same name, and keeps the run's lease while tasks work between its calls."""
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The steps of an upgrade's play. The gate, the verification and the baselines are run from here, in the same process."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
-from collections.abc import Mapping
-from typing import Any
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar
 
 from ansible import constants
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.holder import holder_of_run
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.lease import uptime
-from ansible_collections.kubewin.csi.plugins.modules import node_upgrade
-from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import ControllerAction
+from ansible_collections.kubewin.csi.plugins.action import node_rollout, readiness_info, storage_proof, workload_data
+from ansible_collections.kubewin.csi.plugins.module_utils.documented import ArgumentSpec, documented
+from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import CLUSTER_ARG_SPEC
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.holder import holder_of_run, is_dead
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.lease import SECONDS, uptime
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import Interrupted
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.observe import installed_drivers
+from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import RefusedError, plan_batches
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import Decision, Delegated, Stop
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import TAINT
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Journal
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.lease import upgrade_lease
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.run import Upgrade, outcome_of
+from ansible_collections.kubewin.csi.plugins.modules.node_upgrade import DOCUMENTATION
+from ansible_collections.kubewin.csi.plugins.plugin_utils.cluster_action import ClusterAction, TaskError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.lease_keeper import (
-    keep_lease,
     record_renewal,
     release_keeper,
+    start_keeper,
 )
 
-# Options that identify a lease.
-_LEASE = ("kubeconfig", "context", "host", "namespace")
-
-# What a failed task returns of what is long, by the fields of its entries.
+# What a failed task returns of what is long, by the fields of its entries; the journal has the rest.
 _BRIEF = {"journal": ("node", "step", "failed", "why"), "findings": ("id", "object")}
-_LEFT_OUT = frozenset({"next", "max_rounds", "claims", "text", "plan"})
+_LEFT_OUT = ("claims", "text", "options")
+# A volume is verified while its node is cordoned and tainted.
+_TOLERATIONS = [
+    {"key": "node.kubernetes.io/unschedulable", "operator": "Exists"},
+    {"key": TAINT, "operator": "Exists"},
+]
 
 
-class ActionModule(ControllerAction):
-    """The work is the module's. It ends between two requests once its progress file is deleted."""
+class ActionModule(ClusterAction):
+    """One step of the upgrade's play."""
 
-    module = node_upgrade
+    argument_spec: ClassVar[ArgumentSpec] = documented(DOCUMENTATION)
+    remainder = "Run again to resume from the journal"
 
-    def _work(self, task_vars: dict[str, Any] | None) -> dict[str, Any]:
-        self._task.args["holder"] = holder = holder_of_run()
-        path = _lease_file(self._task.args)
-        only_renews = self._task.args.get("only_lease") and int(self._task.args.get("generation") or 0)
-        if not only_renews and not self._task.check_mode:
-            # The module renews the lease itself, and may give it back.
-            release_keeper(path)
+    def work(self, options: Mapping[str, Any]) -> None:
+        """Perform the step; failed unless the play may go on to its next task."""
+        step = options["step"]
+        if options["plan"]:
+            own = {name: options[name] for name in (*CLUSTER_ARG_SPEC, "step", "plan", "batch", "results", "failures")}
+            options = {**options, **options["plan"]["options"], **own}
+        self._options, self._client = options, self.connect(options)
+        self._over, holder = step == "end", holder_of_run()
+        try:
+            upgrade = self._upgrade = Upgrade(self._client, options, holder, self.show, self._check_nodes)
+            if step == "prepare" or self.check_mode:
+                self._plan()
+            if not self.check_mode:
+                with self._hold_lease(holder):
+                    {"prepare": self._prepare, "begin": self._begin, "finish": self._finish, "end": self._end}[step]()
+        except RefusedError as error:
+            self.result = shorten(self.result)
+            raise TaskError(str(error), "refused") from None
+        except (ClusterError, TaskError) as error:
+            self.result = shorten(self.result)
+            if isinstance(error, ClusterError) and self._upgrade.pages.written:
+                text = f"{error} The state of each node is in {self._upgrade.pages.location}. Run again to continue."
+                raise TaskError(text, error.reason) from None
+            raise
+        for text in upgrade.pages.warnings:
+            self.warn(text)
+        self.result["changed"] = self.result["changed"] or upgrade.pages.written
+        self.result["proceed"] = True
+
+    @contextlib.contextmanager
+    def _hold_lease(self, holder: str) -> Iterator[None]:
+        """Hold the run's Lease. Between its steps a process beside the run renews it; step end gives it back.
+
+        After an error it is given back too, unless a write may still arrive: then it expires, so that the write meets it.
+        """
+        lease, path = self._upgrade.lease, self._lease_path()
+        release_keeper(path)
+        self._upgrade.take_lease()
+        try:
+            yield
+        except (ClusterError, Interrupted) as error:
+            (lease.stop if error.reason in ("unreachable", "interrupted") else lease.end)()
+            raise
+        except BaseException:
+            lease.end()
+            raise
+        if self._over:
+            lease.end()
+            return
         began = uptime()
-        result = super()._work(task_vars)
-        if only_renews and not result.get("failed"):
-            record_renewal(path, began)
-            result["lease"] = path
-        if result.get("failed"):
-            # The callback prints all that a failed task returns; the rest is in the journal.
-            result = failed_part(result)
-        self._say(*(f"  {line}" for line in result.get("plan") or ()))
-        if result.get("outcome") in ("delegated", "held"):
-            self._run_beside(self._task.args, task_vars, lambda: keep_lease(path, holder, node_upgrade.keep))
-        return result
+        lease.leave()
+        record_renewal(path, began)
+        start_keeper(path, holder, lambda renewed: self._keep_lease(holder, renewed))
+        self.result["held"] = f"{path}.held"
+
+    def _lease_path(self) -> str:
+        """A file in the folder that Ansible makes for each run, and removes at its end."""
+        identity = repr([self._options[name] for name in ("kubeconfig", "context", "host", "namespace")])
+        name = f"kubewin-lease-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
+        return os.path.join(vars(constants)["DEFAULT_LOCAL_TMP"], name)
+
+    def _keep_lease(self, holder: str, renewed: Callable[[float], None]) -> str:
+        """Renew the Lease between two steps, in a process beside the run; return why it is lost, empty if the run ended.
+
+        The Lease of a run that ended between two steps is given back: nothing of it can arrive late.
+        """
+        began = uptime()
+        while not is_dead(holder):
+            try:
+                # Short, so that the end of the run is detected soon while the API server does not answer.
+                lease = upgrade_lease(self.connect(self._options, 5.0), self._options["namespace"], holder)
+            except ClusterError as error:
+                if uptime() - began > SECONDS:
+                    return f"the lease could not be renewed for {SECONDS} s: {error}"
+                time.sleep(1.0)
+                continue
+            why = lease.keep(lambda: is_dead(holder), renewed)
+            if not why:
+                lease.end()
+            return why
+        return ""
+
+    # The steps
+
+    def _plan(self) -> None:
+        """Plan the nodes; in check mode this is all, with the readiness report."""
+        options, upgrade = self._options, self._upgrade
+        upgrade.refuse()
+        journal, lines = upgrade.plan()
+        self._describe(journal)
+        self.result.update(outcome="planned", plan=lines, batches=[], hosts=[], nodes=[], lines=lines)
+        self.result["next"] = [] if journal.ended else ["upgrade"]
+        self.result["options"] = {name: options[name] for name in self.argument_spec}
+        if options["step"] == "prepare":
+            self.show(*lines)
+        by_node = {node: host for host, node in options["hosts"].items()}
+        if options["hook"] == "tasks" and (by_node or not self.check_mode) and journal.state != "finished":
+            batches = plan_batches(journal, by_node)
+            for entry in journal.nodes:
+                if entry.step == "waiting" and entry.node not in by_node:
+                    self.show(f"{entry.node}: no host in this run; it is not upgraded now")
+            if not self.check_mode:
+                self.result["hosts"] = [by_node[node] for batch in batches for node in batch]
+                self.result["batches"] = [len(batch) for batch in batches]
+        if self.check_mode:
+            locked = upgrade.lease.others()
+            self.result.update(locked=locked, changed=any(entry.step != "done" for entry in journal.nodes))
+            if locked:
+                self.warn(locked)
+            if self._is_new(journal) and self._options["step"] == "prepare":
+                self._report_readiness()
+
+    def _is_new(self, journal: Journal) -> bool:
+        """Whether no node started, and the drivers can be verified before the first."""
+        return all(entry.step == "waiting" or entry.by_itself for entry in journal.nodes) and not journal.ended
+
+    def _prepare(self) -> None:
+        """Check readiness, verify every node and save baselines before the first node."""
+        # Another run may have written the journal before this one held the Lease.
+        journal, _lines = self._upgrade.plan()
+        self._describe(journal)
+        if not self._is_new(journal):
+            return
+        if not self._options["unproven_canary"]:
+            self._report_readiness()
+            for driver in self._drivers():
+                self._gate(driver, [])
+            self._verify([entry.node for entry in journal.nodes])
+        if self._options["data"] and self.result["claims"]:
+            self._read_data(compare=False)
+
+    def _begin(self) -> None:
+        decision = self._upgrade.begin(self._options["batch"])
+        self._describe(decision.journal)
+        self.result["outcome"] = outcome_of(decision)
+        self._raise_stop(decision)
+        if self.result["outcome"] == "paused":
+            raise TaskError(decision.journal.why, "paused")
+        self.result.update(nodes=list(decision.journal.due), at=time.time())
+
+    def _finish(self) -> None:
+        decision = self._upgrade.finish(self._options["results"])
+        self._describe(decision.journal)
+        self.result["outcome"] = outcome_of(decision)
+        self._raise_stop(decision)
+        # Step end of the playbook, which follows, takes the Lease again.
+        self._over = self.result["outcome"] == "finished"
+
+    def _end(self) -> None:
+        """Upgrade what is left, or settle what the play left, then verify, compare and report."""
+        upgrade = self._upgrade
+        decision = self._settle() if self._options["hook"] == "tasks" else upgrade.follow()
+        journal, outcome = decision.journal, outcome_of(decision)
+        if outcome == "settled":
+            journal, outcome = journal if journal.state == "paused" else upgrade.leave(journal), "paused"
+        self._describe(journal)
+        self.result.update(outcome=outcome, lines=self._state_lines(), next=self._next(journal))
+        self._raise_stop(decision)
+        if outcome == "tasks":
+            waiting = [entry.node for entry in journal.nodes if entry.step == "hook"]
+            raise TaskError(f"Node {', '.join(waiting)}: its tasks did not run. Run again.", "stopped")
+        if outcome == "finished":
+            self._conclude(journal)
+
+    def _settle(self) -> Decision:
+        """Of the user's play. TaskError if it ended early for another reason than a node or a pause."""
+        journal, failures = self._upgrade.open(), self._options["failures"]
+        if failures and not journal.due and journal.state not in ("paused", "stopped"):
+            self._describe(journal)
+            self.result.update(outcome="stopped", lines=self._state_lines(), next=self._next(journal))
+            raise TaskError("\n".join(failures), "stopped")
+        return self._upgrade.settle()
+
+    def _conclude(self, journal: Journal) -> None:
+        """Verify and compare after the last node, once an upgrade."""
+        upgrade, messages = self._upgrade, ["data: not compared, because kubewin_upgrade_data is false"]
+        lost: list[str] = []
+        if not journal.ended:
+            self._verify([entry.node for entry in journal.nodes], move=True)
+            compared: list[str] = []
+            if self._options["data"] and self.result["claims"]:
+                data = self._read_data(compare=True)
+                messages, lost = data["report"].splitlines(), data["lost"]
+                # Keep baselines that could not be compared yet, and those of data that is lost.
+                compared = [] if lost else [one["claim"] for one in data["volumes"] if "noted" not in one]
+            journal = upgrade.record_end(journal, compared)
+        report, findings = upgrade.compare(journal)
+        self._describe(journal, findings)
+        self.result.update(report=report, data=messages, next=[])
+        self.result["lines"] = [*self.result["text"][:1], *report, *messages, f"the journal: {upgrade.pages.location}"]
+        if lost:
+            raise TaskError(
+                "Every node is upgraded, but files of the baseline are missing, truncated or changed on these volumes:\n"
+                + "\n".join(lost)
+                + "\nIf the workload changed them itself, nothing is lost. Otherwise stop it before it writes more, and find "
+                "the cause.",
+                "data_differs",
+            )
+        # A run after one that was killed here does this too.
+        if journal.compared:
+            self._call_data(claims=list(journal.compared), forget=True)
+        blockers = [
+            f"{one.id} {one.object}: {one.message} -> {one.remedy}" for one in findings if one.severity == "blocker"
+        ]
+        if blockers:
+            raise TaskError("\n".join(blockers), "volumes_changed")
+
+    # The result
+
+    def _describe(self, journal: Journal, findings: Sequence[Finding] = ()) -> None:
+        self.result.update(self._upgrade.describe(journal), findings=[plain(one) for one in findings])
+
+    def _state_lines(self) -> list[str]:
+        text = self.result["text"]
+        return [*text[: text.index("What happened:")], f"the journal: {self._upgrade.pages.location}"]
+
+    def _next(self, journal: Journal) -> list[str]:
+        return ["upgrade" + (f" -e kubewin_upgrade_confirmed={journal.approval}" if journal.approval else "")]
+
+    def _raise_stop(self, decision: Decision) -> None:
+        stopping = decision.journal.stopping
+        if isinstance(decision, Stop) and stopping is not None:
+            self.result["finding"] = stopping.id
+            raise TaskError(
+                f"{stopping.id} {stopping.object}: {stopping.message} -> {stopping.remedy}. The journal: "
+                f"{self._upgrade.pages.location}",
+                "stopped",
+            )
+
+    # Other features
+
+    def _check_nodes(self, kind: Delegated, nodes: Sequence[str]) -> Mapping[str, str]:
+        """Run the gate or the verification on each node; by node why it failed, empty if it passed."""
+        results = {}
+        for node in nodes:
+            try:
+                if kind == "gate":
+                    for driver in self._drivers():
+                        self._gate(driver, [node])
+                else:
+                    self._verify([node])
+            except (ClusterError, TaskError) as error:
+                results[node] = str(error)
+            else:
+                results[node] = ""
+        return results
+
+    def _drivers(self) -> list[str]:
+        """The drivers that you name, else the installed ones."""
+        return list(self._options["drivers"] or installed_drivers(self._client).every)
+
+    def _gate(self, driver: str, nodes: Sequence[str]) -> None:
+        # A driver that you do not name need not serve every node. The verification proves more than a read of the host.
+        optional = {} if self._options["drivers"] else {"allow_zero_nodes": True}
+        timeout = self._options["gate_timeout"]
+        self.call(
+            node_rollout.ActionModule,
+            driver=driver,
+            nodes=list(nodes),
+            timeout=timeout,
+            accept_unproven=True,
+            **optional,
+        )
+
+    def _verify(self, nodes: Sequence[str], *, move: bool = False) -> None:
+        given = self._options["verify"]
+        tolerations = [*given.get("tolerations", ()), *_TOLERATIONS]
+        self.call(
+            storage_proof.ActionModule,
+            **{**given, "drivers": self._drivers(), "nodes": list(nodes), "move": move, "tolerations": tolerations},
+        )
+
+    def _report_readiness(self) -> None:
+        target = self._options["target"]
+        for before in (True, False) if target else (False,):
+            self.call(
+                readiness_info.ActionModule, **self._options["readiness"], target=target, before=before, details=False
+            )
+
+    def _read_data(self, *, compare: bool) -> dict[str, Any]:
+        """List each volume through the pod that uses it. One that cannot be read is reported; the others are processed."""
+        given = {
+            name: self._options["verify"][name]
+            for name in ("tolerations", "image", "step_timeout")
+            if name in self._options["verify"]
+        }
+        folder = self._options["output_dir"]
+        directory = {"directory": f"{folder}/upgrade-{self._options['name']}.data"} if folder else {}
+        # Baselines from before the first node belong to an earlier attempt.
+        data = self._call_data(
+            claims=self.result["claims"], keep_going=True, compare=compare, renew=not compare,
+            growing=self._options["growing"], **directory, **given,
+        )  # fmt: skip
+        self.show(*data["report"].splitlines())
+        return data
+
+    def _call_data(self, **given: Any) -> dict[str, Any]:
+        options = {"name": self._options["name"], "record_namespace": self._options["namespace"], **given}
+        return self.call(workload_data.ActionModule, **options)
 
 
-def failed_part(result: Mapping[str, Any]) -> dict[str, Any]:
-    """What a failed task returns: why it failed, and where each node stands."""
+def shorten(result: Mapping[str, Any]) -> dict[str, Any]:
+    """What a failed task returns, since the callback prints all of it: why it failed, and where each node stands."""
     part = {key: value for key, value in result.items() if key not in _LEFT_OUT}
     for name in _BRIEF.keys() & part.keys():
         part[name] = [{key: one[key] for key in _BRIEF[name] if one.get(key)} for one in part[name]]
     return part
-
-
-def _lease_file(options: Mapping[str, Any]) -> str:
-    """A file in the folder that Ansible makes for each run, and removes at its end."""
-    identity = repr([options.get(name) for name in _LEASE])
-    return os.path.join(
-        vars(constants)["DEFAULT_LOCAL_TMP"], f"kubewin-lease-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
-    )

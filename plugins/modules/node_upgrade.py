@@ -7,15 +7,17 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: node_upgrade
-short_description: Advance an upgrade of Windows nodes until it needs an external action
+short_description: Upgrade Windows nodes without losing a volume
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:
-  - Prepares Windows nodes for an upgrade one by one, or in batches after a canary, and keeps a journal. It cordons a node, drains it as
-    C(kubectl drain) does, waits until it is Ready, uncordons it, and waits for its workloads. When it needs an external action, it returns
-    that in RV(next). The playbook C(kubewin.csi.upgrade) runs the action and passes the outcome in O(results).
-  - Writes the journal before each change, so that the next run continues at the same node and step after a crash. A lease keeps a
-    second run away. A run renews it while it lives, also while its tasks work; the lease of a killed run expires within a minute.
+  - Takes Windows nodes one by one, or in batches after a canary, through an upgrade, and keeps a journal in the cluster. It cordons a
+    node, drains it as C(kubectl drain) does, waits until it is Ready, waits until the drivers work, verifies a volume, uncordons the node,
+    and waits for its workloads.
+  - The playbook C(kubewin.csi.upgrade) runs its steps. You can write the play yourself; the steps V(begin) and V(finish) of O(step) are
+    enough for that.
+  - Writes the journal before each change, so that the next run continues at the same node and step after a crash. A Lease keeps a
+    second run away. A process beside the run renews it between the steps and ends with the run.
   - A node that cannot be drained is uncordoned. A node that fails after a change stays cordoned. Other nodes of the batch are finished,
     or uncordoned if nothing was changed on them. No further node starts.
   - Never starts an upgrade of the cluster or of a node, and never forces a pod away.
@@ -26,19 +28,52 @@ attributes:
   check_mode:
     support: full
     details:
-      - In check mode it returns the plan and what would block the first drains. Nothing is written.
+      - In check mode it returns the plan and what would block the first drains. Nothing is written, and no task of yours is due.
   diff_mode:
     support: none
 options:
+  step:
+    description:
+      - V(prepare) plans the upgrade, checks readiness, verifies a volume on every node and saves baselines of the volumes.
+      - V(begin) cordons and drains the nodes of O(batch). It fails unless the upgrade may start them now.
+      - V(finish) records O(results), then checks, verifies and uncordons the nodes whose tasks ran. A node whose tasks began and that has
+        no result fails. It fails if a node failed.
+      - V(end) fails nodes whose tasks did not end. With the hooks V(none) and V(wmco) it upgrades all nodes. After the last node it verifies
+        and compares all volumes. It gives the Lease back.
+    type: str
+    choices: [prepare, begin, finish, end]
+    required: true
   name:
     description:
       - Name of the upgrade. A run with the same name continues it. A finished upgrade does not start again.
+      - Required without O(plan).
     type: str
-    required: true
+  plan:
+    description: Result of the step V(prepare) of the same run, whose options apply to this step too.
+    type: dict
+    default: {}
+  batch:
+    description: Nodes to begin, all of one batch. Required with O(step=begin).
+    type: list
+    elements: str
+    default: []
+  results:
+    description: Results of your tasks by Node, for O(step=finish). An empty text is a success, any other text the reason of the failure.
+    type: dict
+    default: {}
+  failures:
+    description: Reasons why the play ended early, for O(step=end).
+    type: list
+    elements: str
+    default: []
+  hosts:
+    description: Node of each host of the play. Required with O(step=prepare) and O(hook=tasks). Other Nodes are left for another run.
+    type: dict
+    default: {}
   hook:
     description:
       - What upgrades a node.
-      - V(tasks) cordons and drains the node and returns it in RV(next). V(none) cordons and drains it, and waits while you upgrade it.
+      - V(tasks) leaves it to tasks between the steps V(begin) and V(finish). V(none) cordons and drains the node, and waits while you upgrade it.
       - V(wmco) leaves the upgrade to the Windows Machine Config Operator. The node gets the taint C(kubewin.io/upgrade), because WMCO
         uncordons by itself, and then the label that allows its upgrade.
     type: str
@@ -125,7 +160,30 @@ options:
     type: bool
     default: false
   drivers:
-    description: Drivers whose node plugins must stay on a cordoned node.
+    description: Drivers to check and verify. Defaults to all installed drivers.
+    type: list
+    elements: str
+    default: []
+  gate_timeout:
+    description: Timeout in seconds for a driver to work on a node.
+    type: int
+    default: 600
+  verify:
+    description:
+      - Options of P(kubewin.csi.storage_proof#module) for the verification of volumes, without C(drivers), C(nodes) and C(move).
+        Its C(image), C(step_timeout) and C(tolerations) also apply to baselines.
+    type: dict
+    default: {}
+  readiness:
+    description: Options of P(kubewin.csi.readiness_info#module) for the readiness report, without C(target).
+    type: dict
+    default: {}
+  data:
+    description: Save baselines of the data of Windows workloads before the first node, and compare them after the last one.
+    type: bool
+    default: true
+  growing:
+    description: Files that workloads only append to, as O(kubewin.csi.workload_data#module:growing).
     type: list
     elements: str
     default: []
@@ -138,105 +196,90 @@ options:
     type: str
     default: openshift-windows-machine-config-operator
   output_dir:
-    description: Directory for a copy of the journal, on the machine where the module runs.
-    type: path
-  generation:
-    description: RV(generation) of the previous call in the same run. Without it, the call begins or resumes the upgrade.
-    type: int
-    default: 0
-  finished:
-    description: External action that the previous call requested.
-    type: str
-    choices: [hook, gate, canary]
-  results:
-    description: Outcome by Node. An empty text is a success, any other text the reason of the failure.
-    type: dict
-    default: {}
-  only_lease:
-    description:
-      - Only hold the lease. With O(generation), fail unless this run still holds the lease. Without O(generation), take the lease for this run, which
-        keeps it until O(ended) or its own end. If another run holds the lease, wait at most a minute for a stale lease to expire.
-      - With O(ended), release the lease if this run holds it.
-    type: bool
-    default: false
-  ended:
-    description: Record that the last verification and comparison of a finished upgrade are done.
-    type: bool
-    default: false
-  compared:
-    description: With O(ended), claims as namespace/name whose baselines were compared. The journal keeps them until the baselines are removed.
-    type: list
-    elements: str
-    default: []
-  holder:
-    description: Internal. Holder that the lease names.
-    type: str
-    default: ''
-  progress_file:
-    description: Internal. Progress messages are appended to this file; the module ends when the file is removed.
+    description: Directory on the controller for copies of the journal and the baselines.
     type: path
 seealso:
   - module: kubewin.csi.node_rollout
   - module: kubewin.csi.storage_proof
+  - module: kubewin.csi.workload_data
 """
 
 EXAMPLES = r"""
-- name: What would be done?
-  kubewin.csi.node_upgrade:
-    name: kubelets-1.27
-    target: {kubelet: "1.27"}
-  check_mode: true
+# A play of your own over hosts that are named like their Nodes.
+- name: Upgrade the kubelets one by one
+  hosts: windows
+  gather_facts: false
+  serial: 1
+  tasks:
+    - name: Cordon and drain the node
+      kubewin.csi.node_upgrade:
+        step: begin
+        name: kubelets-1.27
+        hook: tasks
+        target: {kubelet: "1.27"}
+        batch: ["{{ inventory_hostname }}"]
+      register: begun
 
-- name: Begin, or continue, until the first node is drained
-  kubewin.csi.node_upgrade:
-    name: kubelets-1.27
-    hook: tasks
-    target: {kubelet: "1.27"}
-    output_dir: /srv/upgrades
-  register: upgrade
+    - name: Replace the kubelet
+      ansible.builtin.include_role:
+        name: our_kubelet
+      when: inventory_hostname in begun.nodes
 
-- name: Report that the node was changed, and continue
-  kubewin.csi.node_upgrade:
-    name: kubelets-1.27
-    hook: tasks
-    target: {kubelet: "1.27"}
-    output_dir: /srv/upgrades
-    generation: "{{ upgrade.generation }}"
-    finished: hook
-    results: {win-1: ''}
+    - name: Check, verify and uncordon the node
+      kubewin.csi.node_upgrade:
+        step: finish
+        name: kubelets-1.27
+        hook: tasks
+        target: {kubelet: "1.27"}
+        results: "{{ {inventory_hostname: ''} }}"
 """
 
 RETURN = r"""
-lease:
-  description: File on the controller that records the renewals of the lease.
-  returned: with O(only_lease=true) and O(generation)
-  type: str
-  sample: /root/.ansible/tmp/ansible-local-1/kubewin-lease-0123456789abcdef
 outcome:
   description:
-    - V(delegated) when the caller must do RV(next), V(paused) when the upgrade waits, V(finished), or V(stopped) when
-      it failed.
-    - V(planned) in check mode, V(held) with O(only_lease=true).
+    - V(planned) after the step V(prepare). V(tasks) after the step V(begin) if tasks are due for RV(nodes).
+    - V(settled) when no node is in progress, V(finished) after the last node, V(paused) when the upgrade waits, V(stopped) when a node
+      failed.
   returned: after the journal was read
   type: str
-next:
-  description: Step for the caller. C(kind) is V(hook), V(gate), V(canary) or empty; C(nodes) are the Nodes.
-  returned: after the journal was read
+nodes:
+  description: Nodes that are cordoned and drained, and whose tasks may run now.
+  returned: with O(step=prepare) and O(step=begin)
+  type: list
+  elements: str
+  sample: [win-1]
+at:
+  description: When the tasks may run, in seconds since 1970.
+  returned: with O(step=begin)
+  type: float
+proceed:
+  description: Always true. A step that failed does not return it.
+  returned: success
+  type: bool
+hosts:
+  description: Hosts whose Nodes are upgraded, in their order.
+  returned: with O(step=prepare)
+  type: list
+  elements: str
+batches:
+  description: How many of RV(hosts) are upgraded together, for C(serial).
+  returned: with O(step=prepare)
+  type: list
+  elements: int
+held:
+  description: File on the controller with the time until which the run holds the Lease, in seconds since 1970.
+  returned: unless the Lease was given back
+  type: str
+  sample: /root/.ansible/tmp/ansible-local-1/kubewin-lease-0123456789abcdef.held
+options:
+  description: Options of this step, for O(plan) of the next ones.
+  returned: with O(step=prepare)
   type: dict
-  sample: {kind: gate, nodes: [win-1]}
 approval:
   description: What O(confirmed) must name to continue. Empty if the run does not wait for an approval.
-  returned: when RV(outcome) is V(delegated), V(paused) or V(stopped)
+  returned: after the journal was read
   type: str
   sample: canary
-max_rounds:
-  description: How many more steps may be delegated at most.
-  returned: after the journal was read
-  type: int
-generation:
-  description: Number of this run of the upgrade, for O(generation) of the next call.
-  returned: after the journal was read
-  type: int
 journal:
   description: Every node's entry, with C(node), C(batch), C(step), C(since), C(failed), C(why), C(by_itself) and more.
   returned: after the journal was read
@@ -247,25 +290,31 @@ text:
   returned: after the journal was read
   type: list
   elements: str
-stored:
-  description: Version of the journal in the cluster. Empty if there is no journal.
-  returned: after the journal was read
-  type: str
 place:
   description: Where the journal is.
   returned: after the journal was read
   type: str
+lines:
+  description: Summary of the run.
+  returned: with O(step=prepare) and O(step=end)
+  type: list
+  elements: str
+next:
+  description: Playbook that continues the upgrade, with its variables. Empty if nothing is left to do.
+  returned: with O(step=prepare) and O(step=end)
+  type: list
+  elements: str
 plan:
-  description: In check mode, the planned steps as text.
-  returned: in check mode
+  description: The planned steps as text.
+  returned: with O(step=prepare)
   type: list
   elements: str
 locked:
-  description: In check mode, which other run is at an upgrade of this cluster now; empty when none is.
+  description: Which other run is at an upgrade of this cluster now. Empty if none is.
   returned: in check mode
   type: str
 findings:
-  description: Findings about the upgrade; after its end, also differences from before.
+  description: Findings about the upgrade; after its end, differences from before.
   returned: after the journal was read
   type: list
   elements: dict
@@ -274,21 +323,22 @@ claims:
   returned: after the journal was read
   type: list
   elements: str
-at:
-  description: Time at which the lease was held, in seconds since 1970.
-  returned: with O(only_lease)
-  type: float
 ended:
-  description: When the end was proven and compared, an empty text before.
+  description: When the last verification and comparison were done. Empty before.
   returned: after the journal was read
   type: str
 compared:
-  description: Claims whose baselines were compared when it ended.
+  description: Claims whose baselines were compared after the last node.
   returned: after the journal was read
   type: list
   elements: str
 report:
-  description: At the end, before and after.
+  description: Nodes and volumes before and after.
+  returned: when RV(outcome=finished)
+  type: list
+  elements: str
+data:
+  description: Result of the comparison of each volume.
   returned: when RV(outcome=finished)
   type: list
   elements: str
@@ -298,97 +348,10 @@ finding:
   type: str
 reason:
   description:
-    - Stable key of the failure, one of V(stopped), V(volumes_changed), V(refused), V(locked), V(taken_over),
-      V(journal_unreadable), V(too_large), V(interrupted), V(configuration), V(forbidden), V(unreachable), V(unauthorized), V(too_many_requests),
-      V(conflict), V(invalid), V(api_error).
+    - Stable key of the failure, one of V(stopped), V(paused), V(volumes_changed), V(data_differs), V(refused), V(locked), V(taken_over),
+      V(journal_unreadable), V(too_large), V(interrupted), V(configuration), V(forbidden), V(unreachable), V(unauthorized),
+      V(too_many_requests), V(conflict), V(invalid), V(api_error), or the key of the gate, the verification or the readiness report.
   returned: failure
   type: str
   sample: stopped
 """
-
-import threading
-import time
-from collections.abc import Callable
-
-from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.holder import is_dead
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.lease import SECONDS, uptime
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import when_ended
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import RefusedError
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.lease import upgrade_lease
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.records import Pages
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.run import Upgrade
-
-ARGUMENT_SPEC = documented(DOCUMENTATION)
-
-
-def keep(renewed: Callable[[float], None]) -> str:
-    """Renew the lease of a run while its tasks work; return why it is lost, empty if the run ended. For a process beside the run.
-
-    renewed: called with the time of each renewal, of the clock uptime().
-    """
-    params, began = module(ARGUMENT_SPEC).params, uptime()
-    holder = params["holder"]
-    while not is_dead(holder):
-        try:
-            # Short, so that the end of the run is detected soon while the API server does not answer.
-            client = connect(params, retry_for=5.0)
-        except ClusterError as error:
-            if uptime() - began > SECONDS:
-                return f"the lease could not be renewed for {SECONDS} s: {error}"
-            time.sleep(1.0)
-            continue
-        return upgrade_lease(client, params["namespace"], holder).keep(lambda: is_dead(holder), renewed)
-    return ""
-
-
-def main() -> None:
-    """Observe, refuse or advance."""
-    ansible = module(ARGUMENT_SPEC)
-    params, stop = ansible.params, threading.Event()
-    warnings: list[str] = []
-    pages: Pages | None = None
-    try:
-        upgrade = Upgrade(connect(ansible.params), params, stop)
-        pages, warnings = upgrade.pages, upgrade.pages.warnings
-        if params["only_lease"]:
-            if params["ended"]:
-                upgrade.lease.end()
-                ansible.exit_json(changed=False)
-            if params["generation"]:
-                upgrade.lease.renew()
-                ansible.exit_json(changed=False, at=time.time())
-            ansible.exit_json(changed=False, **upgrade.hold())
-        when_ended(params["progress_file"], stop.set)
-        if not params["generation"]:
-            upgrade.refuse()
-        if ansible.check_mode:
-            planned = upgrade.plan()
-            for text in warnings:
-                ansible.warn(text)
-            ansible.exit_json(changed=planned["max_rounds"] > 0, **planned)
-        result, journal = upgrade.go_on()
-    except RefusedError as error:
-        ansible.fail_json(msg=str(error), reason="refused")
-    except ClusterError as error:
-        stands = ""
-        if pages is not None and (pages.written or params["generation"]):
-            stands = f" The state of each node is in {pages.location}. Run again to continue."
-        ansible.fail_json(msg=f"{error}{stands}", reason=error.reason, changed=bool(stands))
-    for text in warnings:
-        ansible.warn(text)
-    stopping = journal.stopping
-    if result["outcome"] == "stopped" and stopping is not None:
-        text = f"{stopping.id} {stopping.object}: {stopping.message} -> {stopping.remedy}. The journal: {upgrade.pages.location}"
-        ansible.fail_json(msg=text, reason="stopped", finding=stopping.id, changed=True, **result)
-    blockers = [one for one in result["findings"] if one["severity"] == "blocker"]
-    if result["outcome"] == "finished" and blockers:
-        text = "\n".join(f"{one['id']} {one['object']}: {one['message']} -> {one['remedy']}" for one in blockers)
-        ansible.fail_json(msg=text, reason="volumes_changed", changed=True, **result)
-    ansible.exit_json(changed=upgrade.pages.written, **result)
-
-
-if __name__ == "__main__":
-    main()

@@ -34,6 +34,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.start import refuse_un
 
 # Of the role kubewin, which every play of the playbooks has.
 _KUBECONFIG = "_kubewin_kubeconfig"
+_OF_A_FAILURE = ("failed", "msg", "reason", "changed")
 
 
 class TaskError(Exception):
@@ -61,6 +62,7 @@ class ClusterAction(ActionBase):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Return what `work` returns for the task's options."""
         self.secrets: frozenset[str] = frozenset()
+        self._variables: Mapping[str, Any] = task_vars or {}
         self.result: dict[str, Any] = super().run(tmp, task_vars)
         self.result["changed"] = False
         self.task_vars: Mapping[str, Any] = task_vars or {}
@@ -103,6 +105,28 @@ class ClusterAction(ActionBase):
     def connect(self, options: Mapping[str, Any], retry_for: float | None = None) -> Client:
         """A Client for the task's options; errors as of kube.connect."""
         return connect(options, retry_for)
+
+    def call(self, feature: type[ClusterAction], **options: Any) -> dict[str, Any]:
+        """Perform the task of another action in this one; answers with its result. TaskError if it fails."""
+        task = self._task.copy()
+        task.action = f"kubewin.csi.{feature.__module__.rpartition('.')[2]}"
+        access = {name: value for name, value in self._task.args.items() if name in CLUSTER_ARG_SPEC}
+        task.args = {**access, **options}
+        action = feature(
+            task, self._connection, self._play_context, self._loader, self._templar, self._shared_loader_obj
+        )
+        action.secrets, action.result = frozenset(), {"changed": False}
+        try:
+            action.work(action._read_options(self._variables))
+        except (ClusterError, TaskError) as error:
+            action.result.update(getattr(error, "returned", {}), failed=True, msg=str(error), reason=error.reason)
+        result = action.result
+        for text in result.pop("warnings", ()):
+            self.warn(text)
+        if result.get("failed"):
+            returned = {name: value for name, value in result.items() if name not in _OF_A_FAILURE}
+            raise TaskError(str(result["msg"]), str(result.get("reason") or ""), **returned)
+        return result
 
     def _refuse_keywords(self) -> None:
         """Refuse keywords that this action cannot apply: it does not run on a host or as another user."""

@@ -18,7 +18,6 @@ _WHOLE = {
     "build_csi_proxy": "builds on this machine",
     "handover": "hands over all nodes of a driver, one by one",
     "convert_volumes": "converts the claims of kubewin_convert_claims and uses no host",
-    "upgrade": "takes its nodes from the cluster (kubewin_upgrade_nodes names some of them)",
 }
 
 
@@ -41,6 +40,10 @@ class Chosen:
 def nothing_to_do(playbook: str, chosen: Chosen) -> Iterator[str]:
     """A sentence where the run would do less than it was asked for, or something else."""
     limit, here = chosen.limit, "localhost" in chosen.hosts
+    if playbook == "upgrade":
+        if limit is not None and not here:
+            yield f"--limit is {limit}, but upgrade plans and ends on localhost. Run with --limit {limit},localhost."
+        return
     if playbook not in ON_HOSTS:
         if limit is not None and chosen.hosts != ("localhost",):
             yield f"--limit is {limit}, but {playbook} {_WHOLE[playbook]}. Run without --limit."

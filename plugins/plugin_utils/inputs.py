@@ -162,7 +162,7 @@ INPUTS: dict[str, Input] = {
         context=_ANY.of("Context of the kubeconfig file."),
     ),
     **_of(
-        _HOSTS,
+        f"{_HOSTS} upgrade",
         hosts=_ANY.of(
             "Group or pattern of the Windows hosts. Set it only as an extra variable (C(-e)), because it selects the "
             "hosts of the plays.",
@@ -172,6 +172,9 @@ INPUTS: dict[str, Input] = {
             "Host variable: name of the host's Node, if neither name nor address matches. The playbook verifies it. "
             "The inventory plugin C(windows_nodes) sets it."
         ),
+    ),
+    **_of(
+        _HOSTS,
         cluster_only=_SWITCH.of(
             "Work on the cluster alone, without Windows hosts. Otherwise the playbook refuses an inventory without "
             "Windows hosts, because Ansible treats an unreadable inventory as empty.",
@@ -219,6 +222,9 @@ INPUTS: dict[str, Input] = {
     **_of(
         "enable_csi handover upgrade",
         gate_timeout=_SECONDS.of("Timeout in seconds until every Node is green; with C(handover), for each Node.", 600),
+    ),
+    **_of(
+        "enable_csi handover",
         create_cluster_objects=_SWITCH.of(
             "Create missing objects of the driver's installation, such as the CSIDriver, and only warn about a missing"
             " controller.",

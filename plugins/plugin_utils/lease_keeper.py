@@ -4,8 +4,8 @@
 """The lease keeper: renews the lease of a run while the user's tasks work, and ends the run when it no longer can.
 
 Two processes beside the run: the keeper renews, and its parent watches it. If the lease is lost, or one of the two dies, the other
-one ends the run. Each renewal is recorded in a file, and every task of the user begins with `check_renewal`: a lease whose last
-renewal is younger than its duration cannot have been taken over. The clock counts the time that the machine sleeps.
+one ends the run. Until when the lease is certainly held is recorded in a file, which the playbook reads before each task of the user:
+a lease whose last renewal is younger than its duration cannot have been taken over.
 """
 
 from __future__ import annotations
@@ -28,30 +28,43 @@ _GRACE = 10.0
 _LOOK = 0.05
 
 
-class LeaseNotHeldError(Exception):
-    """The lease may be another run's."""
-
-
 def record_renewal(path: str, renewed_at: float) -> None:
-    """Record when a renewal began, by `uptime`. path: of the run's lease."""
+    """Record until when the lease is held, in seconds since 1970. path: of the run's lease. renewed_at: by `uptime`."""
     part = f"{path}.{os.getpid()}"
     with open(part, "w", encoding="utf-8") as file:
-        file.write(str(renewed_at))
-    os.replace(part, f"{path}.renewed")
+        file.write(str(time.time() + SECONDS - (uptime() - renewed_at)))
+    os.replace(part, f"{path}.held")
 
 
-def check_renewal(path: str) -> None:
-    """Before a task of the user. LeaseNotHeldError if the last renewal is as old as the lease lasts, or unknown."""
+def start_keeper(path: str, holder: str, keep: Callable[[Callable[[float], None]], str]) -> None:
+    """Keep the lease in processes beside the run, which neither this process nor Ansible waits for; see `keep_lease`."""
+    between = os.fork()
+    if between == 0:
+        # PID 1 reaps an orphan: the background process leaves no zombie.
+        if os.fork() == 0:
+            _be_beside(path, holder, keep)
+        os._exit(0)
+    os.waitpid(between, 0)
+
+
+def _be_beside(path: str, holder: str, keep: Callable[[Callable[[float], None]], str]) -> NoReturn:
+    """Leave all that is the task's alone, and never return to its code."""
     try:
-        with open(f"{path}.renewed", encoding="utf-8") as file:
-            age = uptime() - float(file.read())
-    except (OSError, ValueError) as error:
-        raise LeaseNotHeldError(f"the renewals of the lease cannot be read: {error}. Run again.") from error
-    if not 0 <= age < SECONDS:
-        raise LeaseNotHeldError(
-            f"the lease of this run was last renewed {age:.0f} s ago, expected less than {SECONDS} s: the controller slept or lost the API "
-            "server, and another run may have taken over. No further task runs. Wait for that run to end, then run again."
-        )
+        os.setsid()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM, signal.SIGCHLD):
+            signal.signal(number, signal.SIG_DFL)
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for descriptor in (0, 1, 2):
+            os.dup2(nothing, descriptor)
+        # Trying every number takes long where the limit is 1e9, as in containers; macOS has no /proc.
+        folder = "/proc/self/fd" if os.path.isdir("/proc/self/fd") else "/dev/fd"
+        for name in os.listdir(folder):
+            if int(name) > 2:
+                with contextlib.suppress(OSError):
+                    os.close(int(name))
+        keep_lease(path, holder, keep)
+    finally:
+        os._exit(0)
 
 
 def keep_lease(path: str, holder: str, keep: Callable[[Callable[[float], None]], str]) -> None:

@@ -64,11 +64,6 @@ class Job:
         ]
         return dict(found[-1] or {}) if found else {}
 
-    def ended(self, task: str) -> float | None:
-        """When the first task of a name ended well, in seconds since 1970."""
-        done = [event for event in self.events if event["event"] == "runner_on_ok"]
-        return next((made(event) for event in done if event["event_data"]["task"] == task), None)
-
     @property
     def refusals(self) -> str:
         """Messages of the tasks that failed."""

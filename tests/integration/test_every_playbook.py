@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -243,14 +242,7 @@ class Cluster:
         self.tasks = folder / "upgrade-one-node.yml"
         for host in NODES:
             lab.agent(host).control("snapshot", id="new")
-        words = [sys.executable, "-m", "integration.upgrading", lab.name, "{{ node_upgrade_node }}", "v{{ wanted }}.0"]
-        task = {
-            "name": "Change the machine",
-            "ansible.builtin.command": {"argv": words, "chdir": str(ROOT / "tests")},
-            "environment": {"PYTHONPATH": f"{ROOT / 'tests'}:{ROOT / '.collections'}"},
-            "vars": {"wanted": "{{ kubewin_upgrade_target | split('=') | last }}"},
-            "changed_when": True,
-        }
+        task = upgrading.change_task(lab, "v{{ kubewin_upgrade_target | split('=') | last }}.0")
         self.tasks.write_text(json.dumps([task]), encoding="utf-8")
 
     def given(self, cell: Cell, core: str) -> dict[str, Any]:

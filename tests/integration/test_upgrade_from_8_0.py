@@ -15,7 +15,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import R
 from integration.kube import VSPHERE, applied, connect
 from integration.playbooks import finish, play, start
 from integration.storage import make_namespace, storage_class
-from integration.test_upgrade_nodes import DRIVER, IN_TREE, NINE, NODES, PLAYBOOK, given, upgrade_of
+from integration.test_upgrade_nodes import DRIVER, IN_TREE, NINE, NODES, PLAYBOOK, given
+from integration.upgrade_run import upgrade_call
 from integration.upgrading import (
     JOURNALS,
     Witness,
@@ -60,8 +61,9 @@ def test_a_node_without_volumes_is_first_and_the_others_follow_when_it_is_proven
     assert "CSI-U13" in found
     assert "upgrade to WMCO 8.1.0 or a later release of WMCO 8 first" in found
     with pytest.raises(RefusedError, match="CSI-U14 all Windows nodes: each has a workload with a volume"):
-        upgrade_of(
-            eight, name="nine", hook="wmco", target=NINE, nodes=["win-2", "win-3"], unproven_canary=True
+        upgrade_call(
+            eight.state.kubeconfigs["kubewin"],
+            name="nine", hook="wmco", target=NINE, nodes=["win-2", "win-3"], unproven_canary=True,
         ).plan()  # fmt: skip
     assert not eight.api.ok(f"{JOURNALS}/kubewin-upgrade-nine")
 

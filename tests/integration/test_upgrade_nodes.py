@@ -15,7 +15,6 @@ import os
 import random
 import re
 import signal
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -28,6 +27,7 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import Request
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.holder import holder_of
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import Done, Stop
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Target
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.needs import needs
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.run import Upgrade
@@ -35,13 +35,14 @@ from integration.kube import VSPHERE, applied, connect, install_csi_proxy
 from integration.late_writes import Choice, LateWrite, accepted, first, late_writes, nth
 from integration.playbooks import PATIENCE, ROOT, Run, family, play, read, start
 from integration.storage import NAMESPACE, PODS, make_namespace, run, storage_class
-from integration.upgrade_run import begin_upgrade, upgrade_call, upgrade_nodes
+from integration.upgrade_run import begin_upgrade, follow, upgrade_call, upgrade_nodes
 from integration.upgrading import (
     JOURNALS,
     LEASE,
     SETS,
     Witness,
     an_account,
+    change_task,
     closed,
     databases,
     disk,
@@ -193,8 +194,8 @@ def from_8_to_9(lab: Lab, folder: Path, kills: Sequence[Instant]) -> None:
     assert "win-1: kubelet v1.26.9 -> v1.27.11, WMCO 8.1.0 -> 9.0.0" in done.screen
     assert "stories/db-a: no difference in what was compared; some content was not compared" in done.screen
 
-    again = upgrade_of(lab, name="nine", hook="wmco", target=NINE)
-    assert again.go_on()[0]["outcome"] == "finished"
+    again = upgrade_call(lab.state.kubeconfigs["kubewin"], name="nine", hook="wmco", target=NINE)
+    assert isinstance(follow(again), Done)
     assert not again.pages.written
 
 
@@ -216,22 +217,13 @@ def meanwhile(lab: Lab, plan: str) -> None:
 def tasks(ready: Lab, tmp_path: Path) -> Path:
     """The owner's own tasks for one node."""
     path = tmp_path / "upgrade-one-node.yml"
-    words = [
-        sys.executable,
-        "-m",
-        "integration.upgrading",
-        ready.name,
-        "{{ node_upgrade_node }}",
-        "{{ wanted_kubelet }}",
-    ]
-    task = {
-        "name": "Change the machine",
-        "ansible.builtin.command": {"argv": words, "chdir": str(ROOT / "tests")},
-        "environment": {"PYTHONPATH": f"{ROOT / 'tests'}:{ROOT / '.collections'}"},
-        "changed_when": True,
-    }
-    path.write_text(json.dumps([task]), encoding="utf-8")
+    path.write_text(json.dumps([change_task(ready, "{{ wanted_kubelet }}")]), encoding="utf-8")
     return path
+
+
+def inventory(lab: Lab) -> str:
+    """The inventory with the Windows hosts."""
+    return lab.state.inventories["ntlm-http"]
 
 
 def well(lab: Lab, nodes: Sequence[str], version: str) -> None:
@@ -274,9 +266,9 @@ def under_way(lab: Lab, name: str, node: str, steps: Sequence[str]) -> Instant:
     return Instant(f"{node} under way", lambda _record: step(lab, name, node) in steps)
 
 
-def killed(wanted: dict[str, Any], instant: Instant, record: Path) -> bool:
+def killed(lab: Lab, wanted: dict[str, Any], instant: Instant, record: Path) -> bool:
     """A run that is killed, with all that came of it; False when it ended before."""
-    process = start(PLAYBOOK, "localhost,", record=record, variables=wanted)
+    process = start(PLAYBOOK, inventory(lab), record=record, variables=wanted)
     eventually(lambda: instant.due(record) or process.poll() is not None, instant.name, PATIENCE)
     # The instant itself, from the seed, as the test prints it.
     time.sleep(instant.offset)
@@ -299,10 +291,10 @@ def nothing_is_closed_unsaid(lab: Lab, name: str) -> None:
 def killed_and_resumed(lab: Lab, name: str, wanted: dict[str, Any], folder: Path, instants: Sequence[Instant]) -> Run:
     """An upgrade whose runs are killed at these instants, and the run that ends it."""
     for number, instant in enumerate(instants):
-        was = killed(wanted, instant, folder / f"{number}.jsonl")
+        was = killed(lab, wanted, instant, folder / f"{number}.jsonl")
         nothing_is_closed_unsaid(lab, name)
         print(f"{instant.name}: {'killed' if was else 'it had ended'}")
-    done = play(PLAYBOOK, "localhost,", variables=wanted)
+    done = play(PLAYBOOK, inventory(lab), variables=wanted)
     assert done.code == 0, done.screen
     return done
 
@@ -326,79 +318,43 @@ def test_forty_runs_that_are_killed_at_random(ready: Lab, tasks: Path, tmp_path:
 
 
 def test_tasks_change_a_node_and_missing_files_are_reported(ready: Lab, tasks: Path, tmp_path: Path) -> None:
-    """The playbook's own tasks about nodes and data, and a user who deletes a file."""
-    # What cannot be written down ends it while nothing was touched.
-    in_the_way = tmp_path / "upgrade-by-tasks.data" / f"{NAMESPACE}_db-c.jsonl"
+    """A user deletes a file while the node is upgraded. Before, a baseline cannot be written, and a task file cannot be loaded."""
+    kept, broken = tmp_path / "kept", tmp_path / "broken.yml"
+    in_the_way = kept / "upgrade-by-tasks.data" / f"{NAMESPACE}_db-c.jsonl"
     in_the_way.mkdir(parents=True)
     victim = disk(ready, "db-c") / "orders.txt"
     victim.write_text("years of orders\r\n", encoding="utf-8")
-    tasks_of = {
-        name: str(ROOT / "playbooks" / "tasks" / f"{name}.yml")
-        for name in ("upgrade_data", "upgrade_lost", "upgrade_nodes")
+    deletes = {
+        "name": "Delete a file",
+        "ansible.builtin.file": {"path": str(victim), "state": "absent"},
+        "delegate_to": "localhost",
     }
-    story = {
-        "hosts": "localhost",
-        "connection": "local",
-        "gather_facts": False,
-        "roles": ["kubewin.csi.kubewin"],
-        "vars": {
-            "ansible_python_interpreter": "{{ ansible_playbook_python }}",
-            "node_upgrade_state": {"claims": [f"{NAMESPACE}/db-c", f"{NAMESPACE}/never"]},
-        },
-        "module_defaults": {"group/kubewin.csi.cluster": {"kubeconfig": ready.state.kubeconfigs["kubewin"]}},
-        "tasks": [
-            {
-                "block": [
-                    {
-                        "ansible.builtin.include_tasks": tasks_of["upgrade_data"],
-                        "vars": {"kubewin_upgrade_compare": False},
-                    }
-                ],
-                "rescue": [{"ansible.builtin.file": {"path": str(in_the_way), "state": "absent"}}],
-            },
-            {"ansible.builtin.include_tasks": tasks_of["upgrade_data"], "vars": {"kubewin_upgrade_compare": False}},
-            {"ansible.builtin.include_tasks": tasks_of["upgrade_nodes"]},
-            {"ansible.builtin.include_tasks": tasks_of["upgrade_lost"]},
-            {"ansible.builtin.file": {"path": str(victim), "state": "absent"}},
-            {"ansible.builtin.include_tasks": tasks_of["upgrade_data"], "vars": {"kubewin_upgrade_compare": True}},
-            {"ansible.builtin.include_tasks": tasks_of["upgrade_lost"]},
-        ],
-    }
-    playbook = tmp_path / "nodes.yml"
-    playbook.write_text(json.dumps([story]), encoding="utf-8")
-    wanted = {
-        **given(ready, "by-tasks", {"kubelet": "1.36"}, tmp_path),
-        "kubewin_upgrade_hook": "tasks",
-        "kubewin_upgrade_tasks": str(tasks),
-        "kubewin_upgrade_nodes": ["win-1"],
-        "wanted_kubelet": "v1.36.0",
-    }
-    broken = tmp_path / "broken.yml"
+    tasks.write_text(json.dumps([*json.loads(tasks.read_text(encoding="utf-8")), deletes]), encoding="utf-8")
     broken.write_text("- no.such.module: {}\n", encoding="utf-8")
-    checked = play(str(playbook), "localhost,", "--check", variables={**wanted, "kubewin_upgrade_tasks": str(broken)})
+    wanted = given(
+        ready, "by-tasks", {"kubelet": "1.36"}, kept, kubewin_upgrade_hook="tasks", kubewin_upgrade_tasks=str(tasks),
+        kubewin_upgrade_nodes=["win-1"], wanted_kubelet="v1.36.0", kubewin_fail_on="never",
+    )  # fmt: skip
+    checked = play(PLAYBOOK, inventory(ready), "--check", variables={**wanted, "kubewin_upgrade_tasks": str(broken)})
     assert checked.code != 0
     assert "no.such.module" in checked.screen
     assert not ready.api.ok(f"{JOURNALS}/kubewin-upgrade-by-tasks")
-    done = play(str(playbook), "localhost,", variables=wanted)
+    # What cannot be written down ends the run while nothing was touched.
+    unwritten = play(PLAYBOOK, inventory(ready), variables=wanted)
+    assert unwritten.code == 2
+    assert f"the baseline {in_the_way} cannot be written" in unwritten.summary["failure"], unwritten.screen
+    assert not ready.api.ok(f"{JOURNALS}/kubewin-upgrade-by-tasks")
+    assert not ready.api.ok(LEASE)
+    in_the_way.rmdir()
+    done = play(PLAYBOOK, inventory(ready), variables=wanted)
     well(ready, ["win-1"], "1.36.0")
     assert step(ready, "by-tasks", "win-1") == "done"
     assert journal(ready, "by-tasks")["nodes"][0]["tries"] == 1
-
-    unwritten, refused = [event["result"] for event in done.failures]
-    assert f"the baseline {in_the_way} cannot be written" in unwritten["msg"]
-    refused = refused["msg"]
-    assert "stories/db-c: missing: orders.txt: the file is missing" in refused, done.screen
-    assert "times.txt" not in refused
-    before, after = [
-        event["result"]["msg"]
-        for event in done.events
-        if event["event"] == "ok" and event["task"].endswith("Print the result of each volume")
-    ]
-    never = f"stories/never: not recorded: PersistentVolumeClaim {NAMESPACE}/never does not exist"
-    assert any(line.startswith(never) for line in before)
-    assert any(
-        line.startswith("stories/db-a: not compared: there is no baseline of it in namespace kubewin") for line in after
-    )
+    assert done.code == 2
+    assert "stories/db-c: missing: orders.txt: the file is missing" in done.summary["failure"], done.screen
+    assert "times.txt" not in done.summary["failure"]
+    assert len(done.ends) == 1
+    assert f"{NAMESPACE}/db-a: no difference in what was compared" in done.screen
 
 
 def baselines(lab: Lab) -> set[str]:
@@ -413,8 +369,12 @@ def test_jobs_in_three_containers_carry_one_upgrade_out(ready: Lab, tmp_path: Pa
     """
     begun, go, hook = tmp_path / "begun", tmp_path / "go", tmp_path / "hook.yml"
     tasks_of = [
-        {"name": "Begin", "ansible.builtin.file": {"path": str(begun), "state": "touch"}},
-        {"name": "Change the machine", "ansible.builtin.wait_for": {"path": str(go), "timeout": 1200}},
+        {"name": "Begin", "ansible.builtin.file": {"path": str(begun), "state": "touch"}, "delegate_to": "localhost"},
+        {
+            "name": "Change the machine",
+            "ansible.builtin.wait_for": {"path": str(go), "timeout": 1200},
+            "delegate_to": "localhost",
+        },
     ]
     hook.write_text(json.dumps(tasks_of), encoding="utf-8")
     wanted = given(
@@ -430,7 +390,7 @@ def test_jobs_in_three_containers_carry_one_upgrade_out(ready: Lab, tmp_path: Pa
     others = baselines(ready)
     before = volumes(ready, list(DATABASES))
     with Witness(ready, list(DATABASES)) as witness:
-        first = start(PLAYBOOK, "localhost,", record=tmp_path / "first.jsonl", **job("first"))
+        first = start(PLAYBOOK, inventory(ready), record=tmp_path / "first.jsonl", **job("first"))
         eventually(lambda: begun.exists() or first.poll() is not None, "its tasks work", PATIENCE)
         renewed = ready.api.get(LEASE)["spec"]
         assert renewed["leaseDurationSeconds"] == 45
@@ -440,14 +400,14 @@ def test_jobs_in_three_containers_carry_one_upgrade_out(ready: Lab, tmp_path: Pa
         screen, _nothing = first.communicate()
         assert first.returncode == -signal.SIGKILL, screen
         go.touch()
-        second = play(PLAYBOOK, "localhost,", **job("second"))
+        second = play(PLAYBOOK, inventory(ready), **job("second"))
         assert second.code == 0, second.screen
         assert "waiting up to " in second.screen
         # What continues it is ready to paste.
         assert second.summary["next"][0].endswith(" -e kubewin_upgrade_confirmed=canary"), second.screen
         assert second.summary["outcome"] == "paused"
         assert journal(ready, "apart")["state"] == "paused"
-        third = play(PLAYBOOK, "localhost,", **job("third", kubewin_upgrade_confirmed="canary"))
+        third = play(PLAYBOOK, inventory(ready), **job("third", kubewin_upgrade_confirmed="canary"))
         assert third.code == 0, third.screen
         assert third.summary["outcome"] == "done"
         for name in DATABASES:
@@ -475,9 +435,9 @@ def another_run_is_refused(lab: Lab, folder: Path) -> None:
     """One upgrade of a cluster at a time, whatever it is called: the run that is at it is named, and nothing is done."""
     another = upgrade_of(lab, name="another", target={"kubelet": "1.36.9"}, holder=holder_of(os.getppid()))
     words = f"another run works on an upgrade of this cluster: {os.uname().nodename}/.* renewed its lease .* wait for it to end, then run again"
-    assert re.search(words, another.plan()["locked"])
+    assert re.search(words, another.lease.others())
     with pytest.raises(ClusterError, match=words):
-        another.go_on()
+        another.take_lease()
     refused = play(PLAYBOOK, "localhost,", variables=given(lab, "another", {"kubelet": "1.36.9"}, folder))
     (failure,) = refused.failures
     assert re.search(words, failure["result"]["msg"]), refused.screen
@@ -502,8 +462,7 @@ def test_a_node_is_waited_for_until_its_owner_has_upgraded_it_and_a_stubborn_bud
     Every API access is checked before, so that no missing rule stops it half way.
     """
     name, node = "db-c", "win-3"
-    lines, other = tmp_path / "lines", tmp_path / "other"
-    lines.touch()
+    lines, checks, other = list[str](), list[str](), tmp_path / "other"
     other.mkdir()
     options = {
         "name": "by-hand",
@@ -511,19 +470,24 @@ def test_a_node_is_waited_for_until_its_owner_has_upgraded_it_and_a_stubborn_bud
         "target": {"kubelet": "1.36.5"},
         "nodes": [node],
         "node_timeout": 1800,
-        "progress_file": str(lines),
     }
+
+    def check(kind: str, nodes: Sequence[str]) -> dict[str, str]:
+        checks.append(kind)
+        assert closed(ready) == {node: ["upgrade by-hand"]}
+        return dict.fromkeys(nodes, "")
+
     with ThreadPoolExecutor(1) as beside:
         with never_evicted(ready, name):
-            waits = beside.submit(upgrade_of(ready, **options).go_on)
+            waits = beside.submit(follow, upgrade_of(ready, notify=lines.append, check=check, **options))
             eventually(
                 lambda: waits.done() or reported(ready, "by-hand", f"{name}-0 may not be evicted"), "it is named"
             )
         eventually(lambda: waits.done() or reported(ready, "by-hand", "its kubelet is v1."), "it waits for the node")
         another_run_is_refused(ready, other)
         upgrade(ready, node, "v1.36.5")
-        result, _journal = waits.result(PATIENCE)
-    awaited = [line for line in lines.read_text(encoding="utf-8").splitlines() if line.startswith("waiting: ")]
+        assert isinstance(waits.result(PATIENCE), Done)
+    awaited = [line for line in lines if line.startswith("waiting: ")]
     assert [
         line
         for line in awaited
@@ -531,20 +495,14 @@ def test_a_node_is_waited_for_until_its_owner_has_upgraded_it_and_a_stubborn_bud
     ]
     # Once a look would be thirty times.
     assert len(awaited) < 15, awaited
-    for kind in ("gate", "canary"):
-        assert result["next"] == {"kind": kind, "nodes": [node]}
-        assert closed(ready) == {node: ["upgrade by-hand"]}
-        went_well = {"generation": result["generation"], "finished": kind, "results": {node: ""}}
-        result, _journal = upgrade_of(ready, **options, **went_well).go_on()
-    assert result["outcome"] == "finished"
+    assert checks == ["gate", "canary"]
     assert closed(ready) == {}
     assert not ready.api.ok(LEASE)
     # What a run wrote late is taken back by the next one, and an administrator's cordon is not.
     late = {"metadata": {"annotations": {"kubewin.io/cordoned": "upgrade by-hand"}}, "spec": {"unschedulable": True}}
     ready.api.patch(f"/api/v1/nodes/{node}", late)
     ready.api.patch("/api/v1/nodes/win-1", {"spec": {"unschedulable": True}})
-    result, _journal = upgrade_of(ready, **options).go_on()
-    assert result["outcome"] == "finished"
+    assert isinstance(follow(upgrade_of(ready, **options)), Done)
     assert closed(ready) == {"win-1": [""]}
     ready.api.patch("/api/v1/nodes/win-1", {"spec": {"unschedulable": False}})
     asked = {(call.verb, call.group, call.resource) for call in listening.calls if not call.resource.startswith("/")}
@@ -573,13 +531,13 @@ def never_evicted(lab: Lab, name: str) -> Iterator[None]:
 def test_a_node_that_cannot_be_drained_is_uncordoned_and_the_budget_named(ready: Lab, tmp_path: Path) -> None:
     """Also after a run that was interrupted by an overloaded server: that is no budget, and the journal has the step."""
     name, node = "db-c", "win-3"
-    options = {"name": "stuck", "target": {"kubelet": "1.36.7"}, "nodes": [node], "node_timeout": 3}
+    options = {"name": "stuck", "hook": "tasks", "target": {"kubelet": "1.36.7"}, "nodes": [node], "node_timeout": 3}
     playbook, refusal = tmp_path / "busy.yml", f"pod {NAMESPACE}/{name}-0 may not be evicted"
     with never_evicted(ready, name):
-        checked = upgrade_of(ready, **options).plan()
+        _journal, checked = upgrade_of(ready, **options).plan()
         with FaultProxy(ready.state) as proxy:
             proxy.add(Fault("throttled", resources=("pods/eviction",), retry_after=3600))
-            asked = {**options, "node_timeout": 1800, "kubeconfig": proxy.kubeconfig}
+            asked = {"step": "begin", "batch": [node], **options, "node_timeout": 1800, "kubeconfig": proxy.kubeconfig}
             task = {"kubewin.csi.node_upgrade": asked}
             here = {"hosts": "localhost", "connection": "local", "gather_facts": False, "tasks": [task]}
             python = {"ansible_python_interpreter": "{{ ansible_playbook_python }}"}
@@ -589,18 +547,18 @@ def test_a_node_that_cannot_be_drained_is_uncordoned_and_the_budget_named(ready:
         assert "The state of each node is in ConfigMap kubewin/kubewin-upgrade-stuck. Run again" in busy["msg"]
         assert closed(ready) == {node: ["upgrade stuck"]}
         for seconds in longer(3):
-            stopped, journal_of = upgrade_of(ready, **{**options, "node_timeout": int(seconds)}).go_on()
+            stopped = follow(upgrade_of(ready, **{**options, "node_timeout": int(seconds)}))
             # Otherwise the node timed out before the eviction was refused.
-            if journal_of.stopping is not None and refusal in journal_of.stopping.message:
+            stopping = stopped.journal.stopping
+            if stopping is not None and refusal in stopping.message:
                 break
     assert any(
-        line.startswith(f"{node}: {refusal} now: The disruption budget {name}-stays needs 1")
-        for line in checked["plan"]
+        line.startswith(f"{node}: {refusal} now: The disruption budget {name}-stays needs 1") for line in checked
     )
-    assert stopped["outcome"] == "stopped"
-    assert journal_of.stopping is not None
-    assert journal_of.stopping.id == "CSI-U03"
-    assert f"{refusal}: The disruption budget {name}-stays needs 1 healthy pods" in journal_of.stopping.message
+    assert isinstance(stopped, Stop)
+    assert stopping is not None
+    assert stopping.id == "CSI-U03"
+    assert f"{refusal}: The disruption budget {name}-stays needs 1 healthy pods" in stopping.message
     assert closed(ready) == {}
     assert not ready.api.ok(LEASE)
     beside = upgrade_of(ready, name="beside", target={"kubelet": "1.36.7"})
@@ -658,31 +616,22 @@ class TaskFile:
     """Three tasks of a user. Each reports that it began, then waits until it may end."""
 
     def __init__(self, lab: Lab, name: str, folder: Path) -> None:
-        self.folder, hook, self.playbook = folder, folder / "hook.yml", folder / "tasks.yml"
-        tasks = []
-        for number in (1, 2, 3):
-            tasks += [
-                {
-                    "ansible.builtin.shell": f"echo {number} >> {folder / 'began'}; until [ -e {folder}/end-{number} ]; do sleep 0.1; done"
-                }
-            ]
+        self.folder, hook = folder, folder / "hook.yml"
+        tasks = [
+            {
+                "ansible.builtin.shell": f"echo {number} >> {folder / 'began'}; until [ -e {folder}/end-{number} ]; do sleep 0.1; done",
+                "delegate_to": "localhost",
+            }
+            for number in (1, 2, 3)
+        ]
         hook.write_text(json.dumps(tasks), encoding="utf-8")
-        story = {
-            "hosts": "localhost",
-            "connection": "local",
-            "gather_facts": False,
-            "roles": ["kubewin.csi.kubewin"],
-            "vars": {"ansible_python_interpreter": "{{ ansible_playbook_python }}"},
-            "module_defaults": {"group/kubewin.csi.cluster": {"kubeconfig": lab.state.kubeconfigs["kubewin"]}},
-            "tasks": [{"ansible.builtin.include_tasks": str(ROOT / "playbooks" / "tasks" / "upgrade_nodes.yml")}],
-        }
-        self.playbook.write_text(json.dumps([story]), encoding="utf-8")
         self.options = {"name": name, "hook": "tasks", "nodes": ["win-3"], "node_timeout": 1800}
         variables = given(
             lab, name, {}, None, kubewin_upgrade_hook="tasks", kubewin_upgrade_tasks=str(hook), kubewin_upgrade_nodes=["win-3"],
-            kubewin_upgrade_node_timeout=1800,
+            kubewin_upgrade_node_timeout=1800, kubewin_upgrade_unproven_canary=True, kubewin_upgrade_data=False,
         )  # fmt: skip
-        self.process = start(str(self.playbook), "localhost,", record=folder / "record.jsonl", variables=variables)
+        self.hook = hook
+        self.process = start(PLAYBOOK, inventory(lab), record=folder / "record.jsonl", variables=variables)
 
     def began(self) -> list[str]:
         path = self.folder / "began"
@@ -704,7 +653,7 @@ class TaskFile:
         found = set()
         for path in Path("/proc").glob("[0-9]*/cmdline"):
             with contextlib.suppress(OSError):
-                if str(self.playbook).encode() in path.read_bytes():
+                if str(self.hook).encode() in path.read_bytes():
                     found.add(int(path.parent.name))
         return found | set(family(self.process.pid))
 
@@ -759,5 +708,5 @@ def test_a_run_ends_when_the_process_that_keeps_its_lease_is_killed(ready: Lab, 
 
 
 def upgrade_of(lab: Lab, **options: Any) -> Upgrade:
-    """The module's work in this process, as the lab's account."""
+    """The steps of a run in this process, as the lab's account."""
     return upgrade_call(options.pop("kubeconfig", lab.state.kubeconfigs["kubewin"]), **options)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A whole upgrade whose external steps succeed at once, as a process: python -m integration.upgrade_run <options as JSON>."""
+"""A whole upgrade whose tasks and checks succeed at once, as a process: python -m integration.upgrade_run <options as JSON>."""
 
 from __future__ import annotations
 
@@ -9,32 +9,55 @@ import json
 import os
 import subprocess
 import sys
-import threading
+from collections.abc import Callable
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.action.node_upgrade import ActionModule
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.holder import holder_of
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.run import Upgrade
-from ansible_collections.kubewin.csi.plugins.modules.node_upgrade import ARGUMENT_SPEC
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import Decision, Done
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.run import Check, Upgrade
 from integration.kube import connect
 from integration.playbooks import ROOT
 
+ARGUMENT_SPEC = ActionModule.argument_spec
 
-def upgrade_call(kubeconfig: str, **options: Any) -> Upgrade:
-    """One call of the module in this process."""
+
+def upgrade_call(
+    kubeconfig: str,
+    notify: Callable[[str], None] = lambda _line: None,
+    check: Check = lambda _kind, nodes: dict.fromkeys(nodes, ""),
+    *,
+    holder: str = "",
+    **options: Any,
+) -> Upgrade:
+    """The steps of a run in this process."""
     defaults = {key: option.get("default") for key, option in ARGUMENT_SPEC.items()}
-    return Upgrade(connect(kubeconfig), {**defaults, "holder": holder_of(os.getpid()), **options}, threading.Event())
+    return Upgrade(connect(kubeconfig), {**defaults, **options}, holder or holder_of(os.getpid()), notify, check)
+
+
+def follow(upgrade: Upgrade) -> Decision:
+    """Upgrade every node that is left; the Lease is given back."""
+    upgrade.take_lease()
+    try:
+        return upgrade.follow()
+    finally:
+        upgrade.lease.end()
 
 
 def upgrade_nodes(kubeconfig: str, **options: Any) -> None:
     """Upgrade nodes from the first step to the last."""
-    result, _journal = upgrade_call(kubeconfig, **options).go_on()
-    while result["outcome"] == "delegated":
-        kind, nodes = result["next"]["kind"], result["next"]["nodes"]
-        external = {"generation": result["generation"], "finished": kind, "results": dict.fromkeys(nodes, "")}
-        result, _journal = upgrade_call(kubeconfig, **options, **external).go_on()
-    assert result["outcome"] == "finished", result
-    upgrade_call(kubeconfig, **options).hold()
-    upgrade_call(kubeconfig, **options, ended=True).go_on()
+    upgrade = upgrade_call(kubeconfig, **options)
+    upgrade.take_lease()
+    try:
+        if options.get("hook") == "tasks":
+            upgrade.begin(options["nodes"])
+            decision = upgrade.finish(dict.fromkeys(options["nodes"], ""))
+        else:
+            decision = upgrade.follow()
+        assert isinstance(decision, Done), decision
+        upgrade.record_end(decision.journal, ())
+    finally:
+        upgrade.lease.end()
 
 
 def begin_upgrade(kubeconfig: str, **options: Any) -> subprocess.Popen[str]:

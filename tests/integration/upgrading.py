@@ -249,6 +249,20 @@ def step(lab: Lab, name: str, node: str) -> str:
     return next(str(entry["step"]) for entry in journal(lab, name)["nodes"] if entry["node"] == node)
 
 
+def change_task(lab: Lab, version: str) -> dict[str, Any]:
+    """A user's task that upgrades the node of its host. version: of the kubelet, or an expression."""
+    words = [sys.executable, "-m", "integration.upgrading", lab.name, "{{ node_upgrade_node }}", version]
+    return {
+        "name": "Change the machine",
+        "ansible.builtin.command": {"argv": words, "chdir": str(ROOT / "tests")},
+        "environment": {"PYTHONPATH": f"{ROOT / 'tests'}:{ROOT / '.collections'}"},
+        "delegate_to": "localhost",
+        "changed_when": True,
+        # With -u, as in AWX jobs, Ansible searches the home of the Windows user on the controller.
+        "vars": {"ansible_remote_tmp": "/tmp/.ansible"},
+    }
+
+
 def closed(lab: Lab) -> dict[str, list[str]]:
     """What keeps workloads off a node, by Node: a cordon with the mark of whom it is of, and our taint."""
     found: dict[str, list[str]] = {}

@@ -46,6 +46,8 @@ class Watcher:
     def __init__(self, client: Client, operator: str, check: Callable[[], None]) -> None:
         self._client, self._operator, self._check = client, operator, check
         self._refused: dict[str, tuple[float, str]] = {}
+        # Nodes that may start, as of Rules.
+        self.only: frozenset[str] | None = None
 
     def refuse(self, uid: str, why: str) -> None:
         """Keep in mind that a pod may not be evicted now."""
@@ -56,7 +58,7 @@ class Watcher:
         self._check()
         listed = self._nodes()
         plain = _plain(listed)
-        chosen = whose_pods(journal, plain)
+        chosen = whose_pods(journal, plain, self.only)
         nodes = {name: self._node(item) if name in chosen else plain[name] for name, item in listed.items()}
         now = time.monotonic()
         return Observation(

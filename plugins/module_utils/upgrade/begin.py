@@ -174,7 +174,16 @@ def take_up(journal: Journal, desired: Request, observed: Observation, confirmed
     if problems := _check_approvals(confirmed, [*(entry.node for entry in journal.nodes), *observed.nodes]):
         raise RefusedError("\n".join(problems))
     now = observed.now
-    journal = replace(journal, generation=journal.generation + 1, state="open", why="", stopping=None, held_since="")
+    journal = replace(
+        journal,
+        generation=journal.generation + 1,
+        state="open",
+        why="",
+        due=(),
+        approval="",
+        stopping=None,
+        held_since="",
+    )
     for entry in journal.nodes:
         if entry.failed or entry.under_way:
             again = entry.at("hook", now) if _did_nothing(journal, entry, observed.nodes.get(entry.node)) else entry
@@ -210,6 +219,53 @@ def enrol(journal: Journal, desired: Request, observed: Observation) -> Journal:
         entry = NodeEntry(node.name, number, kubelet=node.kubelet, wmco=node.version)
         journal = replace(journal, nodes=(*journal.nodes, entry)).note(f"{node.name} joined the cluster", observed.now)
     return journal
+
+
+def plan_batches(journal: Journal, nodes: Collection[str]) -> list[list[str]]:
+    """The nodes of a run that upgrades these alone, batch by batch; none of a finished upgrade.
+
+    RefusedError if a node in progress, or the canary, is not among them.
+    """
+    left = [entry for entry in journal.nodes if entry.step != "done"]
+    # A node that has its target release needs no tasks, and so no host.
+    begun = [entry.node for entry in left if entry.under_way and not entry.by_itself and entry.node not in nodes]
+    if begun:
+        raise RefusedError(
+            f"Node {', '.join(begun)}: in progress and without a host in this run, expected one host for each. Add its "
+            "host to the inventory or to --limit, or repair the host if it could not be read."
+        )
+    canary = [entry.node for entry in left if entry.batch == 0 and not entry.by_itself and entry.node not in nodes]
+    if canary:
+        raise RefusedError(
+            f"Node {', '.join(canary)}: the canary of upgrade {journal.name}, without a host in this run, expected one. Add "
+            "its host to the inventory or to --limit, or name another canary (kubewin_upgrade_canary)."
+        )
+    numbers = dict.fromkeys(entry.batch for entry in left if entry.node in nodes)
+    return [[entry.node for entry in left if entry.batch == number and entry.node in nodes] for number in numbers]
+
+
+def check_batch(journal: Journal, batch: Collection[str]) -> None:
+    """Refuse to begin nodes before those that began earlier, or before the canary. RefusedError."""
+    unknown = sorted(set(batch) - {entry.node for entry in journal.nodes})
+    if unknown:
+        raise RefusedError(
+            f"Node {', '.join(unknown)}: not in upgrade {journal.name}, expected one of "
+            f"{', '.join(entry.node for entry in journal.nodes)}. Leave its host out."
+        )
+    begun = [
+        entry.node for entry in journal.nodes if entry.step == "hook" and entry.under_way and entry.node not in batch
+    ]
+    if begun:
+        raise RefusedError(
+            f"Node {', '.join(begun)}: its tasks did not end, expected that before Node {', '.join(batch)}. Check its host, "
+            "then run again."
+        )
+    canary = [entry.node for entry in journal.nodes if entry.batch == 0 and entry.step == "waiting"]
+    if not set(canary) <= set(batch):
+        raise RefusedError(
+            f"Node {', '.join(batch)}: begun before the canary {', '.join(canary)}, expected the canary first. Begin with "
+            "the canary's host."
+        )
 
 
 _FAILED: Mapping[Delegated, tuple[str, str]] = {

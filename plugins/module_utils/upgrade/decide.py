@@ -47,7 +47,8 @@ class Rules:
 
     budget: seconds a node may take until an external step, and again after it. patience: seconds to wait for the
     cluster, for another node that is away, and for a window.
-    pause: "canary", "batches", or nodes. stop_on: conditions outside the current node that stop the run.
+    pause: "canary", "batches", or nodes. stop_on: conditions outside the current node that stop the run. only: nodes that may
+    start, None for all.
     """
 
     budget: float = 3600.0
@@ -56,6 +57,7 @@ class Rules:
     windows: tuple[Hours, ...] = ()
     stop_on: frozenset[StopOn] = frozenset({"cluster", "nodes", "workloads"})
     delete_unowned: bool = False
+    only: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ class Do:
 
 @dataclass(frozen=True, slots=True)
 class Delegate:
-    """The playbook runs a step: the user's tasks, the gate or the verification of a volume."""
+    """The caller runs a step: the user's tasks, the gate or the verification of a volume."""
 
     kind: Delegated
     nodes: tuple[str, ...]
@@ -87,19 +89,22 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Nothing failed; the upgrade waits for an approval, a window or the cluster's own update.
-
-    approval: name of the pause that needs an approval, empty without one.
-    """
+    """Nothing failed; the upgrade waits for an approval, a window or the cluster's own update."""
 
     why: str
     journal: Journal
-    approval: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
     """A step failed, the journal says why; no node is in progress."""
+
+    journal: Journal
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """No node is in progress, and none of the others may start now (`Rules.only`)."""
 
     journal: Journal
 
@@ -111,7 +116,7 @@ class Done:
     journal: Journal
 
 
-Decision: TypeAlias = "Do | Delegate | Wait | Pause | Stop | Done"
+Decision: TypeAlias = "Do | Delegate | Wait | Pause | Stop | Settled | Done"
 
 
 def decide(journal: Journal, observed: Observation, rules: Rules) -> Decision:
@@ -143,13 +148,18 @@ def decide(journal: Journal, observed: Observation, rules: Rules) -> Decision:
     return _next_batch(journal, observed, rules, now)
 
 
-def whose_pods(journal: Journal, nodes: Mapping[str, NodeNow]) -> set[str]:
-    """Nodes whose pods the next decision needs."""
+def next_batch(journal: Journal, only: frozenset[str] | None) -> list[NodeEntry]:
+    """The nodes that start together next, of those that may start."""
+    waiting = [entry for entry in journal.nodes if entry.step == "waiting" and (only is None or entry.node in only)]
+    return [entry for entry in waiting if entry.batch == waiting[0].batch] if waiting else []
+
+
+def whose_pods(journal: Journal, nodes: Mapping[str, NodeNow], only: frozenset[str] | None = None) -> set[str]:
+    """Nodes whose pods the next decision needs. only: as of Rules."""
     chosen = {entry.node for entry in journal.nodes if entry.step in DRAINING or entry.step == "hook"}
     waiting = [entry for entry in journal.nodes if entry.step == "waiting"]
-    if waiting and not any(entry.under_way for entry in journal.nodes):
-        first = min(entry.batch for entry in waiting)
-        chosen |= {entry.node for entry in waiting if entry.batch == first}
+    if not any(entry.under_way for entry in journal.nodes):
+        chosen |= {entry.node for entry in next_batch(journal, only)}
     begins = {entry.node for entry in waiting if entry.node in nodes and _begins(journal, entry, nodes[entry.node])}
     return (chosen | begins) & set(nodes)
 
@@ -225,13 +235,13 @@ def away(journal: Journal, observed: Observation) -> dict[str, str]:
 
 
 def _next_batch(journal: Journal, observed: Observation, rules: Rules, now: datetime) -> Decision:
-    todo = [entry for entry in journal.nodes if entry.step == "waiting"]
-    if not todo:
+    if all(entry.step != "waiting" for entry in journal.nodes):
         return Done(replace(journal, state="finished", why="", held_since=""))
+    batch = next_batch(journal, rules.only)
+    if not batch:
+        return Settled(journal)
     if observed.cluster is None:
         return Wait((), journal)
-    first = min(entry.batch for entry in todo)
-    batch = [entry for entry in todo if entry.batch == first]
     held = _held(journal, batch, observed, observed.cluster, rules)
     if isinstance(held, str):
         since = moment(journal.held_since)
@@ -254,7 +264,7 @@ def _next_batch(journal: Journal, observed: Observation, rules: Rules, now: date
                 f"before {', '.join(entry.node for entry in batch)} an approval is required (kubewin_upgrade_pause). "
                 f"To continue, run again with kubewin_upgrade_confirmed={name}"
             )
-            return Pause(why, replace(journal, state="paused", why=why, held_since=""), name)
+            return Pause(why, replace(journal, state="paused", why=why, held_since="", approval=name))
     if any(observed.nodes[entry.node].pods is None for entry in batch):
         return Wait((), journal)
     journal = replace(journal, state="open", why="", held_since="")

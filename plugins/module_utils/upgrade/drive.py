@@ -54,7 +54,7 @@ def drive(
     journal: Journal, store: JournalStore, observer: Observer, executor: Executor, rules: Rules, notify: Callable[[str], None],
     sleep: Callable[[float], None] = time.sleep,
 ) -> Decision:  # fmt: skip
-    """Go on until a decision is not ours to carry out: a Hand, a Rest, a Stop, or Done. The journal in it was kept."""
+    """Go on until a decision is not ours to carry out: a Delegate, Pause, Stop, Settled or Done. The journal in it was kept."""
     waits = Waits(lambda line: notify(f"waiting: {line}"))
     while True:
         observed = observer.observe(journal)

@@ -144,8 +144,10 @@ class Journal:
 
     name: of the upgrade; a finished one does not begin again. cluster: its id, empty if it was not read.
     only: the Nodes that were named, empty for all. generation: grows whenever a run resumes it, so that a run that was taken over
-    can write nothing more. held_since: since when the next batch has been waiting. confirmed: pauses that were approved,
-    and when. before: the volumes as they were, as Picture.pack makes it. ended: when everything was proven and compared after
+    can write nothing more. run: the run of this generation, as the lease names it. due: nodes whose tasks that run began, and whose
+    results are not recorded yet. approval: name of the pause that waits for an approval. held_since: since when the next batch has
+    been waiting. confirmed: pauses that were approved, and when. before: the volumes as they were, as Picture.pack makes it.
+    ended: when everything was proven and compared after
     the last node. compared: the claims whose baselines were compared then, and are needed no more. happened: the newest events, one line each.
     """
 
@@ -157,6 +159,9 @@ class Journal:
     state: State = "open"
     why: str = ""
     generation: int = 1
+    run: str = ""
+    due: tuple[str, ...] = ()
+    approval: str = ""
     sequence: int = field(default=0, compare=False)
     stopping: Stopping | None = None
     held_since: str = ""

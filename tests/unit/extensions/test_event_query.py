@@ -51,7 +51,7 @@ def made(name: str, verdict: Any) -> NodeVerdict:
 
 @pytest.mark.parametrize(
     ("outcome", "names"),
-    [("delegated", ["win-1", "win-2"]), ("finished", ["win-1", "win-2"]), ("planned", []), ("held", [])],
+    [("tasks", ["win-1", "win-2"]), ("finished", ["win-1", "win-2"]), ("planned", [])],
 )
 def test_nodes_that_an_upgrade_has_begun_are_counted(outcome: str, names: list[str]) -> None:
     steps = {"win-1": "done", "win-2": "drain", "win-3": "waiting"}

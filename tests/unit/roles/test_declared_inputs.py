@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[3]
 USED = re.compile(r"\b(kubewin_\w+)((?: \| (?:string \| )?(?:default|kubewin\.csi\.given)\((?:'[^']*'|[^()'])*\))+)")
 VALUE = re.compile(r"\(('[^']*'|[\w.]+)(?:, true)?\)")
 # upgrade takes Nodes one at a time. A message names a direction where none is given.
-OTHER = {("upgrade.yml", "kubewin_batches"): {"1"}, ("handover.yml", "kubewin_handover"): {"to_platform"}}
+OTHER = {("upgrade_prepare.yml", "kubewin_batches"): {"1"}, ("handover.yml", "kubewin_handover"): {"to_platform"}}
 
 
 def defaults() -> Iterator[tuple[str, str, str]]:

@@ -226,7 +226,7 @@ def test_every_input_is_an_input_of_each_playbook_that_is_about_it(name: str) ->
             "kubewin_quiesce": {"remove"}, "kubewin_quiesce_timeout": {"remove"},
         "kubewin_node_timeout": {"handover", "upgrade"}, "kubewin_prepull": {"handover", "upgrade"},
         "kubewin_prepull_timeout": {"handover", "upgrade"}, "kubewin_proven": {"handover", "upgrade", "verify"},
-        "kubewin_drivers": {"build_csi_proxy", "gather", "preflight", "convert_volumes"}, "kubewin_node_name": {"upgrade"},
+        "kubewin_drivers": {"build_csi_proxy", "gather", "preflight", "convert_volumes"},
         "kubewin_skip_unreachable": {"diagnose", "gather", "upgrade", "preflight"},
     }  # fmt: skip
     users = {path.stem for path in PLAYBOOKS.glob("*.yml") if path.stem != "enable-csi" and name in _closure(path.stem)}

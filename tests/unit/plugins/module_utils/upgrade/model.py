@@ -15,12 +15,21 @@ from datetime import datetime, timedelta, timezone
 from functools import lru_cache
 
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import Request, begin, returned, take_up
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import (
+    Request,
+    begin,
+    check_batch,
+    plan_batches,
+    returned,
+    take_up,
+)
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import (
     Decision,
     Delegate,
     Do,
     Rules,
+    Settled,
+    notice,
     whose_pods,
     whose_return,
 )
@@ -119,6 +128,7 @@ class World:
         for pod in self.pods:
             pod.rounds = 0
         self.refused: dict[str, str] = {}
+        self.only: frozenset[str] | None = None
         # Whether observations are so far apart that each retries refused evictions.
         self.seldom = False
         self.allowed_away = 1
@@ -177,13 +187,32 @@ class World:
         found = self.journal
         journal = begin(self.desired, observed) if found is None else take_up(found, self.desired, observed, confirmed)
         journal = self.keep(journal)
-        while True:
-            decision = drive(journal, self, self, self, self.rules, self.messages.append, lambda _seconds: None)
+        if self.desired.hook != "tasks":
+            return self.follow(journal, None)
+        for batch in plan_batches(notice(journal, observed), set(self.boxes)):
+            check_batch(notice(journal, self.see()), batch)
+            decision = self.follow(journal, frozenset(batch))
+            if isinstance(decision, Delegate):
+                assert set(decision.nodes) <= set(batch)
+                journal = self.keep(replace(decision.journal, due=decision.nodes))
+                results = {name: self.do_delegated("hook", name) for name in decision.nodes}
+                journal = self.keep(replace(returned(journal, "hook", results, self.now), due=()))
+                decision = self.follow(journal, frozenset())
+            if not isinstance(decision, Settled):
+                return decision
             journal = decision.journal
-            if not isinstance(decision, Delegate):
+        return self.follow(journal, frozenset())
+
+    def follow(self, journal: Journal, only: frozenset[str] | None) -> Decision:
+        """One step of the play. only: the nodes that it may start, None for all."""
+        self.only = only
+        rules = replace(self.rules, only=only)
+        while True:
+            decision = drive(journal, self, self, self, rules, self.messages.append, lambda _seconds: None)
+            if not isinstance(decision, Delegate) or decision.kind == "hook":
                 return decision
             results = {name: self.do_delegated(decision.kind, name) for name in decision.nodes}
-            journal = self.keep(returned(journal, decision.kind, results, self.now))
+            journal = self.keep(returned(decision.journal, decision.kind, results, self.now))
 
     def do_delegated(self, kind: str, name: str) -> str:
         results: list[str] = []
@@ -228,7 +257,7 @@ class World:
     def observe(self, journal: Journal) -> Observation:
         self.event(self._time)
         observed = self.see()
-        needed = whose_pods(journal, observed.nodes)
+        needed = whose_pods(journal, observed.nodes, self.only)
         nodes = {
             name: node if name in needed else replace(node, pods=None, workloads=())
             for name, node in observed.nodes.items()

@@ -1,16 +1,24 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Targets that an upgrade cannot reach are refused before the first node."""
+"""Targets that an upgrade cannot reach, and runs that cannot begin in order, are refused before the first node."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timezone
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import RefusedError, Request, begin, take_up
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import (
+    RefusedError,
+    Request,
+    begin,
+    check_batch,
+    plan_batches,
+    take_up,
+)
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import ClusterNow, NodeNow, Observation
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Target
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Journal, NodeEntry, Target
 
 NOW = datetime(2026, 11, 21, 20, 0, tzinfo=timezone.utc)
 
@@ -69,3 +77,50 @@ def test_an_approval_of_no_pause_is_refused_with_the_nearest(resumed: bool) -> N
     with pytest.raises(RefusedError, match=r"'win_2'.* Did you mean win_1\?"):
         run("canary", "win_2")
     assert run("canary", "batch-2", "win_1")
+
+
+def journal_of(*entries: NodeEntry) -> Journal:
+    return Journal("u", "tasks", Target(), "2026-11-21T20:00:00Z", entries)
+
+
+CANARY, SECOND, THIRD = NodeEntry("a", 0), NodeEntry("b", 1), NodeEntry("c", 1)
+
+
+def test_a_run_takes_the_nodes_that_have_a_host_batch_by_batch() -> None:
+    assert plan_batches(journal_of(CANARY, SECOND, THIRD), ["a", "b", "c"]) == [["a"], ["b", "c"]]
+    assert plan_batches(journal_of(CANARY, SECOND, THIRD), ["c", "a"]) == [["a"], ["c"]]
+    assert plan_batches(journal_of(replace(CANARY, step="done"), SECOND, THIRD), ["b"]) == [["b"]]
+    # It has its target release, and needs no tasks.
+    assert plan_batches(journal_of(replace(CANARY, step="gate", by_itself=True), SECOND), ["b"]) == [["b"]]
+
+
+@pytest.mark.parametrize(
+    ("journal", "nodes", "expected"),
+    [
+        (journal_of(CANARY, SECOND), ["b"], "Node a: the canary of upgrade u, without a host in this run"),
+        (
+            journal_of(replace(CANARY, step="done"), replace(SECOND, step="hook", tries=1), THIRD),
+            ["c"],
+            "Node b: in progress and without a host in this run",
+        ),
+    ],
+    ids=["canary", "in progress"],
+)
+def test_a_run_without_the_host_that_is_next_is_refused(journal: Journal, nodes: list[str], expected: str) -> None:
+    with pytest.raises(RefusedError, match=expected):
+        plan_batches(journal, nodes)
+
+
+@pytest.mark.parametrize(
+    ("journal", "batch", "expected"),
+    [
+        (journal_of(CANARY, SECOND), ["b"], "Node b: begun before the canary a, expected the canary first"),
+        (journal_of(replace(CANARY, step="hook", tries=1), SECOND), ["b"], "Node a: its tasks did not end"),
+        (journal_of(CANARY), ["z"], "Node z: not in upgrade u, expected one of a"),
+    ],
+    ids=["before the canary", "before the tasks of another ended", "unknown"],
+)
+def test_a_batch_out_of_order_is_refused(journal: Journal, batch: list[str], expected: str) -> None:
+    check_batch(journal_of(CANARY, SECOND), ["a"])
+    with pytest.raises(RefusedError, match=expected):
+        check_batch(journal, batch)

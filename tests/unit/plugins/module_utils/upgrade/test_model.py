@@ -238,13 +238,13 @@ def test_pauses_end_the_run_in_order_until_an_approval() -> None:
     decision = world.run()
     assert isinstance(decision, Pause)
     assert "kubewin_upgrade_confirmed=canary" in decision.why
-    assert decision.approval == "canary"
+    assert decision.journal.approval == "canary"
     assert world.hooked == ["win-3"]
     assert isinstance(world.run(), Pause)
     decision = world.run(("canary",))
     assert isinstance(decision, Pause)
     assert "kubewin_upgrade_confirmed=win-2" in decision.why
-    assert decision.approval == "win-2"
+    assert decision.journal.approval == "win-2"
     assert world.hooked == ["win-3", "win-1"]
     assert isinstance(world.run(("win-2",)), Done)
     world.converged()
