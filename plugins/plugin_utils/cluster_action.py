@@ -15,8 +15,10 @@ import sys
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any, ClassVar
 
+from ansible import constants as C
 from ansible.errors import AnsibleActionFail
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.module_utils.common.parameters import remove_values
@@ -103,8 +105,15 @@ class ClusterAction(ActionBase):
         self.result.setdefault("warnings", []).append(text)
 
     def connect(self, options: Mapping[str, Any], retry_for: float | None = None) -> Client:
-        """A Client for the task's options; errors as of kube.connect."""
-        return connect(options, retry_for)
+        """A Client for the task's options; errors as of kube.connect.
+
+        An API server that refuses connections before this run reached it does not run, or the URL is wrong; later it restarts.
+        """
+        # Ansible makes this directory for each run, and declares its constants when it starts.
+        reached = Path(vars(C)["DEFAULT_LOCAL_TMP"]) / "kubewin-reached-api-server"
+        client = connect(options, retry_for, float(options["api_timeout"]) if reached.exists() else 0.0)
+        reached.touch()
+        return client
 
     def call(self, feature: type[ClusterAction], **options: Any) -> dict[str, Any]:
         """Perform the task of another action in this one; answers with its result. TaskError if it fails."""

@@ -132,6 +132,16 @@ def test_hosts_that_a_wrapper_names_are_refused_where_its_plays_would_not_see_th
     assert len(run.plays()) == 1
 
 
+def test_an_api_server_that_does_not_run_is_known_at_once() -> None:
+    cluster = {"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}
+    context = {"name": "c", "context": {"cluster": "c", "user": "u"}}
+    user = {"name": "u", "user": {"token": "not-of-any-cluster"}}
+    kubeconfig = {"clusters": [cluster], "contexts": [context], "users": [user], "current-context": "c"}
+    for playbook in ("preflight", "verify"):
+        message, _run = refused(playbook, "localhost,", **ALONE, kubewin_kubeconfig=kubeconfig)
+        assert message.startswith("the API server refuses connections: ")
+
+
 @pytest.mark.parametrize(
     ("playbook", "task"),
     [

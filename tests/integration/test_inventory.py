@@ -211,7 +211,7 @@ def test_an_invalid_source_reports_what_was_found_and_the_remedy(cluster: Lab, t
         "address": ("address: [InternalIp]", "found InternalIp, expected windows_instance, InternalIP"),
         "silent": (
             "host: https://127.0.0.1:1\napi_timeout: 0",
-            "the API server refuses connections for 0 s",
+            "the API server refuses connections: ",
         ),
         "report": (f"readiness_report: {tmp_path}/none.json", "Create it again, or remove the option"),
         "compose": ("strict: true\ncompose: {x: none.such}", "compose cannot set x for win-1"),

@@ -68,20 +68,20 @@ def driver_named(name: str) -> Driver:
     return DRIVERS[name]
 
 
-def connect(options: Mapping[str, Any], retry_for: float | None = None) -> Client:
+def connect(options: Mapping[str, Any], retry_for: float | None = None, refused_for: float = _REFUSED_FOR) -> Client:
     """A Client for the options of CLUSTER_ARG_SPEC. An API server that restarts just now is waited for.
 
-    Raises ClusterError: reason unreachable, unauthorized, or configuration (kubeconfig, context or certificates are
-    wrong, or the Python package kubernetes is missing).
+    refused_for: maximum seconds to wait while it refuses connections. Raises ClusterError: reason unreachable, unauthorized, or
+    configuration (kubeconfig, context or certificates are wrong, or the Python package kubernetes is missing).
     """
     if importlib.util.find_spec("kubernetes") is None:
         raise ClusterError(missing_required_lib("kubernetes"), "configuration")
     patience = float(options["api_timeout"]) if retry_for is None else retry_for
     access = {name: options[name] for name in AUTH_ARG_SPEC if options.get(name) is not None}
-    return patiently(lambda: get_api_client(**access), patience, _named(options))
+    return patiently(lambda: get_api_client(**access), patience, _named(options), refused_for)
 
 
-def patiently(make: Callable[[], Any], patience: float, named: str = "") -> Client:
+def patiently(make: Callable[[], Any], patience: float, named: str = "", refused_for: float = _REFUSED_FOR) -> Client:
     """A Client of what kubernetes.core's get_api_client makes; errors as of connect, which may contain what was `named`."""
     started = time.monotonic()
     while True:
@@ -123,12 +123,13 @@ def patiently(make: Callable[[], Any], patience: float, named: str = "") -> Clie
                 ) from error
             if is_refused(error):
                 # Nothing listens there; a proxy in between or a slow start shows otherwise.
-                patience = min(patience, _REFUSED_FOR)
+                patience = min(patience, refused_for)
                 left = started + patience - time.monotonic()
             if left <= 0:
                 found = "the API server refuses connections" if is_refused(error) else "no response from the API server"
+                duration = f" for {patience:.0f} s" if patience else ""
                 raise UnreachableError(
-                    f"{found} for {patience:.0f} s: {brief(error)}. Check that it runs and "
+                    f"{found}{duration}: {brief(error)}. Check that it runs and "
                     "that host, proxy and CA certificate are correct.",
                     "unreachable",
                 ) from error
