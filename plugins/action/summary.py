@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from ansible import context
@@ -19,7 +20,12 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.commands import (
     left_out,
     repeat_invocation,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.summary import ending, render_summary, summarize
+from ansible_collections.kubewin.csi.plugins.plugin_utils.summary import (
+    describe_failure,
+    ending,
+    render_summary,
+    summarize,
+)
 
 ARGUMENT_SPEC = documented(DOCUMENTATION)
 
@@ -35,6 +41,8 @@ class ActionModule(ActionBase):
         run = Invocation.of(
             context.CLIARGS, os.getcwd(), awx=bool({"awx_job_id", "tower_job_id"} & set(task_vars or {}))
         )
+        if options["rescue"]:
+            options["failure"] = _describe_failed_tasks(task_vars or {})
         options["failure"] = repeat_invocation(options["failure"], run)
         # A failed dry run found out nothing yet, so its next command is a dry run too.
         following = [command(run, one, again=bool(options["failure"])) for one in options["next"]]
@@ -80,3 +88,15 @@ class ActionModule(ActionBase):
                     "write to."
                 ]
         return dict(result)
+
+
+def _describe_failed_tasks(task_vars: Mapping[str, Any]) -> str:
+    """Why the task before a rescue failed. Ansible keeps its result for each host on which it failed, which may not be this one."""
+    if "ansible_failed_result" in task_vars:
+        return describe_failure(task_vars["ansible_failed_result"], task_vars["ansible_failed_task"]["name"])
+    variables = {host: task_vars["hostvars"][host] for host in task_vars["ansible_play_hosts_all"]}
+    return "\n".join(
+        f"{host}: {describe_failure(found['ansible_failed_result'], found['ansible_failed_task']['name'])}"
+        for host, found in variables.items()
+        if "ansible_failed_result" in found
+    )

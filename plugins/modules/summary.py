@@ -48,6 +48,10 @@ options:
     description: Why the run failed. Empty when it did not.
     type: str
     default: ''
+  rescue:
+    description: Read O(failure) from the task that failed on this host or, if it failed on others, from those with their names. For a C(rescue).
+    type: bool
+    default: false
   warnings:
     description: Findings of the drivers' plans, as C(warnings) of each RV(kubewin.csi.driver_info#module:planned).
     type: list

@@ -36,8 +36,8 @@ class HostResult:
 
     @property
     def left_out(self) -> bool:
-        """Whether the run continues without the host: it was lost before the run changed it."""
-        return self.skip_unreachable and self.returned.get("reason") == "connection_lost" and not self.done
+        """Whether the run continues without the host: it was lost before the run changed it, so its result has no plan."""
+        return self.skip_unreachable and self.returned.get("reason") == "connection_lost" and "plan" not in self.done
 
     @property
     def problem(self) -> str:

@@ -41,6 +41,12 @@ def test_no_path_of_an_include_is_computed(file: Path) -> None:
 
 
 @pytest.mark.parametrize("file", sorted((ROOT / "playbooks" / "tasks").glob("*.yml")), ids=lambda file: file.name)
+def test_a_file_of_tasks_has_tasks(file: Path) -> None:
+    """Ansible imports an empty file without a word."""
+    assert yaml.safe_load(file.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "playbooks" / "tasks").glob("*.yml")), ids=lambda file: file.name)
 def test_an_include_names_the_folder_of_its_file(file: Path) -> None:
     """Ansible searches a bare name in the current directory first, where a user may have a csi_proxy.yml too."""
     bare = re.findall(r"include_tasks: (?!\"?\.\./tasks/)(.*)", file.read_text(encoding="utf-8"))

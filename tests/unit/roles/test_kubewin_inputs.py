@@ -36,9 +36,6 @@ def test_only_the_drivers_of_this_playbook_are_applied() -> None:
     observed = {"planned": [smb, vsphere]}
     assert made("_kubewin_plans", _kubewin_drivers=["vsphere"], csi_driver_planned=observed) == [vsphere]
     assert made("_kubewin_plans", _kubewin_drivers=["vsphere"]) == []
-    assert made("_kubewin_unplanned", _kubewin_drivers=["vsphere"], csi_driver_planned=observed) is False
-    assert made("_kubewin_unplanned", _kubewin_drivers=["vsphere", "aws_ebs"], csi_driver_planned=observed) is True
-    assert made("_kubewin_unplanned", _kubewin_drivers=["vsphere"]) is True
 
 
 @pytest.mark.parametrize(

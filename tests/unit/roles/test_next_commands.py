@@ -72,8 +72,8 @@ GREEN = {"_kubewin_rollouts": {"vsphere": {"verdict": "green"}}, "kubewin_rows":
         (True, UNPROVEN, "enable_csi"),
         (True, {**UNPROVEN, "kubewin_accept_unproven": "yes"}, "verify"),
         (False, {"kubewin_applied": {"results": [{"changed": True}]}}, "verify"),
-        (False, {"kubewin_failure": "win-1 has no room"}, "enable_csi"),
-        (True, {"kubewin_failure": "win-1 has no room"}, "enable_csi"),
+        (False, {"kubewin_rescue": True}, "enable_csi"),
+        (True, {"kubewin_rescue": True}, "enable_csi"),
     ],
 )
 def test_enable_csi_is_followed_by_itself_only_while_it_has_something_to_do(

@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.filter.failure import failure
+from ansible_collections.kubewin.csi.plugins.plugin_utils.summary import describe_failure
 
 
 def test_a_task_reports_why() -> None:
-    assert failure({"failed": True, "msg": "csi-proxy is stopped"}) == "csi-proxy is stopped"
+    assert describe_failure({"failed": True, "msg": "csi-proxy is stopped"}, "Start it") == "csi-proxy is stopped"
 
 
 def test_a_loop_reports_each_failed_item_once() -> None:
@@ -20,7 +20,8 @@ def test_a_loop_reports_each_failed_item_once() -> None:
         {"failed": True, "msg": "win-2 is red"},
     ]
     assert (
-        failure({"failed": True, "msg": "One or more items failed", "results": items}) == "win-1 is red\nwin-2 is red"
+        describe_failure({"failed": True, "msg": "One or more items failed", "results": items}, "Read")
+        == "win-1 is red\nwin-2 is red"
     )
 
 
@@ -30,14 +31,15 @@ def test_results_of_the_module_itself_do_not_hide_its_message() -> None:
         "msg": "shop/data: the claim is in use",
         "results": [{"claim": "shop/data", "status": "unchanged"}],
     }
-    assert failure(convert) == "shop/data: the claim is in use"
-    assert failure({"failed": True, "msg": "no such file", "results": ["win-1"]}) == "no such file"
+    assert describe_failure(convert, "Convert") == "shop/data: the claim is in use"
+    assert describe_failure({"failed": True, "msg": "no such file", "results": ["win-1"]}, "Read") == "no such file"
 
 
 def test_a_task_without_a_message_and_one_that_hides_it_are_named() -> None:
-    assert failure({"failed": True}, "Copy the exe") == "Copy the exe failed without a message"
+    assert describe_failure({"failed": True}, "Copy the exe") == "Copy the exe failed without a message"
     hidden = {"failed": True, "msg": "password is hunter2", "_ansible_no_log": True}
-    assert failure(hidden, "Copy the exe") == "Copy the exe failed; no_log hides why"
+    assert describe_failure(hidden, "Copy the exe") == "Copy the exe failed; no_log hides why"
     assert (
-        failure({"failed": True, "censored": "the output has been hidden"}, "Copy") == "Copy failed; no_log hides why"
+        describe_failure({"failed": True, "censored": "the output has been hidden"}, "Copy")
+        == "Copy failed; no_log hides why"
     )
