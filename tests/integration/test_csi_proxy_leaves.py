@@ -33,7 +33,7 @@ def shares() -> Iterator[Lab]:
     with ExitStack() as roles:
         for name in ("cluster-objects", "roll", "remove", "smb"):
             roles.enter_context(also_holds(made, f"kubewin-csi-{name}"))
-        for tag, options in (("proxy", {}), ("driver", {"smb_csi_mode": "host_process"})):
+        for tag, options in (("proxy", {"smb_csi_mode": "csi_proxy"}), ("driver", {"smb_csi_mode": "host_process"})):
             run = enable(made, "--tags", tag, **options)
             assert run.code == 0, run.screen
         eventually(lambda: set(plugins(made, SMB)) == set(NODES), "a plugin on every node")
