@@ -249,6 +249,16 @@ def step(lab: Lab, name: str, node: str) -> str:
     return next(str(entry["step"]) for entry in journal(lab, name)["nodes"] if entry["node"] == node)
 
 
+# Of a delegated task, whatever the inventory has for all hosts. With -u, as in AWX jobs, Ansible searches the home of the Windows user.
+ON_CONTROLLER = {
+    "ansible_connection": "local",
+    "ansible_shell_type": "sh",
+    "ansible_become": False,
+    "ansible_python_interpreter": "{{ ansible_playbook_python }}",
+    "ansible_remote_tmp": "/tmp/.ansible",
+}
+
+
 def change_task(lab: Lab, version: str) -> dict[str, Any]:
     """A user's task that upgrades the node of its host. version: of the kubelet, or an expression."""
     words = [sys.executable, "-m", "integration.upgrading", lab.name, "{{ node_upgrade_node }}", version]
@@ -258,8 +268,7 @@ def change_task(lab: Lab, version: str) -> dict[str, Any]:
         "environment": {"PYTHONPATH": f"{ROOT / 'tests'}:{ROOT / '.collections'}"},
         "delegate_to": "localhost",
         "changed_when": True,
-        # With -u, as in AWX jobs, Ansible searches the home of the Windows user on the controller.
-        "vars": {"ansible_remote_tmp": "/tmp/.ansible"},
+        "vars": ON_CONTROLLER,
     }
 
 
