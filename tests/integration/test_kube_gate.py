@@ -250,17 +250,18 @@ def test_an_image_that_cannot_be_pulled_times_out_with_a_table(gated: Lab, gate_
     client = connect(kubewin(gated))
     image = "registry.k8s.io/csi-vsphere/driver:nosuchtag"
     applied(client, Request(images={"driver": image}))
+    gated.delete_pod(pod_of(gated, "win-1"))
 
     def pulling() -> bool:
         return any(waiting_reason(pod, "vsphere-csi-node") == "ImagePullBackOff" for pod in gated.pods(PLUGIN))
 
-    eventually(pulling, "the first node's pod cannot get its image")
+    eventually(pulling, "its new pod cannot get the image")
     arguments = variables(gated, patience=8)
     run = play(gate_play, "localhost,", *arguments, env={"K8S_AUTH_KUBECONFIG": kubewin(gated)})
     result = run.results("Gate", "failed")["localhost"]
     assert result["reason"] == "gate_timeout"
     assert "container vsphere-csi-node has no image" in result["msg"]
-    assert "still runs an older template" in result["msg"], "the update stops at the first node"
+    assert "still runs an older template" in result["msg"], "the pods of the other nodes stay"
 
 
 def test_a_cordoned_node_has_its_plugin_and_is_reported_as_cordoned(gated: Lab) -> None:
