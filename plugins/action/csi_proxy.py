@@ -18,7 +18,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.documented import Argu
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import CLUSTER_ARG_SPEC, connect
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import SERVING_LABEL
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import Interrupted
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.termination import Interrupted
 from ansible_collections.kubewin.csi.plugins.plugin_utils.cluster_action import find_secrets, read_access
 from ansible_collections.kubewin.csi.plugins.plugin_utils.interruption import interruptible
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, observe, options, plan, prove

@@ -20,7 +20,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import CL
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.holder import holder_of_run, is_dead
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.lease import SECONDS, uptime
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import Interrupted
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.termination import Interrupted
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.observe import installed_drivers
 from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import RefusedError, plan_batches

@@ -14,7 +14,7 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.holder import holder_of
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import ignore_signals
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.termination import ignore_signals
 from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.apply import Limits, Prover
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.cleanup import PATIENCE, Found, earlier, take_away

@@ -27,7 +27,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.documented import Argu
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import CLUSTER_ARG_SPEC, connect
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import Interrupted
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.termination import Interrupted
 from ansible_collections.kubewin.csi.plugins.module_utils.redaction.names import kubeconfig_secrets, texts
 from ansible_collections.kubewin.csi.plugins.plugin_utils import driver_options
 from ansible_collections.kubewin.csi.plugins.plugin_utils.inputs import blank

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import SIGNALS, Interrupted, ignore_signals
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.termination import SIGNALS, Interrupted, ignore_signals
 
 # Seconds between two checks that the run still exists.
 _INTERVAL = 0.5

@@ -15,8 +15,18 @@ from typing import Any
 
 import pytest
 from integration.playbooks import Run, lines, meanwhile, play, start
-from integration.test_controller_actions import HOSTS
 from lab.handle import eventually
+
+HOSTS = {
+    "winrm": {
+        "ansible_connection": "winrm", "ansible_shell_type": "powershell", "ansible_user": "a", "ansible_password": "b",
+        "ansible_remote_tmp": "C:\\none",
+    },
+    "ssh": {
+        "ansible_connection": "ssh", "ansible_shell_type": "cmd", "ansible_become": True, "ansible_become_method": "runas",
+        "ansible_become_user": "SYSTEM",
+    },
+}  # fmt: skip
 
 ACTION = """\
 import time

@@ -14,7 +14,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.drivers import pull
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, GoneError, UnreachableError
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import ignore_signals
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.termination import ignore_signals
 
 # Seconds between two reports if no node completes its pull.
 _REPORT = 30.0

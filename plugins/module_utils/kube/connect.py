@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""From module parameters to a Client: authentication is kubernetes.core's."""
+"""From options to a Client: authentication is kubernetes.core's."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from typing import Any
 from ansible.module_utils.basic import missing_required_lib
 from ansible_collections.kubernetes.core.plugins.module_utils.args_common import AUTH_ARG_SPEC
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
-from ansible_collections.kubernetes.core.plugins.module_utils.k8s.core import AnsibleK8SModule
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.exceptions import CoreException
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS, unknown
@@ -31,7 +30,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.faults import (
     is_refused,
     status_of,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.redaction.names import kubeconfig_secrets, texts
 
 try:
     import yaml
@@ -45,20 +43,6 @@ except ImportError:
 _REFUSED_FOR = 10.0
 
 CLUSTER_ARG_SPEC: dict[str, Any] = {**AUTH_ARG_SPEC, "api_timeout": {"type": "int", "default": 60}}
-
-
-def module(argument_spec: dict[str, Any]) -> AnsibleK8SModule:
-    """An AnsibleModule with the cluster options added.
-
-    It fails with kubernetes.core's words when the client is missing. Ansible hides every text of a kubeconfig in the result, the
-    "v1" of its apiVersion and its path too: what is rendered from the result and applied would be damaged. Only secrets are hidden.
-    """
-    made = AnsibleK8SModule(argument_spec={**CLUSTER_ARG_SPEC, **argument_spec}, supports_check_mode=True)
-    given = made.params["kubeconfig"]
-    hidden: set[str] = made._module.no_log_values
-    hidden.difference_update(texts(given))
-    hidden.update(kubeconfig_secrets(given))
-    return made
 
 
 def driver_named(name: str) -> Driver:

@@ -129,5 +129,5 @@ class WindowsAction(ActionBase):
         return {name: value for name, value in found.items() if value not in blank}
 
 
-# As in plugin_utils/controller.py: what is loaded by now needs no garbage collection in the processes that Ansible forks.
+# As in plugin_utils/cluster_action.py: what is loaded by now needs no garbage collection in the processes that Ansible forks.
 gc.freeze()

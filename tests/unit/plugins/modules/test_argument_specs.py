@@ -38,14 +38,7 @@ def documentation() -> dict[str, Any]:
 
 
 def accepted(name: str) -> dict[str, Any]:
-    """The argument spec in force: the action's own where it validates one, else the module's."""
-    try:
-        module = importlib.import_module(f"{PLUGINS}.modules.{name}")
-        spec = getattr(module, "ARGUMENT_SPEC", None)
-    except ModuleNotFoundError:
-        spec = None
-    if spec is not None:
-        return {**CLUSTER_ARG_SPEC, **spec}
+    """The argument spec of the action."""
     action = importlib.import_module(f"{PLUGINS}.action.{name}")
     if issubclass(action.ActionModule, ClusterAction):
         return {**CLUSTER_ARG_SPEC, **action.ActionModule.argument_spec}

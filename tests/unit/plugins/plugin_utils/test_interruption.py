@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[4]
 # Python handles a signal that comes right before one when that is over.
 TASK = """\
 import os, signal, time
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import Interrupted
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.termination import Interrupted
 from ansible_collections.kubewin.csi.plugins.plugin_utils.interruption import interruptible
 
 try:

@@ -15,7 +15,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.convert.eligibility im
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.options import Limits, RunOptions
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.run import Result, Runs
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import Interrupted
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.termination import Interrupted
 from ansible_collections.kubewin.csi.plugins.plugin_utils.interruption import interruptible
 
 CLAIMS = ("a", "b")

@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers import pull_apply
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.pull_apply import Pulls
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import Interrupted
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.termination import Interrupted
 from unit.plugins.module_utils.kube.fakes import ObjectStore, Response, client_of
 
 PLUGIN: dict[str, Any] = {
