@@ -15,6 +15,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.module_utils.decode import read_number
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.controllers import images_of
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import ObservedDaemonSet
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MANAGED_BY, MANAGER
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import ENDED, MIRROR, PodFacts, controller_of
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.placement import ANYWHERE, Placement
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.pod_spec import Dependency, find_dependencies
@@ -124,9 +125,12 @@ def owner_of(metadata: Mapping[str, Any]) -> str:
 def pod_is_evaluated(pod: Mapping[str, Any], windows_nodes: frozenset[str] | set[str]) -> bool:
     """Whether a core/v1 Pod matters for the evaluation, so that the many others cost nothing.
 
-    It has a claim, an inline volume of a storage driver or a pipe of csi-proxy; or a DaemonSet put it on a Windows node.
+    It has a claim, an inline volume of a storage driver or a pipe of csi-proxy; or a DaemonSet put it on a Windows node. A pod that a
+    run of this collection left behind does not matter: it ends by itself, and nobody expects it to start again.
     """
-    spec = pod.get("spec") or {}
+    spec, metadata = pod.get("spec") or {}, pod["metadata"]
+    if (metadata.get("labels") or {}).get(MANAGED_BY) == MANAGER and not controller_of(metadata)[0]:
+        return False
     for volume in spec.get("volumes") or ():
         if "persistentVolumeClaim" in volume or "ephemeral" in volume:
             return True
@@ -134,7 +138,7 @@ def pod_is_evaluated(pod: Mapping[str, Any], windows_nodes: frozenset[str] | set
             return True
         if "hostPath" in volume and "pipe" in str((volume["hostPath"] or {}).get("path", "")):
             return True
-    return spec.get("nodeName") in windows_nodes and controller_of(pod["metadata"])[0] == "DaemonSet"
+    return spec.get("nodeName") in windows_nodes and controller_of(metadata)[0] == "DaemonSet"
 
 
 @dataclass(frozen=True, slots=True)

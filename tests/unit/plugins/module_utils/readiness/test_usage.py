@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.usage import Workload, usage
-from situations.cluster import SHOP, csi, healthy, owner_reference, pod, undecided, volume, workload
+from situations.cluster import SHOP, csi, healthy, owner_reference, pod, pod_spec, undecided, volume, workload
 from situations.world import World
 
 
@@ -102,3 +102,14 @@ def test_a_job_of_a_cron_job_and_the_pods_of_a_deployment_are_one_workload() -> 
     found = usage(Index(world.snapshot()))
     assert [one.key for one in found.users["shop/n"]] == ["CronJob shop/n"]
     assert [one.key for one in found.users["shop/share"]] == ["Deployment shop/feed", "Deployment shop/web"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "found"), [({}, ["Pod shop/left"]), ({"app.kubernetes.io/managed-by": "kubewin.csi"}, [])]
+)
+def test_a_pod_that_a_killed_run_left_behind_is_no_workload(labels: dict[str, str], found: list[str]) -> None:
+    world = healthy()
+    volume(world, "pv-left", csi("csi.vsphere.vmware.com", "left"), "left")
+    pod(world, "left", pod_spec("left"), on="win-1")
+    world.get("Pod", "left", SHOP)["metadata"]["labels"] = labels
+    assert [one.key for one in usage(Index(world.snapshot())).workloads if one.kind == "Pod"] == found
