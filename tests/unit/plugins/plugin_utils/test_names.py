@@ -186,7 +186,7 @@ def _closure(playbook: str) -> set[str]:
             text += (ROOT / "plugins" / "plugin_utils" / "host_results.py").read_text(encoding="utf-8")
         if CLUSTER & set(re.findall(r"\bkubewin\.csi\.(\w+):", here)):
             # Access to the cluster is an input that the actions read.
-            text += (ROOT / "plugins" / "plugin_utils" / "controller.py").read_text(encoding="utf-8")
+            text += (ROOT / "plugins" / "plugin_utils" / "cluster_action.py").read_text(encoding="utf-8")
         called = set(re.findall(r"name: kubewin\.csi\.(\w+)", here)) - {"kubewin"}
         if "kubewin.csi.{{ kubewin_driver }}_csi" in here:
             called |= {"vsphere_csi", "csi_driver"}
