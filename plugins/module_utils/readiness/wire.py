@@ -111,7 +111,7 @@ PodList = _listed(
     _object(
         metadata=_object(
             "namespace name uid resourceVersion creationTimestamp deletionTimestamp",
-            labels=_object("pod-template-generation controller-revision-hash"),
+            labels=_object("pod-template-generation controller-revision-hash app.kubernetes.io/managed-by"),
             annotations=_object("kubernetes.io/config.mirror"),
             ownerReferences=_OWNERS,
         ),

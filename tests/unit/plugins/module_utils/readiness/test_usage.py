@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
+import msgspec
 import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness import wire
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import pod_is_evaluated
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.usage import Workload, usage
 from situations.cluster import SHOP, csi, healthy, owner_reference, pod, pod_spec, undecided, volume, workload
@@ -105,11 +109,9 @@ def test_a_job_of_a_cron_job_and_the_pods_of_a_deployment_are_one_workload() -> 
 
 
 @pytest.mark.parametrize(
-    ("labels", "found"), [({}, ["Pod shop/left"]), ({"app.kubernetes.io/managed-by": "kubewin.csi"}, [])]
+    ("labels", "evaluated"), [({}, True), ({"app.kubernetes.io/managed-by": "kubewin.csi"}, False)]
 )
-def test_a_pod_that_a_killed_run_left_behind_is_no_workload(labels: dict[str, str], found: list[str]) -> None:
-    world = healthy()
-    volume(world, "pv-left", csi("csi.vsphere.vmware.com", "left"), "left")
-    pod(world, "left", pod_spec("left"), on="win-1")
-    world.get("Pod", "left", SHOP)["metadata"]["labels"] = labels
-    assert [one.key for one in usage(Index(world.snapshot())).workloads if one.kind == "Pod"] == found
+def test_a_pod_that_a_killed_run_left_behind_is_not_evaluated(labels: dict[str, str], evaluated: bool) -> None:
+    left = {"metadata": {"namespace": SHOP, "name": "left", "labels": labels}, "spec": pod_spec("left")}
+    page = msgspec.json.decode(json.dumps({"items": [left]}), type=wire.PodList)
+    assert pod_is_evaluated(page["items"][0], frozenset()) is evaluated
