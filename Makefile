@@ -36,7 +36,7 @@ format: ## lay out Python and Go files
 	@$(CI_TOOL) format
 order: ## keep what the lab's tests took in the last run: the next one begins with the longest
 	@$(CI_TOOL) order
-picture: ## draw in CONTRIBUTING.md which folder of module_utils imports which
+picture: ## draw in CONTRIBUTING.md which folder of plugin_utils imports which
 	@$(CI_TOOL) picture
 tarball: ## build the collection's tarball from the last commit in .work/release
 	@$(CI_TOOL) tarball

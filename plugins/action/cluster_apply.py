@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.apply import Applier
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.definitions import applied, documents
 from ansible_collections.kubewin.csi.plugins.modules.cluster_apply import DOCUMENTATION
-from ansible_collections.kubewin.csi.plugins.plugin_utils.cluster_action import ClusterAction
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import documented
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.apply import Applier
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.definitions import applied, documents
 
 
 class ActionModule(ClusterAction):

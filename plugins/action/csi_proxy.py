@@ -14,13 +14,13 @@ from typing import Any, ClassVar
 
 from ansible.errors import AnsibleError
 from ansible.module_utils.common.parameters import remove_values
-from ansible_collections.kubewin.csi.plugins.module_utils.documented import ArgumentSpec
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import CLUSTER_ARG_SPEC, connect
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import SERVING_LABEL
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.termination import Interrupted
-from ansible_collections.kubewin.csi.plugins.plugin_utils.cluster_action import find_secrets, read_access
-from ansible_collections.kubewin.csi.plugins.plugin_utils.interruption import interruptible
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import find_secrets, read_access
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.interruption import interruptible
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import CLUSTER_ARG_SPEC, connect
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import SERVING_LABEL
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.termination import Interrupted
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, observe, options, plan, prove
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.action import WindowsAction
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.cluster_node import ClusterNode

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ansible.module_utils.parsing.convert_bool import boolean
-from ansible_collections.kubewin.csi.plugins.plugin_utils.summary import brief
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.summary import brief
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, observe, options, prove
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.action import WindowsAction
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.desired import checked_path, for_info

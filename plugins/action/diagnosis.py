@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from ansible.release import __version__ as core
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.permissions import load_roles
-from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain
-from ansible_collections.kubewin.csi.plugins.module_utils.support.diagnose import (
+from ansible_collections.kubewin.csi.plugins.modules.diagnosis import DOCUMENTATION
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import documented
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import plain
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.permissions import load_roles
+from ansible_collections.kubewin.csi.plugins.plugin_utils.support.diagnose import (
     ClusterFacts,
     Controller,
     HostFacts,
@@ -27,10 +29,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.support.diagnose impor
     passes,
     render,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.support.needs import needs_of_playbooks
-from ansible_collections.kubewin.csi.plugins.module_utils.support.observe import list_failed_mounts, list_missing_rules
-from ansible_collections.kubewin.csi.plugins.modules.diagnosis import DOCUMENTATION
-from ansible_collections.kubewin.csi.plugins.plugin_utils.cluster_action import ClusterAction, TaskError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.support.needs import needs_of_playbooks
+from ansible_collections.kubewin.csi.plugins.plugin_utils.support.observe import list_failed_mounts, list_missing_rules
 
 # Package of the index, and the module by which it is there.
 PACKAGES = {

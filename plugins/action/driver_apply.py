@@ -8,21 +8,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from ansible_collections.kubewin.csi.plugins.module_utils.documented import ArgumentSpec, documented
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers import declared
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.apply import DeployRequest, deploy, plan
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.apply import Outcome
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import driver_named
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.definitions import applied, daemon_set, documents
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout import options as rollout_options
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.decide import RollOptions
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import HostFacts
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.order import wrong
 from ansible_collections.kubewin.csi.plugins.modules.driver_apply import DOCUMENTATION
-from ansible_collections.kubewin.csi.plugins.plugin_utils.cluster_action import ClusterAction, TaskError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.rolling import failure, warnings
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.rolling import failure, warnings
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec, documented
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import declared
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.apply import DeployRequest, deploy, plan
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout import options as rollout_options
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.decide import RollOptions
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import HostFacts
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.order import wrong
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.apply import Outcome
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import driver_named
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.definitions import applied, daemon_set, documents
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 
 
 class ActionModule(ClusterAction):

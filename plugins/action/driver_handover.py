@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from ansible_collections.kubewin.csi.plugins.module_utils.documented import ArgumentSpec, documented
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.declared import DRIVER
-from ansible_collections.kubewin.csi.plugins.module_utils.handover.run import HandoverRun, to_result
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import driver_named
 from ansible_collections.kubewin.csi.plugins.modules.driver_handover import DOCUMENTATION
-from ansible_collections.kubewin.csi.plugins.plugin_utils.cluster_action import ClusterAction
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec, documented
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.declared import DRIVER
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.run import HandoverRun, to_result
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import driver_named
 
 
 class ActionModule(ClusterAction):

@@ -9,17 +9,17 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any, ClassVar
 
-from ansible_collections.kubewin.csi.plugins.module_utils.documented import ArgumentSpec, documented
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers import declared
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import UNREAD, Request
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.observe import snapshot
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.plan import plan
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal_observe import in_use
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import driver_named
 from ansible_collections.kubewin.csi.plugins.modules.driver_info import DOCUMENTATION
-from ansible_collections.kubewin.csi.plugins.plugin_utils.cluster_action import ClusterAction, TaskError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.manifests import render
-from ansible_collections.kubewin.csi.plugins.plugin_utils.planned import entry, lines
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.manifests import render
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.planned import entry, lines
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec, documented
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import declared
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import UNREAD, Request
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.observe import snapshot
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import plan
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal_observe import in_use
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import driver_named
 
 
 class ActionModule(ClusterAction):

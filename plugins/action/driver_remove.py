@@ -9,22 +9,22 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers import pipes
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal import refusal
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal_observe import (
+from ansible_collections.kubewin.csi.plugins.modules.driver_remove import DOCUMENTATION
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import documented
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import pipes
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal import refusal
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal_observe import (
     applied_for,
     csi_proxy_users,
     in_use,
     wait_until_gone,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import driver_named
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.kinds import Kind
-from ansible_collections.kubewin.csi.plugins.modules.driver_remove import DOCUMENTATION
-from ansible_collections.kubewin.csi.plugins.plugin_utils.cluster_action import ClusterAction, TaskError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import driver_named
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.kinds import Kind
 
 
 class ActionModule(ClusterAction):

@@ -10,12 +10,12 @@ import os
 import re
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
-from ansible_collections.kubewin.csi.plugins.module_utils.files import write_whole
-from ansible_collections.kubewin.csi.plugins.module_utils.redaction.redactor import Redactor
-from ansible_collections.kubewin.csi.plugins.module_utils.support.parts import Part, cut
 from ansible_collections.kubewin.csi.plugins.modules.host_evidence import DOCUMENTATION
-from ansible_collections.kubewin.csi.plugins.plugin_utils.secrets import held
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.secrets import held
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import documented
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.files import write_whole
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.redactor import Redactor
+from ansible_collections.kubewin.csi.plugins.plugin_utils.support.parts import Part, cut
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import (
     evidence,
     model,

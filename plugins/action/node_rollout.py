@@ -10,21 +10,21 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, ClassVar
 
-from ansible_collections.kubewin.csi.plugins.module_utils.documented import ArgumentSpec, documented
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers import declared
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import driver_named
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, UnreachableError
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout import options as rollout_options
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.evaluate import Rules
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import DaemonSetFacts, HostFacts
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.observe import View, find_target
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Evaluation
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.window import fingerprints, run
-from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain
-from ansible_collections.kubewin.csi.plugins.module_utils.waiting import so_far
 from ansible_collections.kubewin.csi.plugins.modules.node_rollout import DOCUMENTATION
-from ansible_collections.kubewin.csi.plugins.plugin_utils.cluster_action import ClusterAction
-from ansible_collections.kubewin.csi.plugins.plugin_utils.rollout import ended, progress, unread
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.rollout import ended, progress, unread
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec, documented
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import plain
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import so_far
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import declared
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout import options as rollout_options
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import Rules
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import DaemonSetFacts, HostFacts
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observe import View, find_target
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.verdict import Evaluation
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.window import fingerprints, run
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import driver_named
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError, UnreachableError
 
 # Seconds without a change after which a line says what is still waited for.
 _REPORT = 30.0

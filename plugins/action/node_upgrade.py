@@ -14,28 +14,28 @@ from typing import Any, ClassVar
 
 from ansible import constants
 from ansible_collections.kubewin.csi.plugins.action import node_rollout, readiness_info, storage_proof, workload_data
-from ansible_collections.kubewin.csi.plugins.module_utils.documented import ArgumentSpec, documented
-from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import CLUSTER_ARG_SPEC
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.holder import holder_of_run, is_dead
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.lease import SECONDS, uptime
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.termination import Interrupted
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.observe import installed_drivers
-from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import RefusedError, plan_batches
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import Decision, Delegated, Stop
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import TAINT
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Journal
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.lease import upgrade_lease
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.run import Upgrade, outcome_of
 from ansible_collections.kubewin.csi.plugins.modules.node_upgrade import DOCUMENTATION
-from ansible_collections.kubewin.csi.plugins.plugin_utils.cluster_action import ClusterAction, TaskError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.lease_keeper import (
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.lease_keeper import (
     record_renewal,
     release_keeper,
     start_keeper,
 )
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec, documented
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import plain
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observe import installed_drivers
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import CLUSTER_ARG_SPEC
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import holder_of_run, is_dead
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import SECONDS, uptime
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.termination import Interrupted
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.begin import RefusedError, plan_batches
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import Decision, Delegated, Stop
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.facts import TAINT
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import Journal
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.lease import upgrade_lease
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.run import Upgrade, outcome_of
 
 # What a failed task returns of what is long, by the fields of its entries; the journal has the rest.
 _BRIEF = {"journal": ("node", "step", "failed", "why"), "findings": ("id", "object")}

@@ -13,28 +13,28 @@ from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import missing_required_lib
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS, unknown
-from ansible_collections.kubewin.csi.plugins.module_utils.decode import decode
-from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
-from ansible_collections.kubewin.csi.plugins.module_utils.files import write_whole
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.definitions import documents
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.evaluate import Options, evaluate
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import ObservedHost
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import SNAPSHOT_VERSION, Snapshot
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.observe import Reading, take
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.brief import render_brief, render_refusal
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.html import render_html
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.markdown import render_markdown
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.terminal import render_terminal
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.words import number
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.run import Run, of_run, simulate
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.suppress import read_suppressions, suppress
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.target import check
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Report, Target
-from ansible_collections.kubewin.csi.plugins.module_utils.text import harmless_json
-from ansible_collections.kubewin.csi.plugins.module_utils.waiting import reporting
 from ansible_collections.kubewin.csi.plugins.modules.readiness_info import DOCUMENTATION
-from ansible_collections.kubewin.csi.plugins.plugin_utils.cluster_action import ClusterAction, TaskError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import decode
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import documented
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.files import write_whole
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import harmless_json
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import reporting
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS, unknown
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.definitions import documents
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import Options, evaluate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedHost
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import SNAPSHOT_VERSION, Snapshot
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.observe import Reading, take
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.brief import render_brief, render_refusal
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.html import render_html
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.markdown import render_markdown
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.terminal import render_terminal
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import number
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.run import Run, of_run, simulate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.suppress import read_suppressions, suppress
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.target import check
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Report, Target
 
 try:
     import msgspec

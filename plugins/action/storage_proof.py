@@ -11,21 +11,21 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.holder import holder_of
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.termination import ignore_signals
-from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain
-from ansible_collections.kubewin.csi.plugins.module_utils.verify.apply import Limits, Prover
-from ansible_collections.kubewin.csi.plugins.module_utils.verify.cleanup import PATIENCE, Found, earlier, take_away
-from ansible_collections.kubewin.csi.plugins.module_utils.verify.objects import PREFIX, Room
-from ansible_collections.kubewin.csi.plugins.module_utils.verify.observe import read_plan, refuse
-from ansible_collections.kubewin.csi.plugins.module_utils.verify.options import to_request
-from ansible_collections.kubewin.csi.plugins.module_utils.verify.plan import Target
-from ansible_collections.kubewin.csi.plugins.module_utils.verify.verdict import Proof, failed, proven_nodes
 from ansible_collections.kubewin.csi.plugins.modules.storage_proof import DOCUMENTATION
-from ansible_collections.kubewin.csi.plugins.plugin_utils.cluster_action import ClusterAction, TaskError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.proof import failed_part, report
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.proof import failed_part, report
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import documented
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import plain
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import holder_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.termination import ignore_signals
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.apply import Limits, Prover
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.cleanup import PATIENCE, Found, earlier, take_away
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.objects import PREFIX, Room
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.observe import read_plan, refuse
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.options import to_request
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.plan import Target
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.verdict import Proof, failed, proven_nodes
 
 
 class ActionModule(ClusterAction):

@@ -11,21 +11,21 @@ from typing import Any
 
 from ansible import context
 from ansible.plugins.action import ActionBase
-from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
-from ansible_collections.kubewin.csi.plugins.module_utils.files import write_whole
 from ansible_collections.kubewin.csi.plugins.modules.summary import DOCUMENTATION
-from ansible_collections.kubewin.csi.plugins.plugin_utils.commands import (
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.commands import (
     Invocation,
     command,
     left_out,
     repeat_invocation,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.summary import (
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.summary import (
     describe_failure,
     ending,
     render_summary,
     summarize,
 )
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import documented
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.files import write_whole
 
 ARGUMENT_SPEC = documented(DOCUMENTATION)
 

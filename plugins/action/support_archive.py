@@ -13,18 +13,18 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
-from ansible_collections.kubewin.csi.plugins.module_utils.files import write_whole
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.redaction.redactor import Redactor
-from ansible_collections.kubewin.csi.plugins.module_utils.redaction.structured import structure_names
-from ansible_collections.kubewin.csi.plugins.module_utils.support.archive import build_archive
-from ansible_collections.kubewin.csi.plugins.module_utils.support.explain import explain
-from ansible_collections.kubewin.csi.plugins.module_utils.support.observe import Gathered, gather
-from ansible_collections.kubewin.csi.plugins.module_utils.support.parts import Missing, Part, cut
 from ansible_collections.kubewin.csi.plugins.modules.support_archive import DOCUMENTATION
-from ansible_collections.kubewin.csi.plugins.plugin_utils.cluster_action import ClusterAction, TaskError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.secrets import held
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.secrets import held
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import documented
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.files import write_whole
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.redactor import Redactor
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.structured import structure_names
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.support.archive import build_archive
+from ansible_collections.kubewin.csi.plugins.plugin_utils.support.explain import explain
+from ansible_collections.kubewin.csi.plugins.plugin_utils.support.observe import Gathered, gather
+from ansible_collections.kubewin.csi.plugins.plugin_utils.support.parts import Missing, Part, cut
 
 # Subdirectories of the option folder that earlier tasks of the run wrote.
 _WRITTEN = ("hosts", "readiness")

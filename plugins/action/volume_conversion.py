@@ -8,22 +8,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.convert.needs import needs
-from ansible_collections.kubewin.csi.plugins.module_utils.convert.options import (
+from ansible_collections.kubewin.csi.plugins.modules.volume_conversion import DOCUMENTATION
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.converting import failed_part, lines
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import documented
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.needs import needs
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.options import (
     OptionError,
     RunOptions,
     record_namespaces,
     to_run_options,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.convert.records import open_stores
-from ansible_collections.kubewin.csi.plugins.module_utils.convert.run import Result, Runs
-from ansible_collections.kubewin.csi.plugins.module_utils.documented import documented
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.namespaces import cluster_uid, unusable
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.permissions import require
-from ansible_collections.kubewin.csi.plugins.modules.volume_conversion import DOCUMENTATION
-from ansible_collections.kubewin.csi.plugins.plugin_utils.cluster_action import ClusterAction, TaskError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.converting import failed_part, lines
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.records import open_stores
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.run import Result, Runs
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.namespaces import cluster_uid, unusable
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.permissions import require
 
 
 class ActionModule(ClusterAction):

@@ -1,13 +1,13 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Options of a driver's node plugin, as plugins/module_utils/drivers/declared.py has them."""
+"""Options of a driver's node plugin, as plugins/plugin_utils/drivers/declared.py has them."""
 
 from __future__ import annotations
 
 import json
 
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers import declared
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import declared
 
 NOTE = (
     "An option that the task does not set is read from the variable of the driver's role, such as C(smb_csi_{0}) with O(driver=smb), and "

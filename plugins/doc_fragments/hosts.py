@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout import options
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout import options
 
 
 class ModuleDocFragment:

@@ -39,7 +39,7 @@ _value:
 
 from collections.abc import Callable
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.lists import as_list
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.lists import as_list
 
 
 class FilterModule:

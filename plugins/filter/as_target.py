@@ -34,7 +34,7 @@ _value:
 from collections.abc import Callable
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.target import read
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.target import read
 
 
 def as_target(value: object) -> dict[str, str]:

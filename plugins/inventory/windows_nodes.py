@@ -145,22 +145,22 @@ from typing import Any
 from ansible.errors import AnsibleParserError
 from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructable
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
-from ansible_collections.kubewin.csi.plugins.module_utils.decode import read_json
-from ansible_collections.kubewin.csi.plugins.module_utils.inventory import address, listing
-from ansible_collections.kubewin.csi.plugins.module_utils.inventory.facts import Observation
-from ansible_collections.kubewin.csi.plugins.module_utils.inventory.listing import Listed, Request
-from ansible_collections.kubewin.csi.plugins.module_utils.inventory.observe import observe
-from ansible_collections.kubewin.csi.plugins.module_utils.inventory.verdicts import verdicts
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import CLUSTER_ARG_SPEC, patiently
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.identity import Identity, identity
-from ansible_collections.kubewin.csi.plugins.plugin_utils.foreign import foreign
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.foreign import foreign
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import read_json
+from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory import address, listing
+from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.facts import Observation
+from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.listing import Listed, Request
+from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.observe import observe
+from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.verdicts import verdicts
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import CLUSTER_ARG_SPEC, patiently
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.identity import Identity, identity
 
 _ACCESS = sorted(set(CLUSTER_ARG_SPEC) - {"api_timeout"})
 
 
 class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
-    """Reads options and the cluster or the cache, and adds the hosts that module_utils/inventory derives from it."""
+    """Reads options and the cluster or the cache, and adds the hosts that plugin_utils/inventory derives from it."""
 
     NAME = "kubewin.csi.windows_nodes"
 

@@ -53,7 +53,7 @@ from typing import Any
 
 from ansible.errors import AnsibleError
 from ansible.plugins.lookup import LookupBase
-from ansible_collections.kubewin.csi.plugins.plugin_utils.host_results import FORMS, formed
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results import FORMS, formed
 
 
 class LookupModule(LookupBase):

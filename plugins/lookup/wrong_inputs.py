@@ -54,13 +54,18 @@ from ansible.plugins.loader import lookup_loader
 from ansible.plugins.lookup import LookupBase
 from ansible.utils.display import Display
 from ansible.utils.vars import load_extra_vars
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.module_utils.support.diagnose import missing_packages
-from ansible_collections.kubewin.csi.plugins.plugin_utils import driver_options, names
-from ansible_collections.kubewin.csi.plugins.plugin_utils.hosts import ON_HOSTS, Chosen, not_named, nothing_to_do
-from ansible_collections.kubewin.csi.plugins.plugin_utils.inputs import INPUTS, blank, switched, wrong
-from ansible_collections.kubewin.csi.plugins.plugin_utils.lists import as_list
-from ansible_collections.kubewin.csi.plugins.plugin_utils.tags import collect_tags, wrong_tags
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions import driver_options, names
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.hosts import (
+    ON_HOSTS,
+    Chosen,
+    not_named,
+    nothing_to_do,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import INPUTS, blank, switched, wrong
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.lists import as_list
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.tags import collect_tags, wrong_tags
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.plugin_utils.support.diagnose import missing_packages
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.options import CSI_PROXY
 
 display = Display()

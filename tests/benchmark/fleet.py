@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import PAGE
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import PAGE
 
 from benchmark.apipeer import ApiPeer, Shelf
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.kinds import CONFIG_MAP, Kind
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.kinds import CONFIG_MAP, Kind
 from lab import handle
 from lab.state import REPOSITORY
 

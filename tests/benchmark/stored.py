@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.kinds import Kind
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.kinds import Kind
 from lab.handle import Lab
 
 # Where etcd keeps what is called otherwise in the API.

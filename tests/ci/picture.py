@@ -1,4 +1,4 @@
-"""`make picture`: draws in CONTRIBUTING.md which folder of module_utils imports which, as the code has it."""
+"""`make picture`: draws in CONTRIBUTING.md which folder of plugin_utils imports which, as the code has it."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from pathlib import Path
 
 from . import paths
 
-MODULE_UTILS = paths.ROOT / "plugins" / "module_utils"
-PREFIX = "ansible_collections.kubewin.csi.plugins.module_utils."
+PLUGIN_UTILS = paths.ROOT / "plugins" / "plugin_utils"
+PREFIX = "ansible_collections.kubewin.csi.plugins.plugin_utils."
 PAGE = paths.ROOT / "CONTRIBUTING.md"
 BEGIN, END = "```mermaid\ngraph TD\n", "```\n"
 
 
 def imported(folder: Path) -> set[str]:
-    """The names right under module_utils that the files of a folder import."""
+    """The names right under plugin_utils that the files of a folder import."""
     found = set()
     for path in folder.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -25,7 +25,7 @@ def imported(folder: Path) -> set[str]:
     return found
 
 
-def arrows(root: Path = MODULE_UTILS) -> dict[str, set[str]]:
+def arrows(root: Path = PLUGIN_UTILS) -> dict[str, set[str]]:
     """Each folder with the folders that it imports, without those that it reaches by others of them."""
     folders = {path.name for path in root.iterdir() if (path / "__init__.py").exists()}
     direct = {name: imported(root / name) & folders - {name} for name in folders}
@@ -36,7 +36,7 @@ def arrows(root: Path = MODULE_UTILS) -> dict[str, set[str]]:
     return {name: direct[name] - set().union(*(reached(one) for one in direct[name])) for name in folders}
 
 
-def drawing(root: Path = MODULE_UTILS) -> str:
+def drawing(root: Path = PLUGIN_UTILS) -> str:
     """The arrows as a Mermaid graph."""
     found = arrows(root)
     lines = [f"  {name} --> {' & '.join(sorted(found[name]))}\n" for name in sorted(found) if found[name]]

@@ -22,13 +22,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.module_utils.convert.eligibility import Request
-from ansible_collections.kubewin.csi.plugins.module_utils.convert.options import Limits, RunOptions
-from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import Variant
-from ansible_collections.kubewin.csi.plugins.module_utils.convert.records import open_stores
-from ansible_collections.kubewin.csi.plugins.module_utils.convert.run import Runs
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.namespaces import cluster_uid
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.eligibility import Request
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.options import Limits, RunOptions
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import Variant
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.records import open_stores
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.run import Runs
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.namespaces import cluster_uid
 from integration.kube import connect
 from lab.cluster import in_tree
 from lab.cluster.api import ApiError, Object

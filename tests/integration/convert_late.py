@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from ansible_collections.kubewin.csi.plugins.module_utils.convert import objects
-from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import Variant
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert import objects
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import Variant
 from integration.convert import CLAIMS, NAMESPACE, VOLUMES, Story, convert, in_process, plant, remove, runs, shape
 from integration.convert_parts import (
     PLAYBOOK,

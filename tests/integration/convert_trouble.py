@@ -18,11 +18,11 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.kubewin.csi.plugins.module_utils.convert import objects
-from ansible_collections.kubewin.csi.plugins.module_utils.convert.needs import needs
-from ansible_collections.kubewin.csi.plugins.module_utils.convert.records import RecordError
-from ansible_collections.kubewin.csi.plugins.module_utils.kube import client
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert import objects
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.needs import needs
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.records import RecordError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import client
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from integration.convert import (
     CLAIMS,
     NAMESPACE,

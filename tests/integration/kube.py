@@ -11,19 +11,19 @@ from datetime import datetime, timezone
 from typing import Any
 
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import Request
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.observe import snapshot
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.plan import Plan, plan
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.apply import Applier, Outcome
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import patiently
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.evaluate import Rules
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import HostFacts
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.observe import Target, View
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Evaluation
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.window import run
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import Request
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.observe import snapshot
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import Plan, plan
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import Rules
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import HostFacts
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observe import Target, View
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.verdict import Evaluation
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.window import run
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.apply import Applier, Outcome
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import patiently
 from lab.cluster import vsphere
 from lab.handle import PATIENCE, Lab, eventually
 from unit.roles.rendering import render

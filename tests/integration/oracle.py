@@ -22,22 +22,22 @@ from functools import partial
 from typing import Any
 
 import yaml
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.cluster import ObservedCluster
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import (
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluster import ObservedCluster
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import (
     ObservedClaim,
     ObservedClass,
     ObservedVolume,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import ObservedPod
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.observe import take
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.bind import Bind
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.claims import Claims
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.provision import Provision
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.schedule import BEYOND, Schedule
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words import Answer, PodToStart
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.observe import take
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.bind import Bind
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import Claims
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.provision import Provision
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.schedule import BEYOND, Schedule
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import Answer, PodToStart
 from integration.kube import connect
 from lab.cluster.api import Api, ApiError
 from lab.handle import PATIENCE, eventually

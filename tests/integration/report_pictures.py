@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.evaluate import evaluate
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.html import render_html
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Report
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.html import render_html
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Report
 from integration.browser import Page, browser
 from situations.cluster import healthy
 from situations.named import SITUATIONS

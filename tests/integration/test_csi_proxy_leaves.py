@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from integration.changes import PODS, mode, plugins
 from integration.kube import also_holds, writes
 from integration.playbooks import Run, play

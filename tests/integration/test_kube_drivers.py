@@ -9,9 +9,9 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal_observe import applied_for, in_use
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.apply import Applier
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal_observe import applied_for, in_use
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.apply import Applier
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from integration.kube import connect
 from lab import handle
 from lab.handle import eventually

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from integration.kube import applied, connect, gate, label, remove_driver, writes
 from lab.faultproxy import Fault, FaultProxy
 from lab.handle import Lab

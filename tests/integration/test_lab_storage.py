@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.evaluate import evaluate
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.observe import take
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.observe import take
 from integration import storage
 from integration.kube import connect
 from integration.storage import ATTACHMENTS, CLAIMS, MOUNT, PODS, VOLUMES, claim, pod, reported, runs, storage_class

@@ -16,12 +16,12 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.kubewin.csi.plugins.module_utils.kube import client
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.evaluate import evaluate
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.observe import take
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.override import REASON
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.scope import OPERATOR_NAMESPACE
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import client
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.observe import take
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.override import REASON
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scope import OPERATOR_NAMESPACE
 from integration.kube import connect
 from integration.playbooks import ROOT, Run, play
 from lab.cluster.access import RBAC

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.html import render_html
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Report
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.html import render_html
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Report
 from integration import report_pictures
 from integration.browser import Page, browser
-from unit.plugins.module_utils.readiness.reports import finding, huge, node, report, troubled, volume, workload
+from unit.plugins.plugin_utils.preflight.reports import finding, huge, node, report, troubled, volume, workload
 
 HOSTILE = "</script><script>window.owned=1</script><img src=https://evil.example/x onerror=window.owned=1>\"'&amp;"
 

@@ -17,11 +17,11 @@ from datetime import datetime, timezone
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.evaluate import Options, evaluate
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import pod_spec
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import ObservedHost
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.observe import take
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import Options, evaluate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts import pod_spec
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedHost
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.observe import take
 from benchmark.stored import alone, key, store
 from integration.kube import connect
 from lab import handle

@@ -16,7 +16,7 @@ from subprocess import Popen
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from integration.changes import APPLY, at_rest, images, killed, plugins, recorded
 from integration.kube import also_holds
 from integration.late_writes import accepted, late_writes, nth

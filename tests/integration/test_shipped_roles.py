@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import Request
-from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import Request
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from integration.kube import VSPHERE, connect, planned
 from integration.playbooks import ROOT
 from lab.cluster import access, vsphere

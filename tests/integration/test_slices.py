@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.kinds import Kind
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import absent_or_ours
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.kinds import Kind
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import absent_or_ours
 from integration.changes import at_rest, daemon_set, mode, plugins, recorded
 from integration.kube import ACCOUNT, also_holds, connect, writes
 from integration.mesh import NODES, Credential, Mesh, inventory_of, sliced

@@ -23,7 +23,7 @@ from integration.playbooks import play
 from lab.cluster.access import RBAC
 from lab.cluster.api import kubeconfig
 from lab.handle import Lab, eventually
-from unit.plugins.module_utils.redaction.reader import part_survives
+from unit.plugins.plugin_utils.base.redaction.reader import part_survives
 
 NAMESPACE = "support"
 # One that the run holds, as in variables of the inventory, and one that it does not know.

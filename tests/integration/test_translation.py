@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.native import native
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.translation import (
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.native import native
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation import (
     REGIONS,
     ZONES,
     TranslationError,
@@ -21,9 +21,9 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.translation im
     plugin_of,
     to_csi,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.sources import Source
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ObservedVolume
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.migration import untranslatable
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import Source
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedVolume
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.migration import untranslatable
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as some
 from lab import builds

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import Request
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import RefusedError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import Request
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.begin import RefusedError
 from integration.kube import VSPHERE, applied, connect
 from integration.playbooks import finish, play, start
 from integration.storage import make_namespace, storage_class

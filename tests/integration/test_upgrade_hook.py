@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.lease import uptime
-from ansible_collections.kubewin.csi.plugins.plugin_utils.lease_keeper import record_renewal
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.lease_keeper import record_renewal
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import uptime
 from integration.playbooks import ROOT, Run, play
 from lab.handle import longer
 

@@ -24,13 +24,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import Request
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.holder import holder_of
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import Done, Stop
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Target
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.needs import needs
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.run import Upgrade
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import Request
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import holder_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import Done, Stop
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import Target
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.needs import needs
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.run import Upgrade
 from integration.kube import VSPHERE, applied, connect, install_csi_proxy
 from integration.late_writes import Choice, LateWrite, accepted, first, late_writes, nth
 from integration.playbooks import PATIENCE, ROOT, Run, family, play, read, start

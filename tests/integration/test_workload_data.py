@@ -25,7 +25,7 @@ from lab import handle
 from lab.cluster import access, in_tree, workload
 from lab.cluster.api import Object, kubeconfig
 from lab.handle import Lab, eventually, longer
-from unit.plugins.plugin_utils.tasks import run_task
+from unit.plugins.plugin_utils.actions.tasks import run_task
 
 ACCOUNT = "reader"
 CLAIMS = ("orders", "films")

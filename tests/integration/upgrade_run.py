@@ -13,9 +13,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.action.node_upgrade import ActionModule
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.holder import holder_of
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import Decision, Done
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.run import Check, Upgrade
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import holder_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import Decision, Done
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.run import Check, Upgrade
 from integration.kube import connect
 from integration.playbooks import ROOT
 

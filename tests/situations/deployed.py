@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import copy
 
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_proxy
 from unit.roles.manifests import Case
 
 from situations.cluster import (

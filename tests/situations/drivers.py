@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Unread
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Unread
 
 from situations.base import (
     AZURE_DISK,

@@ -10,9 +10,9 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog import openshift as openshift_releases
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import parse
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import openshift as openshift_releases
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import parse
 from unit.roles.manifests import Case
 
 from situations.base import openshift

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 
 from situations.base import AZURE_DISK, AZURE_FILE, EBS, SMB, VSPHERE
 from situations.cluster import SHOP, claim_of, csi, healthy, install, volume, workload

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Target
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Target
 
 from situations.base import (
     IN_TREE_VSPHERE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Unread
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Unread
 
 from situations.base import AZURE_DISK, AZURE_FILE, NO_OPENSHIFT, SMB, VSPHERE, openshift, situation
 from situations.cluster import SHOP, attach, claim_of, csi, install, pod_spec, volume, workload

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Unread
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Unread
 
 from situations.base import (
     AZURE_FILE,

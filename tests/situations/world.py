@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.cluster import (
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluster import (
     ObservedCluster,
     ObservedConfigMap,
     ObservedController,
@@ -25,27 +25,27 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.cluste
     ObservedRuntimeClass,
     conditions_of,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import ObservedCsiNode, ObservedHost
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot, Unread
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import (
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedCsiNode, ObservedHost
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot, Unread
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import (
     ObservedAttachment,
     ObservedCapacity,
     ObservedClaim,
     ObservedClass,
     ObservedVolume,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import (
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import (
     ObservedPod,
     ObservedTemplate,
     pod_is_evaluated,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.revisions import (
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.revisions import (
     ObservedRevision,
     in_doubt,
     with_revisions,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.scope import maps
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words import PodToStart
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scope import maps
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart
 
 Object = dict[str, Any]
 NOW = datetime(2026, 11, 20, 23, 0, tzinfo=timezone.utc)

@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
-from ansible_collections.kubewin.csi.plugins.module_utils.documented import ArgumentSpec
-from ansible_collections.kubewin.csi.plugins.module_utils.waiting import pauses, reporting, spell
-from ansible_collections.kubewin.csi.plugins.plugin_utils.start import refuse_unchecked_inputs
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.start import refuse_unchecked_inputs
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import pauses, reporting, spell
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.channel import open_channel
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Node

@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from ansible_collections.kubewin.csi.plugins.module_utils.text import harmless
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import harmless
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
 
 SYSTEM32 = r"C:\Windows\System32"

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 from ansible_collections.kubewin.csi.plugins.doc_fragments.windows import ModuleDocFragment
-from ansible_collections.kubewin.csi.plugins.module_utils.documented import ArgumentSpec, documented
 from ansible_collections.kubewin.csi.plugins.modules import csi_proxy, csi_proxy_info
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec, documented
 
 LOOK: ArgumentSpec = documented(ModuleDocFragment.DOCUMENTATION)
 INFO: ArgumentSpec = LOOK | documented(csi_proxy_info.DOCUMENTATION)

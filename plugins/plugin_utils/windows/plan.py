@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy as catalog
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_proxy as catalog
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import access, model, parse
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import RefusedError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import (

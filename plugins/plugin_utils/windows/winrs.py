@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
-from ansible_collections.kubewin.csi.plugins.module_utils.decode import read_number
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import read_number
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands, reach
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import (
     OUTPUT_LIMIT,

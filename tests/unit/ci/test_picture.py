@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""CONTRIBUTING.md shows the code as it is: the drawing of module_utils, and paths that exist."""
+"""CONTRIBUTING.md shows the code as it is: the drawing of plugin_utils, and paths that exist."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import pytest
 from ci import paths, picture
 
 PAGE = picture.PAGE.read_text(encoding="utf-8")
-# What the page names briefly is in a role, in module_utils or on the Windows side.
+# What the page names briefly is in a role, in plugin_utils or on the Windows side.
 BASES = (
     paths.ROOT,
     paths.ROOT / "roles" / "csi_proxy",
-    picture.MODULE_UTILS,
+    picture.PLUGIN_UTILS,
     paths.ROOT / "plugins" / "plugin_utils" / "windows",
 )
 

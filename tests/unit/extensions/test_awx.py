@@ -17,7 +17,7 @@ from ansible import template
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
-from ansible_collections.kubewin.csi.plugins.plugin_utils.inputs import INPUTS, wrong
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import INPUTS, wrong
 from unit.roles.surveys import QUESTIONS, REQUIRED
 
 PROJECT = Path(__file__).parents[3] / "extensions" / "awx"

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import yaml
 from ansible_collections.kubewin.csi.plugins.action import node_rollout
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Evaluation, Lack, NodeVerdict
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import NodeEntry
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.verdict import Evaluation, Lack, NodeVerdict
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import NodeEntry
 
 ROOT = Path(__file__).parents[3]
 QUERIES = yaml.safe_load((ROOT / "extensions" / "audit" / "event_query.yml").read_text(encoding="utf-8"))

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog import openshift, wmco
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import parse
-from unit.plugins.module_utils.drivers.test_openshift_lines import planned
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import openshift, wmco
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import parse
+from unit.plugins.plugin_utils.drivers.test_openshift_lines import planned
 
 PAGE = Path(__file__).parents[3] / "docs" / "docsite" / "rst" / "platforms.rst"
 BEGIN, END = ".. The table is drawn from the catalog.\n", ".. The end of the table.\n"

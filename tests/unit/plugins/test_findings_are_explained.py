@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.driver_options import variables
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.driver_options import variables
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 
 ROOT = Path(__file__).parents[3]
 ID = re.compile(r"\bCSI-[A-Z]\d\d\b")

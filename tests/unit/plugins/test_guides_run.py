@@ -35,11 +35,11 @@ from ansible.playbook.task import Task
 from ansible.plugins.loader import connection_loader, fragment_loader, module_loader
 from ansible.utils.plugin_docs import get_docstring
 from ansible_collections.kubewin.csi.plugins.inventory import windows_nodes
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import CLUSTER_ARG_SPEC
-from ansible_collections.kubewin.csi.plugins.plugin_utils import driver_options, names
-from ansible_collections.kubewin.csi.plugins.plugin_utils.cluster_action import ClusterAction
-from ansible_collections.kubewin.csi.plugins.plugin_utils.inputs import wrong
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions import driver_options, names
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import wrong
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import CLUSTER_ARG_SPEC
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.options import CSI_PROXY, INFO
 from ci.cli import lane_name
 from ci.venvs import LaneError

@@ -14,18 +14,18 @@ from typing import Any
 import pytest
 import yaml
 from ansible.errors import AnsibleConnectionFailure
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog import wmco
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import Request
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.plan import Plan, plan
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.evaluate import Options, evaluate
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Unread
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Report
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import wmco
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import Request
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import Plan, plan
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import Options, evaluate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Unread
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Report
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import plan as windows_plan
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.channel import open_channel
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import AccessDeniedError, RefusedError
 from situations.cluster import healthy
-from unit.plugins.module_utils.drivers.worlds import VSPHERE, controller, snapshot
+from unit.plugins.plugin_utils.drivers.worlds import VSPHERE, controller, snapshot
 from unit.plugins.plugin_utils.windows.connections import Refusing
 from unit.plugins.plugin_utils.windows.test_plan import CONVERGED, EMPTY, WANTED, with_service
 

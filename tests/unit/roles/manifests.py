@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver, ModeRule
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import parse
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import Request
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.settings import settings
-from ansible_collections.kubewin.csi.plugins.plugin_utils import manifests
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions import manifests
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver, ModeRule
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import parse
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import Request
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.settings import settings
 
 FOLDER = Path(__file__).parents[1] / "manifests"
 KUBERNETES = "1.33.0"

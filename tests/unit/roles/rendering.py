@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 import yaml
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.plan import Plan
-from ansible_collections.kubewin.csi.plugins.plugin_utils import manifests
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions import manifests
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import Plan
 
 
 def render(plan: Plan) -> list[dict[str, Any]]:

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Files that repeat declared options: argument_specs.yml of roles, the table of variables, surveys of AWX.
 
-The options of a driver are declared in plugins/module_utils/drivers/declared.py, the inputs of the playbooks in
-plugins/plugin_utils/inputs.py. `PYTHONPATH=.collections:tests python -m unit.roles.specs` writes the files.
+The options of a driver are declared in plugins/plugin_utils/drivers/declared.py, the inputs of the playbooks in
+plugins/plugin_utils/actions/inputs.py. `PYTHONPATH=.collections:tests python -m unit.roles.specs` writes the files.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.declared import OPTIONS, Option
-from ansible_collections.kubewin.csi.plugins.plugin_utils.inputs import INPUTS, Input
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import INPUTS, Input
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.declared import OPTIONS, Option
 from unit.roles import surveys
 
 ROLES = Path(__file__).parents[3] / "roles"
-HEADER = "---\n# Written by unit.roles.specs from plugins/module_utils/drivers/declared.py and the catalog; change it there.\n"
+HEADER = "---\n# Written by unit.roles.specs from plugins/plugin_utils/drivers/declared.py and the catalog; change it there.\n"
 PAGE = ROLES.parent / "docs" / "docsite" / "rst" / "variables.rst"
 SURVEYS = ROLES.parent / "extensions" / "awx" / "controller" / "surveys.yml"
 WIDTH = 130
@@ -106,7 +106,7 @@ def asked() -> str:
 
 def _of_inputs(content: dict[str, Any]) -> str:
     dumped = yaml.dump(content, Dumper=_Dumper, sort_keys=False, width=WIDTH, allow_unicode=True)
-    return HEADER.replace("module_utils/drivers/declared.py and the catalog", "plugin_utils/inputs.py") + dumped
+    return HEADER.replace("plugin_utils/drivers/declared.py and the catalog", "plugin_utils/inputs.py") + dumped
 
 
 def _input(rule: Input) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.inputs import INPUTS
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import INPUTS
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 
 # What a survey asks, in this order. Other inputs are extra variables of the template.
 QUESTIONS = {

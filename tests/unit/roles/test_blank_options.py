@@ -12,7 +12,7 @@ import pytest
 import yaml
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.kubewin.csi.plugins.filter.given import given
-from ansible_collections.kubewin.csi.plugins.plugin_utils.lists import as_list
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.lists import as_list
 from jinja2.nativetypes import NativeEnvironment
 
 ROOT = Path(__file__).parents[3]

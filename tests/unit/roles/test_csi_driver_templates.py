@@ -6,9 +6,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import Request
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.plan import plan
-from unit.plugins.module_utils.drivers.worlds import HOME, VSPHERE, controller, snapshot
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import Request
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import plan
+from unit.plugins.plugin_utils.drivers.worlds import HOME, VSPHERE, controller, snapshot
 from unit.roles import schemas
 from unit.roles.rendering import only, render
 from unit.roles.upstream import differences, different, facts

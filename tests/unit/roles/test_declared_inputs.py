@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.declared import OPTIONS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.inputs import INPUTS, Input
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import INPUTS, Input
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.declared import OPTIONS
 from unit.roles import specs
 
 ROOT = Path(__file__).parents[3]

@@ -7,8 +7,8 @@ from itertools import combinations
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import Request
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import Request
 from unit.roles import schemas
 from unit.roles.manifests import FOLDER, Case, cases
 

@@ -14,10 +14,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 
 ROOT = Path(__file__).parents[3]
-DECLARED, TEMPLATE = "plugins/module_utils/drivers/declared.py", "roles/csi_driver/templates/node.yaml.j2"
+DECLARED, TEMPLATE = "plugins/plugin_utils/drivers/declared.py", "roles/csi_driver/templates/node.yaml.j2"
 BY_HAND = {
     DECLARED: (
         "OPTIONS: dict[str, Option] = {\n",
@@ -33,7 +33,7 @@ RENDER = """
 import json, sys
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.kubewin.csi.plugins.action import driver_info
-from ansible_collections.kubewin.csi.plugins.plugin_utils import driver_options
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions import driver_options
 from unit.roles.manifests import cases
 given = driver_options.of_module("driver_info", "smb", {"smb_csi_grace_period": "45"}.get)
 spec = driver_info.ActionModule.argument_spec

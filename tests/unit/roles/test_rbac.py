@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.kubewin.csi.plugins.module_utils.convert import needs as convert
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.access import Need
-from ansible_collections.kubewin.csi.plugins.module_utils.support import needs as support
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade import needs as upgrade
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Target
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert import needs as convert
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need
+from ansible_collections.kubewin.csi.plugins.plugin_utils.support import needs as support
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade import needs as upgrade
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import Target
 
 FILES = Path(__file__).parents[3] / "roles" / "csi_driver" / "files"
 ROLES: dict[str, dict[str, Any]] = {

@@ -92,10 +92,10 @@ class Cluster:
 
         init_plugin_loader()
         from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
-        from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS, unknown
-        from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
-        from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import patiently
-        from ansible_collections.kubewin.csi.plugins.plugin_utils.lists import as_list
+        from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.lists import as_list
+        from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS, unknown
+        from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
+        from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import patiently
 
         self._kinds = kinds
         drivers = as_list(args.get("drivers") or "vsphere")

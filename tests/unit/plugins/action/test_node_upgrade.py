@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 from ansible_collections.kubewin.csi.plugins.action.node_upgrade import ActionModule
-from ansible_collections.kubewin.csi.plugins.plugin_utils.inputs import INPUTS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.lists import as_list
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import INPUTS
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.lists import as_list
 
 PLAYBOOKS = Path(__file__).parents[4] / "playbooks"
 PREFIX = "kubewin_upgrade_"

@@ -17,8 +17,8 @@ import pytest
 from ansible.utils.display import Display
 from ansible_collections.kubewin.csi.plugins.action import readiness_info
 from ansible_collections.kubewin.csi.plugins.action.readiness_info import loaded, passes, saved
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.evaluate import evaluate
-from ansible_collections.kubewin.csi.plugins.plugin_utils.cluster_action import TaskError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import TaskError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
 from situations.cluster import healthy
 from situations.named import SITUATIONS
 

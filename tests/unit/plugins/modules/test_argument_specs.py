@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import CLUSTER_ARG_SPEC
-from ansible_collections.kubewin.csi.plugins.plugin_utils.cluster_action import ClusterAction
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import CLUSTER_ARG_SPEC
 
 ROOT = Path(__file__).parents[4]
 MODULES = sorted(path.stem for path in (ROOT / "plugins" / "modules").glob("*.py"))
@@ -87,5 +87,5 @@ def test_the_catalog_reaches_where_modules_run(tmp_path: Path) -> None:
     command = [str(Path(sys.executable).parent / "ansible-playbook"), "-i", "localhost,", "-c", "local", str(playbook)]
     command += ["-e", f"ansible_python_interpreter={sys.executable}"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    drivers = sorted(path.stem for path in (ROOT / "plugins/module_utils/catalog/drivers").glob("[a-z]*.py"))
+    drivers = sorted(path.stem for path in (ROOT / "plugins/plugin_utils/catalog/drivers").glob("[a-z]*.py"))
     assert f"value of driver must be one of: {', '.join(drivers)}, got: none" in done.stdout + done.stderr

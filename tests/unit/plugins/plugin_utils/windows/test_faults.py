@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy as catalog
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_proxy as catalog
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import Control, Limits
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError

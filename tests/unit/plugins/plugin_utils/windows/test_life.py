@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy as catalog
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_proxy as catalog
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, plan, prove
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
 from unit.plugins.plugin_utils.windows.simulated import NEW, OLD, Artifacts, Host, wanted

@@ -1,0 +1,229 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Base of the actions that work with the cluster: options in, feature called, result out, in the process of the task.
+
+Ansible forks a process for each task on each host and loads the action before it forks, so the Kubernetes client is imported
+once a run. The host's connection is not used.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+from ansible import constants as C
+from ansible.errors import AnsibleActionFail
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from ansible.module_utils.common.parameters import remove_values
+from ansible.plugins.action import ActionBase
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions import driver_options
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import blank
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.interruption import interruptible
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.names import kubeconfig_secrets, texts
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.start import refuse_unchecked_inputs
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import CLUSTER_ARG_SPEC, connect
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.termination import Interrupted
+
+# Of the role kubewin, which every play of the playbooks has.
+_KUBECONFIG = "_kubewin_kubeconfig"
+_OF_A_FAILURE = ("failed", "msg", "reason", "changed")
+
+
+class TaskError(Exception):
+    """A task that fails. reason: stable key. returned: what the task returns besides."""
+
+    def __init__(self, message: str, reason: str = "", **returned: Any) -> None:
+        super().__init__(message)
+        self.reason, self.returned = reason, returned
+
+
+class ClusterAction(ActionBase):
+    """An action that works with the cluster. argument_spec: its own options, without those of the cluster.
+
+    result: what the task returns, also when it fails; `work` fills it. secrets: texts that are shown nowhere. task_vars: the variables
+    of the task. remainder: the state that an interruption leaves, as a sentence.
+    """
+
+    TRANSFERS_FILES = False
+    _supports_check_mode = True
+    _supports_async = False
+    _requires_connection = False
+    argument_spec: ClassVar[ArgumentSpec]
+    remainder: ClassVar[str] = "Run again"
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Return what `work` returns for the task's options."""
+        self.secrets: frozenset[str] = frozenset()
+        self._variables: Mapping[str, Any] = task_vars or {}
+        self.result: dict[str, Any] = super().run(tmp, task_vars)
+        self.result["changed"] = False
+        self.task_vars: Mapping[str, Any] = task_vars or {}
+        try:
+            self._refuse_keywords()
+            if refusal := refuse_unchecked_inputs(task_vars or {}):
+                raise TaskError(refusal, "inputs_unchecked")
+            self._set_environment()
+            options = self._read_options(self.task_vars)
+            with interruptible(self.remainder):
+                self.work(options)
+        except (ClusterError, TaskError, Interrupted) as error:
+            reason = {"reason": error.reason} if error.reason else {}
+            self.result.update(failed=True, msg=str(error), **reason, **getattr(error, "returned", {}))
+        masked: dict[str, Any] = remove_values(to_plain(self.result), self.secrets)
+        return masked
+
+    @abstractmethod
+    def work(self, options: Mapping[str, Any]) -> None:
+        """Perform the task and fill `result`. ClusterError, TaskError or Interrupted fail the task with what `result` has by then."""
+
+    @property
+    def check_mode(self) -> bool:
+        """Whether nothing may be changed."""
+        return bool(self._task.check_mode)
+
+    def show(self, *lines: str) -> None:
+        """Display progress at once, indented."""
+        self.display(*(f"  {line}" for line in lines))
+
+    def display(self, *lines: str) -> None:
+        """Display lines at once, without secrets."""
+        for line in lines:
+            self._display.display(remove_values(line, self.secrets))
+
+    def warn(self, text: str) -> None:
+        """Add a warning to the result."""
+        self.result.setdefault("warnings", []).append(text)
+
+    def connect(self, options: Mapping[str, Any], retry_for: float | None = None) -> Client:
+        """A Client for the task's options; errors as of kube.connect.
+
+        An API server that refuses connections before this run reached it does not run, or the URL is wrong; later it restarts.
+        """
+        # Ansible makes this directory for each run, and declares its constants when it starts.
+        reached = Path(vars(C)["DEFAULT_LOCAL_TMP"]) / "kubewin-reached-api-server"
+        client = connect(options, retry_for, float(options["api_timeout"]) if reached.exists() else 0.0)
+        reached.touch()
+        return client
+
+    def call(self, feature: type[ClusterAction], **options: Any) -> dict[str, Any]:
+        """Perform the task of another action in this one; answers with its result. TaskError if it fails."""
+        task = self._task.copy()
+        task.action = f"kubewin.csi.{feature.__module__.rpartition('.')[2]}"
+        access = {name: value for name, value in self._task.args.items() if name in CLUSTER_ARG_SPEC}
+        task.args = {**access, **options}
+        action = feature(
+            task, self._connection, self._play_context, self._loader, self._templar, self._shared_loader_obj
+        )
+        action.secrets, action.result = frozenset(), {"changed": False}
+        try:
+            action.work(action._read_options(self._variables))
+        except (ClusterError, TaskError) as error:
+            action.result.update(getattr(error, "returned", {}), failed=True, msg=str(error), reason=error.reason)
+        result = action.result
+        for text in result.pop("warnings", ()):
+            self.warn(text)
+        if result.get("failed"):
+            returned = {name: value for name, value in result.items() if name not in _OF_A_FAILURE}
+            raise TaskError(str(result["msg"]), str(result.get("reason") or ""), **returned)
+        return result
+
+    def _refuse_keywords(self) -> None:
+        """Refuse keywords that this action cannot apply: it does not run on a host or as another user."""
+        name = str(self._task.action).rpartition(".")[2]
+        for keyword, given in (("become", self._task.become), ("async", self._task.async_val)):
+            if given:
+                raise TaskError(
+                    f"{name}: keyword {keyword}, expected none: the task works on the controller. Remove {keyword}.",
+                    "keyword_unsupported",
+                )
+
+    def _set_environment(self) -> None:
+        """Apply the keyword environment to this process, which ends with the task."""
+        for scope in self._task.environment or ():
+            for name, value in (self._templar.template(scope) or {}).items():
+                os.environ[str(name)] = str(value)
+        # The client reads it when it is imported, which was before.
+        kube_config = sys.modules.get("kubernetes.config.kube_config")
+        if kube_config is not None and "KUBECONFIG" in os.environ:
+            vars(kube_config)["KUBE_CONFIG_DEFAULT_LOCATION"] = os.environ["KUBECONFIG"]
+
+    def _read_options(self, task_vars: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The options of the task, of module_defaults and of variables, validated and converted."""
+        spec = {**CLUSTER_ARG_SPEC, **self.argument_spec}
+        validated = ArgumentSpecValidator(spec).validate(
+            {**self._read_variables(task_vars), **to_plain(self._task.args)}
+        )
+        options: dict[str, Any] = validated.validated_parameters
+        self.secrets = find_secrets(spec, options)
+        if validated.error_messages:
+            raise TaskError("; ".join(validated.error_messages), "configuration")
+        return options
+
+    def _read_variables(self, task_vars: Mapping[str, Any]) -> dict[str, Any]:
+        """What variables set: access to the cluster in the playbooks, options of a driver. AnsibleActionFail for a wrong value."""
+        name = str(self._task.action).rpartition(".")[2]
+        variable = partial(read_variable, self._templar, task_vars)
+        try:
+            options = driver_options.of_module(name, str(self._task.args.get("driver")), variable)
+        except ValueError as error:
+            raise AnsibleActionFail(str(error), result={"reason": "configuration"}) from None
+        return options | read_access(self._templar, task_vars)
+
+
+def read_variable(templar: Any, task_vars: Mapping[str, Any], name: str) -> Any:
+    """The value of a variable of the task, None where it is not set or omitted."""
+    # What is omitted is left out of a dictionary from ansible-core 2.19 on, and a text before.
+    value = templar.template({name: task_vars[name]}).get(name) if name in task_vars else None
+    return None if value == task_vars.get("omit", "") else value
+
+
+def read_access(templar: Any, task_vars: Mapping[str, Any]) -> dict[str, Any]:
+    """Options for access to the cluster that the playbooks' inputs set, empty in other plays."""
+    access = {"kubeconfig": _KUBECONFIG, "context": "kubewin_context"} if _KUBECONFIG in task_vars else {}
+    found = {option: read_variable(templar, task_vars, name) for option, name in access.items()}
+    return {option: value for option, value in found.items() if not blank(value)}
+
+
+def find_secrets(spec: ArgumentSpec, options: Mapping[str, Any]) -> frozenset[str]:
+    """The texts of options that are shown nowhere.
+
+    All texts of a kubeconfig are secret to Ansible, also the "v1" of its apiVersion; hiding those would damage manifests.
+    """
+    return frozenset({*_secret_texts(spec, options), *kubeconfig_secrets(options.get("kubeconfig"))} - {""})
+
+
+def to_plain(value: Any) -> Any:
+    """The same in JSON's types alone: a vaulted text is decrypted, Ansible's tags go, and tuples are lists."""
+    if isinstance(value, Mapping):
+        return {str(name): to_plain(entry) for name, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [to_plain(entry) for entry in value]
+    if isinstance(value, str):
+        # str() of what ansible-core 2.16 marks as unsafe is unsafe again, and yaml's C loader takes no subclass.
+        return str.__str__(value)
+    return value if value is None or isinstance(value, (bool, int, float)) else str(value)
+
+
+def _secret_texts(spec: ArgumentSpec, options: Mapping[str, Any]) -> Iterator[str]:
+    """The texts of options that are declared with no_log, but those of the kubeconfig."""
+    for name, declared in spec.items():
+        value = options.get(name)
+        if declared.get("no_log") and name != "kubeconfig":
+            yield from texts(value)
+        elif "options" in declared:
+            for entry in value if isinstance(value, list) else [value]:
+                yield from _secret_texts(declared["options"], entry if isinstance(entry, Mapping) else {})
+
+
+# What is loaded by now stays for good: a garbage collection in the processes of the tasks would only copy its pages.
+gc.freeze()

@@ -1,0 +1,53 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Options of a driver's node plugin as variables: <driver>_csi_<option>, then the variable that sets it for all drivers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import blank
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.lists import as_list
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import declared
+
+
+def variables(driver: str) -> dict[str, declared.Option]:
+    """The variables of a driver's role, each with its option."""
+    return {f"{driver}_csi_{name}": option for name, option in declared.OPTIONS.items()}
+
+
+def wrong(driver: str, given: Mapping[str, Any]) -> list[str]:
+    """What Ansible says of values that an option cannot have. given: variables that are set; a blank one counts as not set."""
+    found: list[str] = []
+    for name, option in variables(driver).items():
+        if not blank(given.get(name)):
+            checked = ArgumentSpecValidator({name: option.spec()}).validate({name: given[name]})
+            found += checked.error_messages
+    return found
+
+
+def of_module(module: str, driver: str, variable: Callable[[str], Any]) -> dict[str, Any]:
+    """The options of a module that variables set. variable: the value of one, None where it is not set. ValueError for a wrong value."""
+    found: dict[str, Any] = {}
+    for named, (name, option) in declared.of_module(module).items() if driver in DRIVERS else ():
+        for one, value in _values(driver, name, option, variable):
+            problems = wrong(driver, {one: value})
+            if problems:
+                raise ValueError("\n".join(problems))
+            found[named] = as_list(value) if option.elements == "str" else value
+    return found
+
+
+def _values(
+    driver: str, name: str, option: declared.Option, variable: Callable[[str], Any]
+) -> Iterator[tuple[str, Any]]:
+    """The variable that counts and its value; nothing where none is set."""
+    for one in filter(None, (f"{driver}_csi_{name}", option.playbooks)):
+        value = variable(one)
+        if not blank(value) and value not in ([], {}):
+            yield one, value
+            return

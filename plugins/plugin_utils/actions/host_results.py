@@ -1,0 +1,241 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the hosts of a play returned, in the forms that its cluster-wide tasks take. Pure: no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import switched
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.summary import brief
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import SERVING_LABEL, SERVING_VALUE
+
+
+@dataclass(frozen=True, slots=True)
+class HostResult:
+    """One host. returned: result of csi_proxy or csi_proxy_info. nodes: RV(node_info), empty before hosts are matched.
+
+    evidence: result of host_evidence."""
+
+    name: str
+    returned: Mapping[str, Any]
+    node_name: str
+    skip_unreachable: bool
+    nodes: Mapping[str, Any]
+    done: Mapping[str, Any]
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def state(self) -> Mapping[str, Any]:
+        """What was read on the host, empty when it could not be read."""
+        found: Mapping[str, Any] = self.returned.get("csi_proxy") or {}
+        return found if "host" in found else {}
+
+    @property
+    def left_out(self) -> bool:
+        """Whether the run continues without the host: it was lost before the run changed it, so its result has no plan."""
+        return self.skip_unreachable and self.returned.get("reason") == "connection_lost" and "plan" not in self.done
+
+    @property
+    def problem(self) -> str:
+        """Why the host cannot be used, empty when it can."""
+        if self.left_out or (self.state and "reason" not in self.returned):
+            return ""
+        return str(self.returned.get("msg") or "its read returned nothing")
+
+    @property
+    def node(self) -> str:
+        """Its Node, or the Node of the same name, or empty."""
+        matched = (self.nodes.get("matched") or {}).get(self.name)
+        named = self.node_name or self.name
+        return str(matched or (named if named in (self.nodes.get("nodes") or {}) else ""))
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """What was read of its Node."""
+        return (self.nodes.get("nodes") or {}).get(self.node) or {}
+
+    @property
+    def marked(self) -> bool:
+        """Whether its Node has the label of a csi-proxy that serves."""
+        after: Mapping[str, Any] = self.done.get("node") or {}
+        return bool(
+            after["labelled"] if after else (self.facts.get("labels") or {}).get(SERVING_LABEL) == SERVING_VALUE
+        )
+
+
+def _latest(variables: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """The latest result of a host, and the change if that was the latest; each may be empty. Results of an earlier playbook of the run remain."""
+    plan, result = (
+        found if found and not found.get("skipped") else {}
+        for found in (variables.get("csi_proxy_plan"), variables.get("csi_proxy_result"))
+    )
+    before, after = ((one.get("csi_proxy") or {}).get("observed_at") or "" for one in (plan, result))
+    # A change that read nothing failed, which ends the run: it came last. Where the plan read nothing, nothing was changed after it.
+    newer = not plan or not after or (before and after >= before)
+    return (result, result) if result and newer else (plan, {})
+
+
+def host_result(name: str, variables: Mapping[str, Any], nodes: Mapping[str, Any]) -> HostResult:
+    """The latest result of a host. variables: the host's, as Ansible's hostvars."""
+    returned, done = _latest(variables)
+    return HostResult(
+        name=name,
+        returned=returned,
+        node_name=str(variables.get("kubewin_node_name") or ""),
+        skip_unreachable=switched(variables.get("kubewin_skip_unreachable")),
+        nodes=nodes,
+        done=done,
+        evidence=variables.get("kubewin_evidence") or {},
+    )
+
+
+def reported(one: HostResult) -> dict[str, Any]:
+    """For O(hosts) of node_info: names and addresses of the host, or why it cannot be used."""
+    host = one.state.get("host") or {}
+    return {
+        "name": one.name,
+        "names": [name for name in (host.get("name"), host.get("dns_name")) if name],
+        "addresses": list(host.get("addresses") or ()),
+        "node_name": one.node_name,
+        "problem": one.problem,
+    }
+
+
+def proof(one: HostResult) -> dict[str, Any] | None:
+    """For O(hosts) of node_rollout and readiness_info; None if the host was not read."""
+    if one.left_out or not one.state:
+        return None
+    state = one.state
+    return {
+        "node": one.node,
+        "observed_at": state["observed_at"],
+        "serving": state["serving"],
+        "missing_pipes": state["missing_pipes"],
+        "pipes": state["pipes"],
+        "release": (state["executable"] or {}).get("release") or "",
+        "state": (state["service"] or {}).get("state") or "absent",
+        "reason": str(one.returned.get("msg") or ""),
+        "boot_time": state["host"]["boot_time"],
+    }
+
+
+def observed(one: HostResult) -> dict[str, Any] | None:
+    """For O(hosts) of readiness_info: a host that could not be read is a row with the reason; None without a Node."""
+    if not one.node:
+        return None
+    known = proof(one)
+    if known is None:
+        return {"node": one.node, "reason": str(one.returned.get("msg") or "it could not be read")}
+    return {
+        **{key: value for key, value in known.items() if value is not None},
+        "reason": "",
+        "managed_by": one.state.get("managed_by") or "",
+        "findings": one.state.get("findings") or [],
+    }
+
+
+def row(one: HostResult) -> dict[str, Any]:
+    """For O(hosts) of summary."""
+    unread = "" if one.state else str(one.returned.get("msg") or "it could not be read")
+    return {
+        "name": one.name,
+        "node": one.node or None,
+        "left_out": "unreachable; skipped because kubewin_skip_unreachable is set" if one.left_out else unread,
+        "csi_proxy": None if one.left_out else one.state or None,
+        "changed": [step["description"] for step in one.done.get("plan") or ()] if one.done.get("changed") else [],
+    }
+
+
+def gathered(one: HostResult) -> dict[str, Any]:
+    """For O(hosts) of support_archive: what was read of a host, and why not more."""
+    # Also for a host that other playbooks skip.
+    unread = one.problem or (str(one.returned.get("msg") or "") if one.left_out else "")
+    problem = unread or str(one.evidence.get("problem") or one.evidence.get("msg") or "")
+    return {
+        "name": one.name,
+        "node": one.node,
+        "problem": problem,
+        "csi_proxy": brief(one.state)[0] if one.state else "",
+        "findings": [dict(found) for found in one.state.get("findings") or ()],
+        "parts": [dict(part) for part in one.evidence.get("parts") or ()],
+    }
+
+
+def diagnosed(one: HostResult) -> dict[str, Any]:
+    """For O(hosts) of diagnosis: what was read of a host, or why it was not."""
+    return {
+        "name": one.name,
+        "node": one.node,
+        "reason": "" if one.state else str(one.returned.get("reason") or ""),
+        "problem": "" if one.state else str(one.returned.get("msg") or "it could not be read."),
+        "unmatched": str((one.nodes.get("errors") or {}).get(one.name) or ""),
+        "state": dict(one.state),
+    }
+
+
+def unmarked(one: HostResult) -> dict[str, Any] | None:
+    """The Node and whether its csi-proxy serves, if the Node had another label when it was read; None if the host was not read."""
+    known = proof(one)
+    return None if known is None or known["serving"] == one.marked else {"node": one.node, "serving": known["serving"]}
+
+
+def verified(one: HostResult) -> dict[str, Any]:
+    """For verify: why a host was not read, and why the next volume will not be mounted there although some are proven now."""
+    service, doubts = one.state.get("service") or {}, []
+    if service and not one.state["serving"]:
+        doubts.append(
+            f"csi-proxy is {service['state']} and does not serve. The next mount of a volume fails there, whatever this "
+            "run proved. Run enable_csi."
+        )
+    doubts += [found["message"] for found in one.state.get("findings") or () if found["severity"] == "blocker"]
+    return {
+        "unread": "" if one.state else f"{one.name}: {one.returned.get('msg') or 'the host returned no facts'}",
+        "doubts": [f"{one.name}: {doubt}" for doubt in doubts],
+    }
+
+
+def unsettled(one: HostResult) -> dict[str, Any] | None:
+    """The host's name, or None if csi-proxy is as desired, its Node is not cordoned, and labelled where a driver needs csi-proxy."""
+    labelled = one.marked or one.returned.get("needed") is False
+    settled = one.state and not one.returned.get("plan") and labelled and not one.facts.get("cordoned_for")
+    return None if one.left_out or settled else {"name": one.name}
+
+
+def changed(one: HostResult) -> dict[str, Any] | None:
+    """The host's name, or None if this run did not change csi-proxy on it."""
+    return {"name": one.name} if one.done.get("changed") else None
+
+
+FORMS: Mapping[str, Callable[[HostResult], dict[str, Any] | None]] = {
+    "reported": reported,
+    "proofs": proof,
+    "read": observed,
+    "rows": row,
+    "gathered": gathered,
+    "diagnosed": diagnosed,
+    "unmarked": unmarked,
+    "verified": verified,
+    "unsettled": unsettled,
+    "changed": changed,
+    "returned": lambda one: dict(one.returned),
+}
+
+
+def formed(form: str, hosts: Sequence[str], variables: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The hosts in one form, without those that it has no row for. variables: by host, as Ansible's hostvars."""
+    own = {host: variables.get(host, {}) for host in hosts}
+    # Registered by a task that ran once for all hosts, or for those of a batch, which it alone matched.
+    matches = [one["kubewin_nodes"] for one in own.values() if one.get("kubewin_nodes")]
+    rows = (FORMS[form](host_result(host, own[host], _match(host, own[host], matches))) for host in hosts)
+    return [found for found in rows if found is not None]
+
+
+def _match(host: str, variables: Mapping[str, Any], matches: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """RV(node_info) in which a host has its Node, else any."""
+    own = variables.get("kubewin_nodes")
+    found = [one for one in (*([own] if own else ()), *matches) if host in (one.get("matched") or {})]
+    return next(iter([*found, *matches]), {})

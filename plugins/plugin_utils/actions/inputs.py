@@ -1,0 +1,527 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The inputs of the playbooks: which playbook takes which, and what each may be. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.lists import as_list
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.target import KEYS, ONLY_EVALUATED, read
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.options import tolerates
+
+_BATCH = re.compile(r"[1-9][0-9]*%?")
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_NAME = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_SIZE = re.compile(r"[1-9][0-9]*([.][0-9]+)?([KMGTPE]i|[kMGTPE])?")
+# As the filter bool reads them.
+_YES = frozenset({"true", "yes", "on", "y", "t", "1"})
+_WORDS = _YES | {"false", "no", "off", "n", "f", "0"}
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One variable. expected: its valid values, as text. playbooks: those that take it."""
+
+    expected: str
+    fits: Callable[[object], bool]
+    playbooks: frozenset[str] = frozenset()
+    type: str = "str"
+    choices: tuple[str, ...] = ()
+    text: str = ""
+    default: bool | int | str | None = None
+
+    def of(self, text: str, default: bool | int | str | None = None) -> Input:
+        """One variable of this kind. default: None if there is none, or if the text has it."""
+        return replace(self, text=text, default=default)
+
+
+def switched(value: object) -> bool:
+    """A switch as a survey or YAML gives it; off where it is not given."""
+    return str(value).lower() in _YES
+
+
+def wrong(given: Mapping[str, object]) -> list[str]:
+    """A sentence for each input that cannot work. given: the variables that are set. A blank one counts as not given."""
+    return [
+        f"{name} is {_shown(given[name])}, {rule.expected}.{_meant(rule, given[name])}"
+        for name, rule in INPUTS.items()
+        if not blank(given.get(name)) and not rule.fits(given[name])
+    ]
+
+
+def blank(value: object) -> bool:
+    """Whether a value counts as not given: a survey answers with empty text, YAML with null."""
+    return value is None or value == ""
+
+
+def _shown(value: object) -> str:
+    if value in ([], {}) or not str(value).strip():
+        return "empty"
+    return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+
+
+def _meant(rule: Input, value: object) -> str:
+    """The nearest valid value, if one is near."""
+    valid = rule.choices or (tuple(sorted(DRIVERS)) if rule.fits is _drivers else ())
+    words = [word for part in as_list(value) for word in part.split()]
+    near = [next(iter([word] if word in valid else get_close_matches(word.lower(), valid, 1)), "") for word in words]
+    return f" Did you mean {','.join(near)}?" if near and all(near) else ""
+
+
+def _number(least: int) -> Callable[[object], bool]:
+    # Not of type int alone: -e gives text. True is an int, and no number.
+    return lambda value: re.fullmatch(r"[0-9]{1,9}", str(value)) is not None and int(str(value)) >= least
+
+
+def _all(pattern: re.Pattern[str], least: int) -> Callable[[object], bool]:
+    def fits(value: object) -> bool:
+        parts = as_list(value)
+        # Separators alone name nothing, which often means all.
+        if isinstance(value, Mapping) or (not parts and "," in str(value)):
+            return False
+        return len(parts) >= least and all(map(pattern.fullmatch, parts))
+
+    return fits
+
+
+def _drivers(value: object) -> bool:
+    names = as_list(value)
+    return not isinstance(value, Mapping) and bool(names) and set(names) <= set(DRIVERS)
+
+
+def _by_driver(value: object, of: type | tuple[type, ...]) -> bool:
+    return (
+        isinstance(value, Mapping) and set(value) <= set(DRIVERS) and all(isinstance(one, of) for one in value.values())
+    )
+
+
+def _target(value: object, refused: Iterable[str] = ()) -> bool:
+    try:
+        return read(value).keys().isdisjoint(refused)
+    except ValueError:
+        return False
+
+
+def _one_of(*words: str) -> Input:
+    return Input(f"expected {', '.join(words[:-1])} or {words[-1]}", lambda value: value in words, choices=words)
+
+
+def _text(pattern: re.Pattern[str]) -> Callable[[object], bool]:
+    return lambda value: value == "" or (isinstance(value, str) and pattern.fullmatch(value) is not None)
+
+
+_SPACE = Input("expected the name of a namespace", _text(_LABEL))
+_NODES = Input("expected names of Nodes in lower case", _all(_NAME, 0), type="raw")
+_IMAGE = Input("expected an image without spaces", lambda value: isinstance(value, str) and not re.search(r"\s", value))
+_TOLERATIONS = Input(
+    "expected tolerations as in a pod, such as [{key: team, operator: Exists}]",
+    lambda value: (
+        isinstance(value, (list, tuple)) and all(isinstance(one, Mapping) and tolerates(one) for one in value)
+    ),
+    type="list",
+)
+_SECONDS = Input("expected a number of seconds above 0", _number(1), type="int")
+_SOME_SECONDS = Input("expected a number of seconds", _number(0), type="int")
+_SWITCH = Input("expected true or false", lambda value: str(value).lower() in _WORDS, type="bool")
+_SOME = Input("expected a number", _number(0), type="int")
+_COUNT = Input("expected a number above 0", _number(1), type="int")
+_AS_TEXT = "and in a dictionary as text, because the number 1.30 is 1.3"
+_KNOWN = f"known drivers are {', '.join(sorted(DRIVERS))}"
+
+
+_ANY = Input("", lambda value: True)
+_RAW = replace(_ANY, type="raw")
+_HOSTS = "diagnose enable_csi gather preflight remove status verify"
+_CLUSTER = f"{_HOSTS} handover convert_volumes upgrade"
+
+
+def _of(playbooks: str, **rules: Input) -> dict[str, Input]:
+    """Inputs that these playbooks take; the prefix of their names is added."""
+    return {f"kubewin_{name}": replace(rule, playbooks=frozenset(playbooks.split())) for name, rule in rules.items()}
+
+
+INPUTS: dict[str, Input] = {
+    **_of(
+        f"{_CLUSTER} build_csi_proxy",
+        own_variables=Input(
+            "expected names of variables", _all(re.compile(r"[A-Za-z_][A-Za-z0-9_]*"), 0), type="raw"
+        ).of("Names of your own variables that have a prefix of this collection."),
+    ),
+    **_of(
+        _CLUSTER,
+        kubeconfig=_RAW.of(
+            "Kubeconfig file, or its content as a dictionary. A relative path starts where you start the run. Defaults"
+            " to C(K8S_AUTH_*), the in-cluster configuration or C(~/.kube/config)."
+        ),
+        context=_ANY.of("Context of the kubeconfig file."),
+    ),
+    **_of(
+        f"{_HOSTS} upgrade",
+        hosts=_ANY.of(
+            "Group or pattern of the Windows hosts. Set it only as an extra variable (C(-e)), because it selects the "
+            "hosts of the plays.",
+            "windows",
+        ),
+        node_name=_ANY.of(
+            "Host variable: name of the host's Node, if neither name nor address matches. The playbook verifies it. "
+            "The inventory plugin C(windows_nodes) sets it."
+        ),
+    ),
+    **_of(
+        _HOSTS,
+        cluster_only=_SWITCH.of(
+            "Work on the cluster alone, without Windows hosts. Otherwise the playbook refuses an inventory without "
+            "Windows hosts, because Ansible treats an unreadable inventory as empty.",
+            False,
+        ),
+    ),
+    **_of(
+        "diagnose enable_csi handover remove status upgrade verify",
+        drivers=Input(f"expected one or more of {', '.join(sorted(DRIVERS))}", _drivers, type="raw").of(
+            f"Drivers to work on: {', '.join(f'C({driver})' for driver in sorted(DRIVERS))}. C(remove) and C(handover) have no default. "
+            "C(verify), C(diagnose) and the gate of C(upgrade) default to all installed drivers; C(status) always reads all of them.",
+            "vsphere",
+        ),
+    ),
+    **_of(
+        "build_csi_proxy enable_csi gather preflight convert_volumes status upgrade",
+        output_dir=_ANY.of(
+            "Directory on the controller for the summary (C(enable-csi.json), C(status.json)). For C(preflight), the directory of "
+            "C(readiness.html), C(readiness.md), C(readiness.json) and C(snapshot.json). For C(gather), the "
+            "directory of the archive,"
+            " by default where you start the run. For C(upgrade), the directory"
+            " of the readiness report and of copies of the journal and the baselines. Also without it, every "
+            "playbook sets its closing summary as the statistic C(kubewin_summary), and C(preflight) its verdict as "
+            "C(kubewin_preflight)."
+        ),
+    ),
+    **_of(
+        "enable_csi remove upgrade",
+        batches=Input("expected numbers of hosts or percentages, such as 1,25%", _all(_BATCH, 1), type="raw").of(
+            "Sizes of the batches, as numbers or percentages of the hosts on which csi-proxy changes; the last value "
+            "repeats. C(upgrade) counts Nodes and defaults to C(1). Set it only as an extra variable. The first host "
+            "is the canary: the second one starts after csi-proxy serves on the first. A rolling update of a node "
+            "plugin uses the same batches.",
+            "1,25%",
+        ),
+    ),
+    **_of(
+        "enable_csi remove status verify",
+        skip_unreachable=_SWITCH.of(
+            "Skip unreachable hosts and list them in the summary, instead of refusing to start. C(verify) always "
+            "verifies the Nodes of the reachable hosts; without this variable it fails afterwards.",
+            False,
+        ),
+    ),
+    **_of(
+        "enable_csi handover upgrade",
+        gate_timeout=_SECONDS.of("Timeout in seconds until every Node is green; with C(handover), for each Node.", 600),
+    ),
+    **_of(
+        "enable_csi handover",
+        create_cluster_objects=_SWITCH.of(
+            "Create missing objects of the driver's installation, such as the CSIDriver, and only warn about a missing"
+            " controller.",
+            False,
+        ),
+    ),
+    **_of(
+        "enable_csi handover",
+        quiesce=_one_of("cordon", "none").of(
+            "Action before csi-proxy is stopped or a node plugin is handed over. C(cordon) cordons the Node and waits "
+            "until no volume operation is in flight.",
+            "cordon",
+        ),
+        quiesce_timeout=_SOME_SECONDS.of(
+            "Timeout in seconds for volume operations in flight. After it, nothing is changed on the node and it is "
+            "uncordoned.",
+            300,
+        ),
+    ),
+    **_of(
+        "enable_csi gather preflight upgrade",
+        cluster_name=_ANY.of("Name of the cluster in the report. Defaults to the name of the context."),
+    ),
+    **_of(
+        "diagnose enable_csi preflight upgrade",
+        fail_on=_one_of("blocked", "unknown", "warning", "never").of(
+            "Result that fails the run: C(blocked) (a blocker), C(unknown) (a blocker, or something is unknown), "
+            "C(warning) (also a warning), or C(never). With C(enable_csi) only the effects of the run itself count. "
+            "Use C(warning) for a nightly check.",
+            "blocked",
+        ),
+    ),
+    **_of(
+        "enable_csi preflight upgrade",
+        suppressions=_RAW.of(
+            "Accepted findings: a list of C(id), C(object) (as the report names it, with wildcards), C(reason) and "
+            "C(expires) (the last day), such as C([{id: CSI-V11, object: PersistentVolume pv-old-*, reason: moved in "
+            'March, expires: "2027-03-31"}]). An expired entry is a finding (CSI-R01), and the finding that it '
+            "accepted counts again."
+        ),
+    ),
+    **_of(
+        "enable_csi",
+        allow_downgrade=_SWITCH.of("Allow a csi-proxy release lower than the one in place.", False),
+        node_timeout=_SECONDS.of(
+            "Rolling update of a node plugin: timeout in seconds until the driver works again on one node. A canary "
+            "that takes longer gets its former plugin back.",
+            600,
+        ),
+        prepull=_SWITCH.of(
+            "Pull the images of a changed plugin on all nodes before the run replaces the first pod. Requires the "
+            "ClusterRole C(kubewin-csi-prepull).",
+            False,
+        ),
+        prepull_timeout=_SECONDS.of(
+            "Timeout in seconds for the pull on all nodes together. After it, the run fails before it replaces a pod.",
+            1800,
+        ),
+        readiness_gate=_SWITCH.of(
+            "Before the first change, check what the run does to volumes on Windows. Refuse a run that would leave "
+            "them without a driver. Set it to C(false) if reading every pod and volume takes too long, or right "
+            "after "
+            "C(preflight).",
+            True,
+        ),
+    ),
+    **_of(
+        "enable_csi status",
+        proven=Input(
+            f"expected names of Nodes by driver, such as {{vsphere: [win-1]}}; {_KNOWN}",
+            lambda value: _by_driver(value, (list, tuple)),
+            type="dict",
+        ).of(
+            "Proven Nodes by driver, as in C({vsphere: [win-1]}): the statistic that C(verify) sets. The gate accepts "
+            "it in place of reading the host."
+        ),
+    ),
+    **_of(
+        "preflight",
+        target=Input(
+            f"expected {', '.join(KEYS)}, such as openshift=4.14,wmco=9.0.0 or driver=smb,mode=host_process, {_AS_TEXT}",
+            _target,
+            type="raw",
+        ).of(
+            "Report for these versions instead of the current ones, as a dictionary or as text, such as "
+            "C(openshift=4.14,wmco=9.0.0), in the form of C(kubewin_upgrade_target); see "
+            "O(kubewin.csi.readiness_info#module:target)."
+        ),
+        snapshot_from=_ANY.of(
+            "Create the report from the C(snapshot.json) of an earlier run, such as C(reports/snapshot.json). Contacts"
+            " no cluster and no host."
+        ),
+        hold_operator=_SWITCH.of(
+            "On OpenShift: while the report has a blocker, hold upgrades of the Windows Machine Config Operator by the "
+            "override C(Upgradeable=False) in its OperatorCondition; remove that override when the report has none. An "
+            "override of another user stays. Needs the ClusterRole C(kubewin-csi-hold) of C(kubewin-rbac.yaml). "
+            "C(remove) removes the override.",
+            False,
+        ),
+    ),
+    **_of(
+        "gather",
+        gather_limit=_COUNT.of(
+            "Maximum size of all files in MiB, before compression. The least important files are left out first.",
+            100,
+        ),
+        gather_log_limit=_COUNT.of("Maximum size in KiB of the end of each log that is read on a host.", 1024),
+    ),
+    **_of(
+        "remove",
+        remove_csi_proxy=_SWITCH.of(
+            "Also remove csi-proxy from the Windows hosts of the inventory. Without C(kubewin_drivers), remove csi-"
+            "proxy alone. Set it only as an extra variable. The playbook refuses while a pod mounts its pipes, or a "
+            "volume that was mounted through them is in use.",
+            False,
+        ),
+        remove_while_in_use=_SWITCH.of(
+            "Remove a driver's node plugin while Windows nodes use its volumes. The pods that use them can then not "
+            "terminate.",
+            False,
+        ),
+        remove_timeout=_SECONDS.of("Timeout in seconds until a driver's plugin pods have ended.", 300),
+    ),
+    **_of(
+        "handover",
+        handover=_one_of("to_platform", "to_kubewin").of(
+            "Direction: C(to_platform) (from this collection's node plugin to another) or C(to_kubewin) (the "
+            "reverse). One driver at a time."
+        ),
+        handover_restart_pods=_SWITCH.of(
+            "With C(to_platform): after this collection's pod on a node is deleted, also delete the platform's pod "
+            "if it ran beside it.",
+            False,
+        ),
+        handover_stable_for=_SOME_SECONDS.of(
+            "Seconds that a restarted plugin pod must be Ready before the next node.", 10
+        ),
+        replace=Input(
+            "expected namespace/name of a DaemonSet",
+            _text(re.compile(f"{_LABEL.pattern}/[a-z0-9][-.a-z0-9]{{0,252}}")),
+        ).of(
+            "The other DaemonSet as C(namespace/name). Required for C(to_kubewin), and for C(to_platform) if several "
+            "provide the driver."
+        ),
+    ),
+    **_of(
+        "verify",
+        verify_nodes=_NODES.of("Verify these Nodes only. Each must have the driver and be Ready."),
+        verify_move=_SWITCH.of("Also read the file on another Node.", True),
+    ),
+    **_of(
+        "upgrade verify",
+        verify_storage_classes=Input(
+            f"expected StorageClasses by driver, such as {{smb: team-share}}; {_KNOWN}",
+            lambda value: _by_driver(value, str),
+            type="dict",
+        ).of(
+            "StorageClass by driver, as in C({smb: team-share}). Defaults to a class of the driver that fits Windows."
+        ),
+        verify_image=_IMAGE.of(
+            "Image of the pods. It must contain C(cmd) and C(ping). Defaults to nanoserver of each Node's build."
+        ),
+        verify_size=Input("expected a size above 0, such as 10Gi", _text(_SIZE)).of("Size of each claim.", "10Gi"),
+        verify_namespace=_SPACE.of(
+            "Existing namespace for the pods. Without it, each run creates and deletes a namespace."
+        ),
+        verify_tolerations=_TOLERATIONS.of(
+            "Additional tolerations of the pods, as in a pod. Taints that mark Windows nodes are always tolerated."
+        ),
+        verify_parallel=_COUNT.of("Number of Nodes that are verified at the same time.", 4),
+        verify_step_timeout=_SECONDS.of(
+            "Timeout in seconds for one step, such as attaching and mounting a volume.", 300
+        ),
+        verify_timeout=_SECONDS.of("Timeout in seconds for all verifications together.", 3600),
+    ),
+    **_of(
+        "upgrade",
+        upgrade_name=_ANY.of(
+            "Name of the upgrade. Defaults to a name made from the target. A run with the same name continues the "
+            "upgrade; a finished one does not start again."
+        ),
+        upgrade_hook=_one_of("none", "tasks", "wmco").of(
+            "What upgrades a Node: C(tasks) your own tasks, C(wmco) the Windows Machine Config Operator, C(none) you "
+            "or another program, while the run waits.",
+            "none",
+        ),
+        upgrade_target=Input(
+            f"expected releases of kubelet, openshift and wmco, such as kubelet=1.27 or openshift=4.14,wmco=9.0.0, {_AS_TEXT}",
+            lambda value: _target(value, ONLY_EVALUATED),
+            type="raw",
+        ).of(
+            "Target releases, as a dictionary or as text, such as C(kubelet=1.27) or C(openshift=4.14,wmco=9.0.0); "
+            "C(kubernetes) is another name of C(kubelet). Without a release of C(kubelet) or C(wmco) each node is "
+            "processed once. The playbook refuses a target older than the nodes, and an OpenShift target on another "
+            "platform."
+        ),
+        upgrade_tasks=Input("expected the path of a file", lambda value: isinstance(value, str)).of(
+            "Task file that upgrades the node C(node_upgrade_node). Required with C(tasks)."
+        ),
+        upgrade_nodes=_NODES.of("Upgrade these Nodes only, in this order. Upgrade other Nodes under another name."),
+        upgrade_canary=Input("expected the name of a Node", _text(_NAME)).of(
+            "First Node. Defaults to the Node with the fewest volumes."
+        ),
+        upgrade_pause=Input("expected canary, batches or names of Nodes", _all(_NAME, 0), type="raw").of(
+            "Where the run pauses for an approval: C(canary) (after it), C(batches) (before each), or names of Nodes "
+            "(before each of them). Separate several with commas."
+        ),
+        upgrade_confirmed=Input("expected pauses as named by the run that ended there", _all(_NAME, 0), type="raw").of(
+            "Approved pauses, as the paused run named them, such as C(canary). Set it beside C(kubewin_upgrade_pause);"
+            " the journal keeps it."
+        ),
+        upgrade_growing=Input(
+            "expected patterns such as *.log,journal/*",
+            lambda value: isinstance(value, (str, list, tuple)),
+            type="raw",
+        ).of(
+            "Patterns of files that may grow, such as C(*.log,journal/*); see "
+            "O(kubewin.csi.workload_data#module:growing)."
+        ),
+        upgrade_windows=_RAW.of(
+            "Hours in which nodes may start, such as C(Sat,Sun 22:00-04:00). Give several as a list, or separate "
+            "them with semicolons."
+        ),
+        upgrade_time_zone=_ANY.of("Time zone of C(kubewin_upgrade_windows).", "UTC"),
+        upgrade_stop_on=_RAW.of("Conditions outside the current node that stop the run.", "cluster,nodes,workloads"),
+        upgrade_namespace=_SPACE.of("Existing namespace of the journal, the lease and the baselines.", "kubewin"),
+        upgrade_operator_namespace=_SPACE.of("Namespace of WMCO.", "openshift-windows-machine-config-operator"),
+        upgrade_node_timeout=_SECONDS.of(
+            "Timeout in seconds for one node, from its cordon until its workloads run again. Your tasks, the gate and "
+            "the verification have C(kubewin_upgrade_tasks_timeout); after each of them this timeout starts again.",
+            3600,
+        ),
+        upgrade_tasks_timeout=_SECONDS.of(
+            "Timeout in seconds for the hook, gate and verification of one node, each. After it, the run terminates "
+            "the current task.",
+            7200,
+        ),
+        upgrade_patience=_SOME_SECONDS.of(
+            "Seconds to wait for the cluster's update, WMCO, an unavailable node or a window, before the run pauses.",
+            0,
+        ),
+        upgrade_unproven_canary=_SWITCH.of(
+            "From a release of WMCO without csi-proxy, upgrade one node without volumes first, unproven.", False
+        ),
+        upgrade_delete_unowned=_SWITCH.of("Also evict pods without a controller. Nothing creates them again.", False),
+        upgrade_data=_SWITCH.of(
+            "Compare the data on the volumes of Windows workloads before the first and after the last node. Baselines "
+            "are kept in C(kubewin_upgrade_namespace).",
+            True,
+        ),
+    ),
+    **_of(
+        "convert_volumes",
+        convert_claims=_RAW.of("Claims whose in-tree volumes the run converts, as C(namespace/name). Required."),
+        convert_storage_class=_ANY.of("With C(re_claim): StorageClass of the new claim."),
+        convert_volume_name=_ANY.of("With C(re_claim): name of the new volume. One claim only."),
+        convert_volume_handle=_ANY.of("For Google Cloud: handle of one volume."),
+        convert_project=_ANY.of("For Google Cloud: project of the disks."),
+        convert_namespace=_SPACE.of("An existing namespace for the records.", "kubewin"),
+        convert_second_namespace=_SPACE.of(
+            "Another existing namespace for the second copy of each record. With C(kubewin_output_dir), the run "
+            "writes another copy there.",
+            "kubewin-records",
+        ),
+        convert_image=_IMAGE.of("Image of the helper pod. It must contain C(cmd), C(ping) and C(tar)."),
+        convert_tolerations=_TOLERATIONS.of(
+            "Tolerations of the helper pod, in addition to those for taints that mark Windows nodes."
+        ),
+        convert_roll_back=_SWITCH.of("Roll the conversion back.", False),
+        convert_allow_managed=_SWITCH.of(
+            "Convert objects that Argo CD, Flux, Helm or an operator manages. Pause these first.", False
+        ),
+        convert_variant=_one_of("in_place", "re_claim").of(
+            "C(in_place) keeps the claim; C(re_claim) creates it again with another StorageClass or volume name.",
+            "in_place",
+        ),
+        convert_compare=_one_of("content", "none").of(
+            "How to compare the data of a volume before and after the conversion. C(none) compares nothing.", "content"
+        ),
+        convert_compare_limit=_SOME.of("Maximum size in MiB of the data that a comparison reads of a volume.", 1024),
+        convert_final=_SWITCH.of(
+            "Make the conversion final: restore the policy and unlock the claim. It can no longer be rolled back.",
+            False,
+        ),
+        convert_parallel=_COUNT.of("Number of workloads that are converted at the same time.", 4),
+        convert_step_timeout=_SECONDS.of("Timeout in seconds for one wait.", 600),
+    ),
+    **_of(
+        "build_csi_proxy",
+        csi_proxy_release=_ANY.of("Release of csi-proxy to build, such as C(1.1.3).", "1.3.0"),
+        csi_proxy_sign_command=_RAW.of(
+            "Command that signs the program, as a list; see the guide to building csi-proxy."
+        ),
+        go=_ANY.of("The go command: a name on C(PATH), or a full path.", "go"),
+        go_proxy=_ANY.of(
+            "C(GOPROXY) of the build: the URL of a mirror, or C(file:///directory). Defaults to Go's own configuration."
+        ),
+        go_env=_RAW.of("Further variables for Go, such as C(GOFLAGS) or C(HTTPS_PROXY)."),
+    ),
+}

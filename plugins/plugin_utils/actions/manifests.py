@@ -1,0 +1,31 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rendering a driver's plan with the templates of the role csi_driver."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+TEMPLATES = Path(__file__).resolve().parents[3] / "roles" / "csi_driver" / "templates"
+
+
+@cache
+def _environment() -> Environment:
+    """Not Ansible's: a template extends another one, and Ansible finds that only from a task of the role that holds both."""
+    made = Environment(
+        loader=FileSystemLoader(TEMPLATES), undefined=StrictUndefined, trim_blocks=True, keep_trailing_newline=True
+    )
+    made.filters["to_json"] = json.dumps
+    return made
+
+
+def render(template: str, settings: Mapping[str, Any]) -> str:
+    """The objects of a plan as YAML. template: its path below the role's templates; settings: what it reads as plan."""
+    return _environment().get_template(template).render(plan=settings)

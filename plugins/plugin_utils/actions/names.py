@@ -1,0 +1,135 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which variables may be set for a playbook, by their names. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from difflib import get_close_matches
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import INPUTS
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
+
+OWN = "kubewin_own_variables"
+DRIVER_ROLES = tuple(f"{driver}_csi" for driver in sorted(DRIVERS))
+TAKE_DRIVERS = frozenset({"enable_csi", "handover", "upgrade"})
+# Roles whose variables a user sets, and the playbooks that take them.
+ROLES: Mapping[str, frozenset[str]] = {
+    "csi_proxy": frozenset({"enable_csi", "remove"}),
+    **dict.fromkeys(DRIVER_ROLES, TAKE_DRIVERS),
+}
+# Prefixes of variables that the playbooks set. Inventories may hold some, of playbooks that call the role csi_driver directly.
+INNER_ROLES = ("csi_driver", "node_upgrade")
+# Options of roles that the playbook itself decides, and what to do instead.
+DECIDED: Mapping[str, str] = {
+    "csi_proxy_state": "enable_csi installs, remove removes",
+    "csi_proxy_node": "kubewin_node_name names the Node of a host",
+    "csi_proxy_quiesce": "kubewin_quiesce sets it",
+    "csi_proxy_quiesce_timeout": "kubewin_quiesce_timeout sets it",
+    **{
+        f"{role}_{option}": "kubewin_hosts and --limit choose the hosts, and their Nodes follow"
+        for role in DRIVER_ROLES
+        for option in ("hosts", "nodes", "roll_nodes")
+    },
+}
+# How alike a name is to one of ours that is a slip of the pen. Other projects have names like <driver>_csi_enabled.
+_SLIP = 0.75
+# Statistics that the playbooks set: a workflow of AWX hands them to its next jobs as extra variables.
+STATISTICS = frozenset(
+    {"kubewin_csi_proxy_build", "kubewin_preflight", "kubewin_convert", "kubewin_summary", "kubewin_upgrade"}
+)
+# What the inventory plugin windows_nodes says of a host.
+INVENTORY = frozenset(
+    f"kubewin_{name}"
+    for name in (
+        "address_from", "build", "cluster", "instance", "instance_user", "node", "owner", "platform", "read_at", "registered_drivers",
+        "unreachable_because", "verdict", "verdict_age", "verdict_because", "verdict_taken_at", "verdict_target",
+        "without_node_because",
+    )
+)  # fmt: skip
+
+
+def role_of(name: str) -> str:
+    """The role whose prefix a name has, empty without one."""
+    return next((role for role in (*ROLES, *INNER_ROLES) if name.startswith(f"{role}_")), "")
+
+
+def refused(
+    playbook: str,
+    given: Iterable[str],
+    extra: Iterable[str],
+    typed: Iterable[str],
+    own: Iterable[str],
+    options: Callable[[str], Iterable[str]],
+) -> tuple[list[str], list[str]]:
+    """Sentences for variables that cannot be meant, and for those that another playbook takes.
+
+    given: names set outside the playbook, in the inventory or as extra variables. extra: those among them that are extra
+    variables. typed: those among these that were given one by one (-e name=value), so for this run alone. own: names that
+    the user declared as theirs. options: the variables of a role, by its name.
+    """
+    names, declared = set(given) | set(extra), set(own)
+    wrong: list[str] = []
+    elsewhere: list[str] = []
+    for name in sorted(names - declared):
+        takers = _takers(name, options)
+        if takers is None and name not in extra and _of_another_project(name, options):
+            elsewhere.append(f"{name} is not a variable of this collection and is ignored.")
+        elif takers is None:
+            wrong += _unknown(playbook, name, name in extra, options)
+        elif takers and playbook not in takers and name in extra:
+            (wrong if name in typed else elsewhere).append(_elsewhere(playbook, name, takers))
+    return wrong, elsewhere
+
+
+def _takers(name: str, options: Callable[[str], Iterable[str]]) -> frozenset[str] | None:
+    """The playbooks that take a variable; empty if it applies to none of them, None if it is unknown."""
+    if name in INPUTS:
+        return INPUTS[name].playbooks
+    if name in STATISTICS or name in INVENTORY:
+        return frozenset()
+    role = role_of(name)
+    if role in ROLES and name not in DECIDED and name in set(options(role)):
+        return ROLES[role]
+    return None
+
+
+def _of_another_project(name: str, options: Callable[[str], Iterable[str]]) -> bool:
+    """Whether a name with the prefix of a driver's role resembles none of its options, as Kubespray's vsphere_csi_enabled."""
+    role = role_of(name)
+    return role in DRIVER_ROLES and name not in DECIDED and not _near(name, options(role), _SLIP)
+
+
+def _unknown(playbook: str, name: str, extra: bool, options: Callable[[str], Iterable[str]]) -> Iterator[str]:
+    role = role_of(name)
+    ours = name.startswith(("kubewin_", "_kubewin_")) or role in ROLES or (role in INNER_ROLES and extra)
+    if name in DECIDED:
+        yield f"{name} is set, but the playbook sets it: {DECIDED[name]}. Remove the variable."
+    elif ours:
+        near = _near(name, [*INPUTS, *(options(role) if role in ROLES else ())])
+        meant = f"Did you mean {near}? " if near else ""
+        yield f"{name} is not a variable of this collection. {meant}Use another prefix for your own variable, or add its name to {OWN}."
+    elif extra:
+        # Without our prefix it may belong to another project, unless it is a near miss of one of ours.
+        names = [*INPUTS, *(one for role, takers in ROLES.items() if playbook in takers for one in options(role))]
+        for near in get_close_matches(name, names, 1, 0.92):
+            yield f"{name} is not a variable of this collection. Did you mean {near}? If it is your own, add it to {OWN}."
+
+
+def _elsewhere(playbook: str, name: str, takers: Iterable[str]) -> str:
+    near = _near(name, [one for one, rule in INPUTS.items() if playbook in rule.playbooks])
+    takes = " or ".join(sorted(takers))
+    meant = f" Did you mean {near}?" if near else ""
+    return f"{name} is set for {playbook}, which does not use it; it is an input of {takes}.{meant}"
+
+
+def _near(name: str, names: Iterable[str], least: float = 0.6) -> str:
+    """The nearest name, empty when none is near. A common prefix alone makes none near."""
+
+    def bare(one: str) -> str:
+        prefix = next((f"{role}_" for role in ROLES if one.startswith(f"{role}_")), "kubewin_")
+        return one.removeprefix("_").removeprefix(prefix)
+
+    found = {bare(one): one for one in names}
+    return next((found[one] for one in get_close_matches(bare(name), found, 1, least)), "")

@@ -1,0 +1,66 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a storage proof says when it ends. Pure: no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.table import render_table
+
+_SHOWN = {"not_run": "not tried"}
+
+
+def report(result: Mapping[str, Any]) -> str:
+    """A line for each driver and node, then what was left out, what is still there, and the verdict in words."""
+    proofs: Sequence[Mapping[str, Any]] = result.get("proofs") or []
+    rows = [
+        [
+            proof["node"],
+            proof["driver"],
+            _SHOWN.get(proof["verdict"], proof["verdict"]),
+            f"{proof['seconds']:g}",
+            described(proof),
+        ]
+        for proof in sorted(proofs, key=lambda one: (one["node"], one["driver"]))
+    ]
+    rows += [[one["node"], one["driver"], "skipped", "-", one["why"]] for one in result.get("left_out") or []]
+    lines = [render_table(("NODE", "DRIVER", "VERDICT", "SECONDS", "WHAT"), rows)]
+    for one in result.get("left") or []:
+        lines += ["", f"not deleted: {one['kind']} {one['name']}: {one['why']}"]
+    for one in result.get("earlier") or []:
+        done = f"kept: {one['lives']}" if one["lives"] else "deleted"
+        lines += ["", f"earlier run {one['run']} in namespace {one['namespace']}: {done}"]
+    proven = sum(proof["verdict"] == "proven" for proof in proofs)
+    lines += ["", f"{proven} of {len(proofs)} volumes kept their data"]
+    return "\n".join(lines)
+
+
+def failed_part(result: Mapping[str, Any]) -> dict[str, Any]:
+    """The proofs that a failed task returns: their verdicts, and what failed."""
+    proofs = []
+    for proof in result.get("proofs") or ():
+        verdict = {key: proof[key] for key in ("node", "driver", "verdict", "error", "remedy") if proof[key]}
+        failed = [step for step in proof["steps"] if not step["ok"]]
+        proofs.append({**verdict, **({"steps": failed} if failed else {})})
+    return {"proofs": proofs}
+
+
+def described(proof: Mapping[str, Any]) -> str:
+    """One proof in a sentence."""
+    steps: Sequence[Mapping[str, Any]] = proof["steps"]
+    wrote = next((step for step in steps if step["step"] == "write" and step["ok"]), None)
+    sentence = []
+    if wrote is not None:
+        sentence.append(f"written on {wrote['node']}")
+    for count, node in enumerate(proof["read_on"]):
+        sentence.append(f"read back on {node}" + (" by its next pod" if count == 0 else ""))
+    text = ", ".join(sentence)
+    if proof["note"] and proof["verdict"] == "proven":
+        text += f"; {proof['note']}"
+    if proof["error"]:
+        where = next((f" ({step['step']} on {step['node']})" for step in steps if not step["ok"]), "")
+        text += (", then " if text else "") + f"{proof['error']}{where}"
+    return text + (f" -> {proof['remedy']}" if proof["remedy"] else "")

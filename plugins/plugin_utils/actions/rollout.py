@@ -1,0 +1,146 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the gate says while it waits and when it ends. Pure: no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.results import failed
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.table import render_table
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import so_far
+
+# Causes and nodes that a failed task names; all are in the table, which is printed.
+_NAMED = 5
+
+
+def progress(
+    rollout: Mapping[str, Any], known: Mapping[str, str], waited: int, timeout: int, *, accepts: bool = False
+) -> Iterator[str]:
+    """Lines for nodes whose verdict is another one than known, or one line that nothing changed.
+
+    accepts: whether a node that is registered and unproven is enough.
+    """
+    nodes = rollout["nodes"]
+    if not nodes and not known and rollout.get("daemonset", rollout) is None:
+        yield f"  {so_far(waited, timeout)}: the driver is not deployed"
+        return
+    green = sum(node["verdict"] == "green" for node in nodes)
+    head = f"  {so_far(waited, timeout)}: {green} of {len(nodes)} nodes green"
+    unproven = sum(node["verdict"] == "unproven" for node in nodes)
+    if accepts and unproven:
+        head += f", {unproven} registered and unproven (accepted)"
+    changed = [node for node in nodes if known.get(node["node"]) != node["fingerprint"]]
+    gone = [name for name in known if name not in {node["node"] for node in nodes}]
+    if not changed and not gone:
+        waiting = ", ".join(node["node"] for node in nodes if node["verdict"] != "green")
+        yield head + (f"; still waiting for {waiting}" if waiting else "")
+        return
+    yield head
+    if not known and green == len(nodes):
+        return
+    for node in changed:
+        yield f"    {node['node']}: {node['verdict']}{_why(node)}"
+    for name in gone:
+        yield f"    {name}: no longer expected: the Node was deleted or its labels changed"
+
+
+def table(rollout: Mapping[str, Any]) -> str:
+    """Every node with what it lacks and what helps."""
+    rows = []
+    for node in rollout["nodes"]:
+        lacks = node["lacks"] or [{"message": "; ".join(node["notes"]) or "-", "remedy": ""}]
+        for index, lack in enumerate(lacks):
+            text = lack["message"] + (f" -> {lack['remedy']}" if lack["remedy"] else "")
+            rows.append([node["node"] if index == 0 else "", node["verdict"] if index == 0 else "", text])
+    rows += [["-", lack["verdict"], f"{lack['message']} -> {lack['remedy']}"] for lack in rollout["trouble"]]
+    rows += [[other["node"], "not checked", other["reason"]] for other in rollout["others"]]
+    return render_table(["node", "verdict", "lacks"], rows)
+
+
+def ended(
+    rollout: dict[str, Any] | None, accepts: bool, timeout: int, unreachable: str, *, check_mode: bool
+) -> dict[str, Any]:
+    """The task's result: passed, or failed with a reason, the causes, and the table to print.
+
+    accepts: whether a node that is registered and unproven is enough. unreachable: why the last attempt to read failed, or empty.
+    """
+    if rollout is None or (unreachable and rollout["verdict"] in ("green", "unproven")):
+        # What an earlier attempt read says nothing of now.
+        return failed("unreachable", f"the gate could not read the cluster in {timeout} s: {unreachable}")
+    text = table(rollout)
+    result: dict[str, Any] = {"changed": False, "rollout": {**rollout, "table": text}}
+    verdict = rollout["verdict"]
+    if verdict == "green":
+        names = ", ".join(node["node"] for node in rollout["nodes"])
+        result["msg"] = f"green: {names}" if names else "there is no node to check, which allow_zero_nodes accepts"
+        return result
+    if verdict == "unproven" and accepts:
+        result["msg"] = f"accepted although not every host was read:\n{text}"
+        return result
+    if check_mode:
+        result["msg"] = f"would fail now:\n{text}"
+        return result
+    lines = [_headline(rollout, timeout, unreachable), *_causes(rollout)]
+    result.update(failed=True, reason=_reason(rollout), msg="\n".join(lines), rollout=_brief(rollout), table=text)
+    return result
+
+
+def unread(why: str) -> dict[str, Any]:
+    """The rollout of a driver that could not be read: neither green nor broken."""
+    return {"verdict": "unproven", "settled": True, "nodes": [], "others": [], "trouble": [], "unread": why}
+
+
+def _brief(rollout: Mapping[str, Any]) -> dict[str, Any]:
+    """What a failed task returns, since the callback prints all of it: the verdict and the first nodes that lack something."""
+    bad = [node for node in rollout["nodes"] if node["verdict"] != "green"]
+    keys = ("node", "verdict", "lacks")
+    return {
+        "verdict": rollout["verdict"],
+        "nodes": [{key: node[key] for key in keys} for node in bad[:_NAMED]],
+        "trouble": rollout["trouble"],
+    }
+
+
+def _causes(rollout: Mapping[str, Any]) -> list[str]:
+    """Each cause once, with its nodes and its remedy; without any, why no node is evaluated."""
+    causes: dict[str, list[str]] = {}
+    for node in rollout["nodes"]:
+        for lack in node["lacks"] if node["verdict"] != "green" else ():
+            causes.setdefault(_lacking(lack), []).append(node["node"])
+    lines = [f"{', '.join(names)}: {cause}" for cause, names in causes.items()]
+    lines += [_lacking(lack) for lack in rollout["trouble"]]
+    lines += [] if rollout["nodes"] else [f"{other['node']}: {other['reason']}" for other in rollout["others"]]
+    more = len(lines) - _NAMED
+    return lines[:_NAMED] + ([f"and {more} more"] if more > 0 else [])
+
+
+def _lacking(lack: Mapping[str, Any]) -> str:
+    return f"{lack['message']} -> {lack['remedy']}" if lack["remedy"] else str(lack["message"])
+
+
+def _reason(rollout: Mapping[str, Any]) -> str:
+    if any(lack["id"] == "CSI-G01" for lack in rollout["trouble"]):
+        return "no_nodes"
+    return {"waiting": "gate_timeout", "unproven": "gate_unproven"}.get(rollout["verdict"], "gate_red")
+
+
+def _headline(rollout: Mapping[str, Any], timeout: int, unreachable: str) -> str:
+    bad = [node["node"] for node in rollout["nodes"] if node["verdict"] != "green"]
+    names = ", ".join(bad)
+    reason = _reason(rollout)
+    if reason == "no_nodes":
+        return "the gate has no node to check"
+    if reason == "gate_timeout":
+        last = f" (last error of the API server: {unreachable})" if unreachable else ""
+        return f"after {timeout} s these nodes are not ready: {names or 'see below'}{last}"
+    if reason == "gate_unproven":
+        return f"these nodes are registered, but their hosts were not read: {names}"
+    return f"waiting would not help: {names or 'see below'}"
+
+
+def _why(node: Mapping[str, Any]) -> str:
+    reasons = [lack["message"] for lack in node["lacks"]] + list(node["notes"])
+    return f" ({'; '.join(reasons)})" if reasons else ""

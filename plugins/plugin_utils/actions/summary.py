@@ -1,0 +1,290 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a run did, what it left on every node, what is wrong, and what to do next, as data and as text. Pure: no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.table import render_table, wrap
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import listed
+
+# The worst verdict a node has with any of its drivers is the node's.
+_ORDER = ("red", "waiting", "unproven", "not checked", "green")
+# Keys that are kept of the evaluation of volumes.
+_READINESS = ("verdict", "counts", "taken_at", "unread", "table")
+_MEANS = {"unproven": " (registered; csi-proxy and its pipes, or a driver, were not read)"}
+# What was not read is neither able nor unable to take volumes.
+_SHOWN = {"unproven": "not read"}
+_WIDTH = 120
+
+
+def summarize(
+    hosts: Sequence[Mapping[str, Any]],
+    rollouts: Mapping[str, Mapping[str, Any]],
+    nodes_without_host: Iterable[str],
+    readiness: Mapping[str, Any] | None = None,
+    applied: Sequence[Mapping[str, Any]] = (),
+    failure: str = "",
+    warnings: Sequence[Mapping[str, Any]] = (),
+) -> dict[str, Any]:
+    """Combine the facts of the hosts, the gate's verdicts and the changes.
+
+    hosts: {name, node, left_out, csi_proxy, changed} with csi_proxy as csi_proxy_info returns it, or None if it was not read.
+    rollouts: by driver, RV(rollout) of node_rollout. readiness: what readiness_info returned for this run, if it was asked.
+    applied: results of driver_apply, each with its item. failure: why the run failed. warnings: findings of the drivers' plans.
+    Returns {verdict, nodes: [{node, host, csi_proxy, verdict, why}], drivers: {driver: {verdict: [node]}, or {unread: why}},
+    changes: [{object, changes}], findings, readiness, failure}; the verdict is green only when every node is.
+    """
+    gate = _gate(rollouts, [str(host["node"]) for host in hosts if host.get("node")])
+    rows = [_row(host, rollouts, gate) for host in hosts]
+    why = "none of the hosts read is this Node; it gets a plugin pod only after its pipes are checked"
+    with_host = {row["node"] for row in rows}
+    unread = {name: ("not checked", why) for name in nodes_without_host if name not in with_host}
+    if not rows and not unread:
+        # The platform installs csi-proxy, or the mode needs none: no host was read, and the gate reports that.
+        unread = gate
+    rows += [
+        {"node": name, "host": None, "csi_proxy": "not read", "verdict": verdict, "why": why}
+        for name, (verdict, why) in unread.items()
+    ]
+    rows.sort(key=lambda row: (row["node"] is None, row["node"] or "", row["host"] or ""))
+    findings = [
+        {**finding, "host": host["name"]}
+        for host in hosts
+        if host.get("csi_proxy")
+        for finding in host["csi_proxy"].get("findings", [])
+    ]
+    findings += [{**finding, "host": None} for finding in warnings]
+    host_changes = [{"object": host["name"], "changes": host["changed"]} for host in hosts if host.get("changed")]
+    evaluated = {key: readiness[key] for key in _READINESS} if readiness and "table" in readiness else None
+    return {
+        "verdict": _worst(row["verdict"] for row in rows),
+        "nodes": rows,
+        "drivers": {driver: _by_verdict(rollout) for driver, rollout in rollouts.items()},
+        "changes": [*host_changes, *_driver_changes(applied)],
+        "findings": findings,
+        "readiness": evaluated,
+        "failure": failure,
+    }
+
+
+def _driver_changes(applied: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    found = []
+    for one in applied:
+        changes = [
+            f"{item['action']} {item['kind']} {item['namespace'] + '/' if item.get('namespace') else ''}{item['name']}"
+            for item in one.get("objects") or ()
+            if item["action"] != "none"
+        ]
+        replaced = (one.get("roll") or {}).get("replaced")
+        changes += [f"replace the plugin pods on {', '.join(replaced)}"] if replaced else []
+        if changes:
+            found.append({"object": str((one.get("item") or {}).get("driver", "driver")), "changes": changes})
+    return found
+
+
+def render_summary(summary: Mapping[str, Any], *, check: bool = False, following: Sequence[str] = ()) -> str:
+    """The closing text: a line for each host, the changes, what was noticed, the verdict in words, what is wrong, what comes next.
+
+    check: whether changes were only announced. following: commands, which are printed as they are.
+    """
+    nodes: Sequence[Mapping[str, Any]] = summary["nodes"]
+    # A slice of an AWX job has few of a cluster's hosts. Without any host, each node has its reason.
+    has_hosts = any(row["host"] for row in nodes)
+    own: list[Mapping[str, Any]] = []
+    elsewhere: list[Mapping[str, Any]] = []
+    for row in nodes:
+        (elsewhere if has_hosts and row["host"] is None and row["verdict"] == "not checked" else own).append(row)
+    table = render_table(
+        ("NODE", "HOST", "CSI-PROXY", "VERDICT", "WHY"),
+        [[row["node"] or "-", row["host"] or "-", row["csi_proxy"], _shown(row["verdict"]), row["why"]] for row in own],
+    )
+    lines = [table] if own else []
+    if elsewhere:
+        names = listed([row["node"] for row in elsewhere])
+        lines += [
+            "",
+            f"Nodes without a host in this run, which get a plugin pod only after csi-proxy is checked: {names}",
+        ]
+    lines += ["", *_changes(summary["changes"], check=check)]
+    found = _same_findings(summary["findings"])
+    lines += [""] if found else []
+    for finding, hosts in found:
+        # A plan's finding is about an object of the cluster.
+        about = f"on {', '.join(hosts)}" if hosts else finding["object"]
+        lines.append(f"{finding['severity']} {finding['id']} {about}: {finding['message']}")
+        # A note asks for nothing; its remedy is on the page of findings, and in the result.
+        if finding["severity"] != "note":
+            lines.append(f"  remedy: {finding['remedy']}")
+    if summary["readiness"]:
+        first, *others = summary["readiness"]["table"]
+        lines += ["", f"Volumes, checked before the first change: {first}", *(f"  {line}" for line in others)]
+    # A node that this run did not evaluate is neither: --limit, a slice or an unreachable host leave it to another run.
+    known = [row for row in nodes if row["node"]]
+    checked = [row for row in known if row["verdict"] != "not checked"]
+    evaluated = [row for row in checked if row["verdict"] != "unproven"]
+    green, unread = sum(row["verdict"] == "green" for row in evaluated), len(checked) - len(evaluated)
+    count = f"{green} of {len(evaluated)} Windows nodes can take CSI volumes now" if evaluated else ""
+    parts = [count or ("" if unread else "no Windows node was checked")]
+    parts += [f"{unread} Windows {'node was' if unread == 1 else 'nodes were'} not read"] if unread else []
+    parts += [f"{_others(len(known) - len(checked))} not checked"] if checked and known != checked else []
+    lines += ["", "; ".join(filter(None, parts))]
+    lines += _driver_lines(summary["drivers"])
+    for verdict in _ORDER:
+        named = [row["node"] or row["host"] for row in own if row["verdict"] == verdict]
+        if named and verdict != "green":
+            lines.append(f"{_shown(verdict)}: {', '.join(named)}{_MEANS.get(verdict, '')}")
+    return "\n".join([*lines, *ending(summary["failure"], following)])
+
+
+def _shown(verdict: str) -> str:
+    return _SHOWN.get(verdict, verdict)
+
+
+def _driver_lines(drivers: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """A line for each of several drivers."""
+    lines = []
+    for driver, nodes in drivers.items() if len(drivers) > 1 else ():
+        if "unread" in nodes:
+            lines.append(f"  {driver}: not read ({nodes['unread']})")
+            continue
+        worse = [
+            f"{_shown(verdict)}: {listed(nodes[verdict])}"
+            for verdict in _ORDER
+            if verdict != "green" and nodes.get(verdict)
+        ]
+        total = sum(map(len, nodes.values()))
+        counted = f"{len(nodes.get('green', ()))} of {total} nodes" if total else "on no node"
+        lines.append("; ".join([f"  {driver}: {counted}", *worse]))
+    return lines
+
+
+def _by_verdict(rollout: Mapping[str, Any]) -> dict[str, Any]:
+    """Names of the evaluated nodes by verdict; or why the rollout was not read."""
+    if rollout.get("unread"):
+        return {"unread": rollout["unread"]}
+    found: dict[str, Any] = {}
+    for node in rollout.get("nodes") or ():
+        found.setdefault(node["verdict"], []).append(node["node"])
+    return found
+
+
+def _others(count: int) -> str:
+    return "1 other was" if count == 1 else f"{count} others were"
+
+
+def ending(failure: str, following: Sequence[str]) -> list[str]:
+    """The last lines of every playbook: what is wrong, and the next commands."""
+    lines = ["", "The run failed:"] if failure else []
+    lines += [f"  {line}" for paragraph in failure.splitlines() for line in wrap(paragraph, _WIDTH - 2)]
+    lines += ["", "Next:", *(f"  {one}" for one in following)] if following else []
+    return lines
+
+
+def _changes(changes: Sequence[Mapping[str, Any]], *, check: bool) -> list[str]:
+    if not changes:
+        return ["Nothing would be changed." if check else "Nothing was changed."]
+    lines = ["Would be changed:" if check else "Changed:"]
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for one in changes:
+        alike.setdefault(tuple(one["changes"]), []).append(one["object"])
+    for done, objects in alike.items():
+        lines += [f"  {', '.join(objects)}:", *(f"    {change}" for change in done)]
+    return lines
+
+
+def _same_findings(findings: Iterable[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], list[str]]]:
+    """Each finding once, with every host that has it."""
+    found: dict[tuple[str, ...], tuple[Mapping[str, Any], list[str]]] = {}
+    for finding in findings:
+        key = (finding["id"], finding["message"], finding["remedy"], "" if finding["host"] else finding["object"])
+        hosts = found.setdefault(key, (finding, []))[1]
+        hosts += [finding["host"]] if finding["host"] else []
+    return list(found.values())
+
+
+def _row(
+    host: Mapping[str, Any], rollouts: Mapping[str, Mapping[str, Any]], gate: Mapping[str, tuple[str, str]]
+) -> dict[str, Any]:
+    observed = host.get("csi_proxy")
+    node = host.get("node")
+    if host.get("left_out"):
+        verdict, why = "not checked", str(host["left_out"])
+    else:
+        found = gate.get(str(node))
+        # As in check mode, before the first run with a driver.
+        absent = [driver for driver, rollout in rollouts.items() if rollout.get("daemonset", rollout) is None]
+        missing = f"{', '.join(absent)} not deployed"
+        if absent and node:
+            verdict, why = (_worst(["waiting", found[0]]), f"{missing}; {found[1]}") if found else ("waiting", missing)
+        else:
+            verdict, why = found or ("not checked", "the gate did not check this Node")
+    return {"node": node, "host": host["name"], "csi_proxy": _proxy(observed), "verdict": verdict, "why": why}
+
+
+def _proxy(observed: Mapping[str, Any] | None) -> str:
+    if not observed:
+        return "not read"
+    service, executable = observed.get("service"), observed.get("executable")
+    owner = observed.get("managed_by")
+    if not service:
+        return f"serving (managed by {owner})" if observed.get("serving") else "absent"
+    release = (executable or {}).get("release") or "unknown release"
+    state = str(service.get("state", "")).lower()
+    missing = len(observed.get("missing_pipes") or [])
+    pipes = f"{missing} pipe{'s' if missing > 1 else ''} missing" if missing else "not serving"
+    pipes = "serving" if observed.get("serving") else pipes
+    return f"{release} {state}, {pipes}" + ("" if owner in ("kubewin", "adopted") else f" (managed by {owner})")
+
+
+def brief(observed: Mapping[str, Any]) -> list[str]:
+    """One host in a few lines: csi-proxy and its pipes, drift, and the findings that ask for something."""
+    lines = [f"csi-proxy {_proxy(observed)}"]
+    lines += [f"missing pipes: {', '.join(observed['missing_pipes'])}"] if observed.get("missing_pipes") else []
+    lines += [f"{one['item']}: found {one['found']}, expected {one['expected']}" for one in observed.get("drift") or ()]
+    for finding in observed.get("findings") or ():
+        line = f"{finding['severity']} {finding['id']}: {finding['message']}"
+        lines.append(line if finding["severity"] == "note" else f"{line} -> {finding['remedy']}")
+    return lines
+
+
+def _gate(rollouts: Mapping[str, Mapping[str, Any]], hosts: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """Verdict and reason of each node with all drivers. hosts: names of the hosts' Nodes."""
+    verdicts: dict[str, list[tuple[str, str]]] = {}
+    others: dict[str, list[tuple[str, str]]] = {}
+    several = len(rollouts) > 1
+    for driver, rollout in rollouts.items():
+        for node in rollout.get("nodes") or []:
+            lacks = "; ".join(lack["message"] for lack in node.get("lacks") or [])
+            named = f"{driver}: {lacks}" if several else lacks
+            why = named if lacks else "; ".join([f"{driver} registered, pod Ready", *(node.get("notes") or [])])
+            verdicts.setdefault(node["node"], []).append((node["verdict"], why))
+        for other in rollout.get("others") or []:
+            others.setdefault(other["node"], []).append(("not checked", other["reason"]))
+    # A driver that places no pod on a node says nothing about it where another one does.
+    verdicts = {**others, **verdicts}
+    for driver, rollout in rollouts.items():
+        for name in {*verdicts, *hosts} if rollout.get("unread") else ():
+            verdicts.setdefault(name, []).append(("unproven", f"{driver} was not read: {rollout['unread']}"))
+    return {
+        name: (_worst(verdict for verdict, _why in found), "; ".join(dict.fromkeys(why for _verdict, why in found)))
+        for name, found in verdicts.items()
+    }
+
+
+def _worst(verdicts: Iterable[str]) -> str:
+    found = list(verdicts)
+    return min(found, key=lambda verdict: _ORDER.index(verdict) if verdict in _ORDER else 0, default="not checked")
+
+
+def describe_failure(result: Mapping[str, Any], task: str) -> str:
+    """Why a task failed: each message once, one a line. result: of one task, or of a loop with its results."""
+    if result.get("_ansible_no_log") or result.get("censored"):
+        return f"{task} failed; no_log hides why"
+    # A module may return results of its own, which are no items of a loop.
+    items = [item for item in result.get("results") or [] if isinstance(item, Mapping) and item.get("failed")]
+    messages = [str(item["msg"]) for item in items or [result] if item.get("msg")]
+    return "\n".join(dict.fromkeys(messages)) or f"{task} failed without a message"

@@ -1,0 +1,89 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Redacts support archives and messages. Pure.
+
+A message to the user is shown without the secrets that the run holds and without values under the name of a secret. An archive
+goes to other people, so it keeps only what is known to be harmless. Text is redacted before it is truncated, because half of a
+secret is not recognized.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction import structured
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.known_secrets import KnownSecrets
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.log_lines import LogLines
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.words import Words
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import harmless
+
+# NUL as base.text carries it: texts of a host have passed that edge already.
+_CARRIED_NUL = harmless("\x00")
+_HTML_TEXT = re.compile(r"(<(?:style|script)\b.*?</(?:style|script)>|<[^>]*>)", re.DOTALL)
+
+
+def decode(raw: bytes) -> str:
+    """The bytes of a log as text: UTF-16 as Windows programs write it, else UTF-8. What does not decode is shown."""
+    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return raw.decode("utf-16", "replace")
+    return raw.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")
+
+
+class Redactor:
+    """Replaces secrets. known: values that are secrets wherever they stand."""
+
+    def __init__(self, known: Iterable[str] = ()) -> None:
+        self._known = KnownSecrets(known)
+        self._words = Words()
+        self._logs = LogLines(self._words)
+        self._own = LogLines(self._words, own=True)
+        self._messages = LogLines(self._words, own=True, judges_words=False)
+
+    def learn(self, names: Iterable[str]) -> None:
+        """Names of the cluster's objects, which are harmless wherever they stand."""
+        self._words.learn(names)
+        for lines in (self._logs, self._own):
+            lines.forget()
+
+    def message(self, text: str) -> str:
+        """A message of this collection: only known secrets and named ones are hidden."""
+        return self._messages.text(self._known.hide(text))
+
+    def hide_known_secrets(self, text: str) -> str:
+        """A text that was redacted before, without the secrets that another host holds."""
+        return self._known.hide(text)
+
+    def log(self, raw: bytes | str) -> str:
+        """A log, or what a program printed, which does nothing to a terminal."""
+        text = decode(raw) if isinstance(raw, bytes) else raw
+        return harmless(self._logs.text(self._known.hide(text.replace(_CARRIED_NUL, "\x00"))))
+
+    def objects(self, kind: str, items: Sequence[Mapping[str, Any]]) -> list[Any]:
+        """Objects of the API."""
+        self.learn(name for item in items for name in structured.object_names(kind, item))
+        return [structured.redact_object(kind, item, self._text) for item in items]
+
+    def structure(self, value: Any) -> Any:
+        """A structure that this collection made, such as a result."""
+        return structured.redact_structure(value, self._text)
+
+    def report(self, path: str, text: str) -> str:
+        """A file that this collection wrote, by its name."""
+        if path.endswith(".json"):
+            return structured.redact_json(text, self._text)
+        if path.endswith(".html"):
+            parts = _HTML_TEXT.split(text)
+            return self._known.hide(
+                "".join(
+                    part if at % 2 else html.escape(self._text(html.unescape(part)), quote=False)
+                    for at, part in enumerate(parts)
+                )
+            )
+        return self._text(text)
+
+    def _text(self, text: str) -> str:
+        return self._own.text(self._known.hide(text))

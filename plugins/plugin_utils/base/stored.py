@@ -1,0 +1,94 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Dataclasses as JSON's types, and back from JSON that may have been edited by hand. Pure."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import read_json
+
+# Working out the hints of a class takes longer than restoring one of it.
+_hints = cache(get_type_hints)
+
+
+class FormatError(ValueError):
+    """It is not of that form; says where, what was found and what is expected."""
+
+
+def plain(record: Any) -> dict[str, Any]:
+    """The fields of a dataclass in JSON's types. A record inside it that has as_dict() is what that returns."""
+    return {field.name: _plain(getattr(record, field.name)) for field in fields(record)}
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        return value.as_dict() if hasattr(value, "as_dict") else plain(value)
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    return {name: _plain(one) for name, one in value.items()} if isinstance(value, Mapping) else value
+
+
+def read(kind: Any, text: str, schema: int) -> Any:
+    """A stored text as `kind`. Raises FormatError when it is of another schema version, or does not fit."""
+    try:
+        found = read_json(text)
+    except ValueError as error:
+        raise FormatError(f"it is not JSON ({error})") from error
+    if not isinstance(found, dict) or "schema" not in found:
+        raise FormatError("it has no schema version")
+    if (version := found.pop("schema")) != schema:
+        raise FormatError(f"its schema version is {version}, expected {schema}")
+    return restore(kind, found)
+
+
+def restore(kind: Any, found: Any, where: str = "") -> Any:
+    """`found`, of which JSON was made, as `kind`: a dataclass, or what its fields are annotated with."""
+    if kind is Any:
+        return found
+    if is_dataclass(kind):
+        return _restore_fields(kind, found, where)
+    origin, of = get_origin(kind), get_args(kind)
+    if origin is Literal:
+        return _checked(found, str(found) in of, f"one of {', '.join(of)}", where)
+    if origin in (Union, types.UnionType):
+        return None if found is None else restore(of[0], found, where)
+    if origin is tuple:
+        items = _checked(found, isinstance(found, (list, tuple)), "a list", where)
+        return tuple(restore(of[0], one, f"{where}[{number}]") for number, one in enumerate(items))
+    if origin is Mapping:
+        named = _checked(found, isinstance(found, dict), "names with values", where)
+        return {name: restore(of[1], one, _within(where, name)) for name, one in named.items()}
+    # True is an int, and no number.
+    fits = isinstance(found, kind) and (kind is bool or not isinstance(found, bool))
+    return _checked(found, fits, {str: "text", int: "a number", bool: "true or false"}[kind], where)
+
+
+def _restore_fields(kind: Any, found: Any, where: str) -> Any:
+    given = _checked(found, isinstance(found, dict), "names with values", where)
+    known = {field.name: field for field in fields(kind)}
+    lacking = [
+        name
+        for name, field in known.items()
+        if name not in given and field.default is MISSING and field.default_factory is MISSING
+    ]
+    for what, names in (("lacks", lacking), ("has unknown fields", [name for name in given if name not in known])):
+        if names:
+            raise FormatError(f"{where or 'it'} {what}: {', '.join(names)}")
+    hints = _hints(kind)
+    return kind(**{name: restore(hints[name], value, _within(where, name)) for name, value in given.items()})
+
+
+def _checked(found: Any, fits: bool, expected: str, where: str) -> Any:
+    if not fits:
+        raise FormatError(f"{where or 'it'} is {found!r}, expected {expected}")
+    return found
+
+
+def _within(where: str, name: str) -> str:
+    return f"{where}.{name}" if where else name

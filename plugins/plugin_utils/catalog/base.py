@@ -1,0 +1,396 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the collection knows of a CSI driver's Windows node plugin: the shapes, without any driver's data.
+
+One file a driver below `drivers/` holds one `Driver`; `registry` names them. Everything here is immutable data, so that
+planning stays a pure function and the templates hold no numbers of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.capability import Table
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, between, has_fix, parse
+
+Mode = Literal["csi_proxy", "host_process"]
+
+# Roles of an image in a node plugin pod; a user's overrides are keyed by them.
+IMAGE_ROLES = ("driver", "registrar", "liveness_probe")
+
+# Where it is written which images of sidecars registry.k8s.io serves.
+SIDECARS = "registry.k8s.io/images/k8s-staging-sig-storage/images.yaml of kubernetes/k8s.io"
+
+
+def images(driver: str, registrar: str, liveness_probe: str = "") -> dict[str, str]:
+    """Image references by role; without a liveness probe the driver has none."""
+    found = zip(IMAGE_ROLES, (driver, registrar, liveness_probe), strict=True)
+    return {role: image for role, image in found if image}
+
+
+def shown(driver: str, sidecars: str = SIDECARS) -> dict[str, str]:
+    """Sources that show that a release's images were published, by role. Without one of the driver there is none."""
+    return dict(zip(IMAGE_ROLES, (driver, sidecars, sidecars), strict=True)) if driver else {}
+
+
+def limits(cpu: str, memory: str, most: str) -> Mapping[str, Mapping[str, str]]:
+    """A container's resources as manifests have them: requests, and the memory limit (most)."""
+    return {"requests": {"cpu": cpu, "memory": memory}, "limits": {"memory": most}}
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """One release of a driver and what differs from release to release.
+
+    version: without a leading v. images: by IMAGE_ROLES, "repository:tag". mode_images: by mode, what replaces them there.
+    published: by IMAGE_ROLES, the source that shows that they can be pulled; only a user chooses a release without one.
+    mode_published: by mode, what replaces these there; an empty text is no source.
+    max_volumes: most volumes a node may take by upstream's default, 0 when the release leaves that to Kubernetes.
+    """
+
+    version: str
+    images: Mapping[str, str]
+    max_volumes: int = 0
+    mode_images: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    published: Mapping[str, str] = field(default_factory=dict)
+    mode_published: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    def unproven_images(self, mode: str) -> tuple[str, ...]:
+        """Roles of the images in a mode without evidence that they were published."""
+        sources = {**self.published, **self.mode_published.get(mode, {})}
+        return tuple(role for role in self.images if not sources.get(role))
+
+    def images_for(self, mode: str) -> dict[str, str]:
+        """The images of this release in a mode, by role."""
+        return {**self.images, **self.mode_images.get(mode, {})}
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A liveness probe's numbers, in seconds (failures: a count)."""
+
+    delay: int
+    timeout: int
+    period: int
+    failures: int
+
+
+@dataclass(frozen=True, slots=True)
+class Maturity:
+    """What upstream calls a way to run on Windows. first, last: the releases it says so of, both included; empty is open."""
+
+    word: Literal["alpha", "beta", "GA"]
+    source: str
+    first: str = ""
+    last: str = ""
+
+    def covers(self, version: Version) -> bool:
+        """Whether the property applies to that release."""
+        return between(version, self.first, self.last)
+
+
+@dataclass(frozen=True, slots=True)
+class ModeRule:
+    """A mode of the node plugin on Windows, and its releases.
+
+    first, last: its releases, both included; None is open. default_from: first release that upstream runs in this
+    mode by default, None if it is the fallback. template: file below the role's
+    templates/drivers, None when this collection knows the mode but does not deploy it. why: one sentence, for refusals.
+    pipes: csi-proxy pipes the pod mounts, bare names; beta_pipes: further ones for csi-proxy before 1.0.
+    ports: by use, container ports, which are the node's where the pod is a HostProcess one. min_kubernetes: "1.20".
+    min_containerd: "1.6". any_windows: its image carries no Windows build and so fits all of them.
+    wmic_before: releases of the driver before this one start wmic.exe themselves in this mode. notes: what to
+    know before choosing it. resources: by IMAGE_ROLES, requests and limits that upstream gives. mounts_directories:
+    whether the HostProcess mode mounts directories of the host. maturity: empty where upstream states none. Further arguments
+    of its containers are in the template.
+    """
+
+    mode: Mode
+    why: str
+    first: str | None = None
+    last: str | None = None
+    default_from: str | None = None
+    template: str | None = None
+    pipes: tuple[str, ...] = ()
+    beta_pipes: tuple[str, ...] = ()
+    ports: Mapping[str, int] = field(default_factory=dict)
+    liveness: Probe | None = None
+    readiness: Probe | None = None
+    registrar_liveness: Probe | None = None
+    min_kubernetes: str = "1.20"
+    min_containerd: str | None = None
+    any_windows: bool = False
+    wmic_before: str | None = None
+    notes: tuple[str, ...] = ()
+    resources: Mapping[str, Mapping[str, Mapping[str, str]]] = field(default_factory=dict)
+    mounts_directories: bool = False
+    maturity: tuple[Maturity, ...] = ()
+
+    def maturity_of(self, version: Version) -> Maturity | None:
+        """Upstream's maturity of a release in this mode, None if it states none."""
+        return next((one for one in self.maturity if one.covers(version)), None)
+
+    @property
+    def all_pipes(self) -> tuple[str, ...]:
+        """Every pipe that the pod mounts, in upstream's order."""
+        return self.pipes + self.beta_pipes
+
+    def is_default(self, version: Version) -> bool:
+        """Whether upstream runs that release in this mode by default."""
+        return self.default_from is not None and version.release >= parse(self.default_from).release
+
+    def covers(self, version: Version) -> bool:
+        """Whether this mode exists in that release."""
+        return between(version, self.first, self.last)
+
+
+@dataclass(frozen=True, slots=True)
+class Controller:
+    """The driver's Linux controller, installed separately; the node plugin has to match its version.
+
+    deployments, container: the names it has upstream and in distributions. namespaces: where to look, in this order.
+    pointer: where its installation is described. lease: name of the Lease by which its syncer leads, where it has one.
+    """
+
+    deployments: tuple[str, ...]
+    container: str
+    namespaces: tuple[str, ...]
+    pointer: str
+    lease: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """A secret that a part of the driver needs and that a user has to provide.
+
+    needed_by: controller, node or claim. what: where it must exist, as text.
+    """
+
+    needed_by: Literal["controller", "node", "claim"]
+    what: str
+    required: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureStates:
+    """A ConfigMap of feature switches that the node plugin reads.
+
+    shipped: data upstream installs; shipped_before: by the first release that no longer does, what it installed until then.
+    required_before: by switch, the first release that does without it; earlier ones need it to be "true".
+    """
+
+    name: str
+    shipped: Mapping[str, str]
+    shipped_before: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    required_before: Mapping[str, str] = field(default_factory=dict)
+
+    def of(self, version: Version) -> Mapping[str, str]:
+        """What upstream installs with a release."""
+        return _before(self.shipped_before, version, self.shipped)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One RBAC rule."""
+
+    groups: tuple[str, ...]
+    resources: tuple[str, ...]
+    verbs: tuple[str, ...]
+
+    def as_object(self) -> dict[str, list[str]]:
+        """As rbac.authorization.k8s.io/v1 PolicyRule."""
+        return {"apiGroups": list(self.groups), "resources": list(self.resources), "verbs": list(self.verbs)}
+
+
+@dataclass(frozen=True, slots=True)
+class StorageClass:
+    """The StorageClass for Windows claims: upstream's example, with the file system Windows needs.
+
+    required: parameters that only the user can give.
+    """
+
+    name: str
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    binding_mode: str = "WaitForFirstConsumer"
+    allow_expansion: bool = True
+    reclaim_policy: str = "Delete"
+    required: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Advisory:
+    """A published weakness of a driver. fixed: the first release with the fix, for each minor release that has one.
+
+    source: where it is published. what: completes "release ... ".
+    """
+
+    name: str
+    fixed: tuple[str, ...]
+    what: str
+    source: str
+
+    def concerns(self, version: Version) -> bool:
+        """Whether a release has it still."""
+        return not has_fix(version, self.fixed)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownIssue:
+    """A known bug of a driver on Windows in one mode, which no release fixes yet.
+
+    latest: the newest release without the fix; the first one after it has it. what: completes "release ... ". source: the fix upstream.
+    workaround: an imperative sentence.
+    """
+
+    mode: Mode
+    latest: str
+    what: str
+    source: str
+    workaround: str
+
+    def concerns(self, version: Version, mode: str) -> bool:
+        """Whether a release has the bug in a mode."""
+        return mode == self.mode and version.release <= parse(self.latest).release
+
+
+# Of the drivers of SMB shares.
+STALE_MAPPING = (
+    "does not mount a share again after its node restarted, if Windows has kept a disconnected mapping of the share"
+)
+REMOVE_MAPPING = "remove the mapping on the node (Remove-SmbGlobalMapping), or drain the node before you restart it"
+
+
+def _before(earlier: Mapping[str, Mapping[str, Any]], version: Version, now: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Of what releases had, by the first one that no longer has it, what belongs to a release; earliest first."""
+    return next((had for first, had in earlier.items() if version.release < parse(first).release), now)
+
+
+@dataclass(frozen=True, slots=True)
+class Driver:
+    """One CSI driver.
+
+    key: its name in options and file names. name: its CSI name, which is also its plugin directory. daemonset,
+    namespace, container: upstream's names. role_label: label role of its pods, where upstream has one.
+    csi_driver: the spec of its CSIDriver object as upstream installs it; csi_driver_before: by the first release that no
+    longer does, what it installed until then. topology_keys: of its nodes; one that ends in a
+    slash is what the keys begin with. in_tree: the in-tree plugin it replaces. windows_builds: os.version builds its
+    images exist for; windows_since: by build, the first release that has one. wmic_below: csi-proxy releases before this
+    one need wmic.exe for this driver, None when it never matters. fstypes: values of csi.storage.k8s.io/fstype with which
+    a class makes volumes for Windows, empty when the driver mounts shares. capabilities: what its node plugin supports.
+    mirrors: other repositories that upstream publishes the driver's image to. platform_daemonsets: by platform, the
+    DaemonSet with which it brings this driver to Windows nodes itself. avoid_nodes: by label, the values of Nodes that it
+    keeps away from. prerequisites: what is required but not visible in the cluster. drain_to: modes to which a node
+    may be switched only without volumes of this driver on it. counters: directory on a host where its HostProcess mode
+    keeps a file for each volume in use, empty where it keeps none. advisories: published weaknesses of releases.
+    known_issues: errors without a released fix.
+    """
+
+    key: str
+    title: str
+    name: str
+    namespace: str
+    daemonset: str
+    container: str
+    modes: tuple[ModeRule, ...]
+    releases: tuple[Release, ...]
+    default_version: str
+    controller: Controller
+    csi_driver: Mapping[str, Any]
+    cluster_rules: tuple[Rule, ...]
+    storage_class: StorageClass
+    role_label: str | None = None
+    namespace_rules: tuple[Rule, ...] = ()
+    csi_driver_before: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    priority_class: str = "system-node-critical"
+    max_unavailable: str = "1"
+    feature_states: FeatureStates | None = None
+    topology_keys: tuple[str, ...] = ()
+    in_tree: str | None = None
+    windows_builds: tuple[str, ...] = ()
+    windows_since: Mapping[str, str] = field(default_factory=dict)
+    wmic_below: str | None = None
+    fstypes: tuple[str, ...] = ()
+    capabilities: Table = field(default_factory=dict)
+    mirrors: tuple[str, ...] = ()
+    platform_daemonsets: Mapping[str, str] = field(default_factory=dict)
+    avoid_nodes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    credentials: tuple[Credential, ...] = ()
+    prerequisites: tuple[str, ...] = ()
+    drain_to: tuple[Mode, ...] = ()
+    counters: str = ""
+    advisories: tuple[Advisory, ...] = ()
+    known_issues: tuple[KnownIssue, ...] = ()
+
+    @property
+    def service_account(self) -> str:
+        """Ours, always separate from the one of the driver's own installation."""
+        return f"kubewin-{self.key.replace('_', '-')}-csi-node"
+
+    @property
+    def app_label(self) -> str:
+        """Label app of its pods, as upstream has it."""
+        return self.daemonset
+
+    def csi_driver_of(self, version: Version) -> Mapping[str, Any]:
+        """The spec of the CSIDriver object that upstream installs with a release."""
+        return _before(self.csi_driver_before, version, self.csi_driver)
+
+    @property
+    def newest(self) -> Version:
+        """The newest release the catalog has."""
+        return max(parse(known.version) for known in self.releases)
+
+    def builds(self, version: Version, rule: ModeRule) -> tuple[str, ...] | None:
+        """Windows builds that a release has an image for in a mode; None when one image fits all."""
+        if rule.any_windows:
+            return None
+        since = self.windows_since
+        return tuple(
+            build
+            for build in self.windows_builds
+            if build not in since or version.release >= parse(since[build]).release
+        )
+
+    def release(self, version: Version) -> Release | None:
+        """The catalog's entry for a release, None when it is not known."""
+        return next((known for known in self.releases if parse(known.version) == version), None)
+
+    def mode_rules(self, version: Version) -> tuple[ModeRule, ...]:
+        """The modes that exist in a release, in upstream's order of preference."""
+        found = [rule for rule in self.modes if rule.covers(version)]
+        return tuple(sorted(found, key=lambda rule: not rule.is_default(version)))
+
+    def published_rules(self, version: Version) -> tuple[ModeRule, ...]:
+        """The modes of a known release that this collection deploys and whose images are known to be published."""
+        known = self.release(version)
+        rules = self.mode_rules(version) if known is not None else ()
+        return tuple(
+            rule for rule in rules if rule.template is not None and known and not known.unproven_images(rule.mode)
+        )
+
+    def rule(self, mode: str) -> ModeRule | None:
+        """What is known of a mode of this driver, None when it has no such mode."""
+        return next((rule for rule in self.modes if rule.mode == mode), None)
+
+    def nearest(
+        self, version: Version, mode: str | None = None, *, known_only: bool = False
+    ) -> tuple[str, Mode] | None:
+        """The known release closest to `version` that this collection can deploy, with its mode.
+
+        Given a mode, only releases in that mode count; with known_only also those it does not deploy, and those of which
+        nothing shows that their images were published. None when there is no such release.
+        """
+        usable = [
+            (parse(known.version), rule.mode)
+            for known in self.releases
+            for rule in self.mode_rules(parse(known.version))
+            if (known_only or rule in self.published_rules(parse(known.version))) and mode in (None, rule.mode)
+        ]
+        if not usable:
+            return None
+        below = [pair for pair in usable if pair[0] <= version]
+        found = max(below, key=lambda pair: pair[0]) if below else min(usable, key=lambda pair: pair[0])
+        return str(found[0]), found[1]

@@ -1,0 +1,157 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A native CSI volume for Windows from an in-tree one: CSI migration's translation, then named differences from it. Pure.
+
+The differences: `on_windows` (block volumes are NTFS), `google_handle` (the real project and zone), and the disk's id on
+vSphere, which only the cluster has. Everything else is as catalog/translation.py makes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.in_tree import PLUGINS, InTree
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation import (
+    UNSPECIFIED,
+    ZONES,
+    Object,
+    TranslationError,
+    google_region,
+    plugin_of,
+    to_csi,
+)
+
+# Fields of in-tree volumes that a driver of this collection takes over.
+CONVERTED = ("awsElasticBlockStore", "azureDisk", "azureFile", "gcePersistentDisk", "vsphereVolume")
+_LINUX_ONLY = ("xfs", "btrfs")
+_ATTRIBUTE = "fstype"
+
+
+@dataclass(frozen=True, slots=True)
+class Native:
+    """An in-tree volume as a native one of its CSI driver.
+
+    migrated: the handle that attachments carry while the volume still is an in-tree one. handle: that of the native
+    volume; empty where only the cluster has it (vSphere: volumeid of the CnsVSphereVolumeMigration of volume_path).
+    spec: of the native PersistentVolume, its handle still that of `migrated`. on_node: its name in a Node's status when a
+    kubelet without migration has it.
+    """
+
+    plugin: InTree
+    migrated: str
+    handle: str
+    spec: Mapping[str, Any]
+    on_node: str = ""
+    volume_path: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def driver(self) -> str:
+        """The driver's CSI name."""
+        return self.plugin.driver
+
+    @property
+    def affinity(self) -> Mapping[str, Any] | None:
+        """spec.nodeAffinity; None when every node reaches the volume."""
+        found: Mapping[str, Any] | None = self.spec.get("nodeAffinity")
+        return found
+
+    def source(self, handle: str) -> dict[str, Any]:
+        """spec.csi of the native PersistentVolume, without empty fields."""
+        given = {**self.spec["csi"], "volumeHandle": handle}
+        return {key: value for key, value in given.items() if value}
+
+
+def native(volume: Object, project: str = "", given: str = "") -> Native:
+    """The native volume of an in-tree PersistentVolume. project: of Google Cloud, where the disk is. given: its handle,
+    where the user names it.
+
+    Raises TranslationError.
+    """
+    plugin = plugin_of(volume)
+    name = volume["metadata"]["name"]
+    if plugin is not None and plugin.translated and plugin.field not in CONVERTED:
+        known = ", ".join(sorted(one.field for one in PLUGINS if one.field in CONVERTED))
+        raise TranslationError(
+            f"PersistentVolume {name} is {plugin.field}, expected one of {known}", "Copy the data instead."
+        )
+    spec = to_csi(volume)["spec"]
+    if plugin is None:
+        raise AssertionError("unreachable: an unknown kind was refused before")
+    source = volume["spec"][plugin.field] or {}
+    if (spec.get("volumeMode") or "Filesystem") != "Filesystem":
+        raise TranslationError(
+            f"PersistentVolume {name} has volumeMode Block, expected Filesystem",
+            "Linux pods use it; do not convert it.",
+        )
+    if plugin.field == "azureFile" and not source.get("secretName"):
+        raise TranslationError(f"PersistentVolume {name} has no secret, expected one", "Set azureFile.secretName.")
+    migrated = handle = str(spec["csi"]["volumeHandle"])
+    notes: list[str] = []
+    spec = on_windows(name, plugin, spec, notes)
+    if plugin.field == "gcePersistentDisk":
+        handle = given or google_handle(name, migrated, spec, project)
+        modes = list(volume["spec"].get("accessModes") or [])
+        if modes and modes != spec["accessModes"]:
+            notes.append(f"accessModes {', '.join(modes)} become {', '.join(spec['accessModes'])}, as in CSI migration")
+    disk = source.get("volumePath") or source.get("volumeID") or source.get("diskURI") or source.get("pdName")
+    path = migrated if plugin.field == "vsphereVolume" else ""
+    return Native(
+        plugin,
+        migrated=migrated,
+        handle=given or ("" if path else handle),
+        spec=spec,
+        on_node=f"{plugin.plugin}/{disk}" if disk else "",
+        volume_path=path,
+        notes=tuple(notes),
+    )
+
+
+def on_windows(name: str, plugin: InTree, spec: Mapping[str, Any], notes: list[str]) -> dict[str, Any]:
+    """Block volumes on Windows are NTFS, whatever the in-tree volume says. Raises TranslationError."""
+    csi = dict(spec["csi"])
+    if plugin.field == "azureFile":
+        return {**spec, "csi": csi}
+    fs_type = str(csi.get("fsType") or "")
+    if fs_type.lower() in _LINUX_ONLY:
+        raise TranslationError(
+            f"PersistentVolume {name} has fsType {fs_type}, expected ntfs or none: Windows nodes cannot read it",
+            "Linux pods use it; do not convert it.",
+        )
+    if fs_type and fs_type.lower() != "ntfs":
+        notes.append(f"fsType {fs_type} becomes ntfs: the in-tree plugin on Windows always created NTFS")
+    csi["fsType"] = "ntfs"
+    if _ATTRIBUTE in csi["volumeAttributes"]:
+        csi["volumeAttributes"] = {**csi["volumeAttributes"], _ATTRIBUTE: "ntfs"}
+    return {**spec, "csi": csi}
+
+
+def google_handle(name: str, migrated: str, spec: Mapping[str, Any], project: str) -> str:
+    """The handle with the disk's real project and zone, for which migration guesses by the node. Raises TranslationError."""
+    dummy, dummy, kind, location, dummy, disk = migrated.split("/", 5)
+    if location == UNSPECIFIED:
+        required = (spec.get("nodeAffinity") or {}).get("required") or {}
+        zones = sorted(
+            {
+                value
+                for term in required.get("nodeSelectorTerms") or []
+                for entry in term.get("matchExpressions") or []
+                if entry["key"] in (*ZONES, "topology.gke.io/zone") and entry["operator"] == "In"
+                for value in entry.get("values") or []
+            }
+        )
+        if len(zones) > 1:
+            kind, location = "regions", google_region(zones)
+        elif zones:
+            location = zones[0]
+    if location == UNSPECIFIED or not project:
+        lacking = f"zone (label {ZONES[0]})" if location == UNSPECIFIED else "project"
+        raise TranslationError(
+            f"PersistentVolume {name} does not name the {lacking} of disk {disk}, expected "
+            "projects/<project>/zones/<zone>/disks/<disk>",
+            "Set volume_handle.",
+        )
+    return f"projects/{project}/{kind}/{location}/disks/{disk}"

@@ -1,0 +1,37 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The drivers this collection knows, each imported by name.
+
+Modules are sent to where they run with what they import by name and nothing else, so a folder must never be searched
+here.
+"""
+
+from __future__ import annotations
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.drivers import (
+    aws_ebs,
+    azure_disk,
+    azure_file,
+    gce_pd,
+    smb,
+    vsphere,
+)
+
+DRIVERS: dict[str, Driver] = {
+    driver.key: driver
+    for driver in (
+        vsphere.DRIVER,
+        aws_ebs.DRIVER,
+        azure_disk.DRIVER,
+        azure_file.DRIVER,
+        gce_pd.DRIVER,
+        smb.DRIVER,
+    )
+}
+
+
+def unknown(key: str) -> str:
+    """The error for an unknown driver name."""
+    return f"value of driver must be one of: {', '.join(sorted(DRIVERS))}, got: {key}"

@@ -1,0 +1,341 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""CSI migration's translation: what an in-tree volume, inline volume or StorageClass is to the CSI driver. Pure.
+
+Exactly as plugins/*.go of https://github.com/kubernetes/csi-translation-lib v0.36.3, which kubelets, controllers and the
+scheduler run in memory; tests/integration/test_translation.py compares the two on random objects. What a native volume for
+Windows additionally needs is a later, separate step (catalog/native.py). An absent value is an empty one, as in the API.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import unquote
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.in_tree import PLUGINS, InTree
+
+Object = Mapping[str, Any]
+
+# Labels of old volumes stand for the newer ones.
+ZONES = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
+REGIONS = ("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region")
+_BETWEEN_ZONES = "__"
+FS_TYPE = "csi.storage.k8s.io/fstype"
+UNSPECIFIED = "UNSPECIFIED"
+
+# By in-tree plugin, the key of the driver's zones. Azure's plugins keep the affinity that a volume has.
+_ZONE_KEYS = {
+    "kubernetes.io/aws-ebs": "topology.ebs.csi.aws.com/zone",
+    "kubernetes.io/gce-pd": "topology.gke.io/zone",
+    "kubernetes.io/cinder": "topology.cinder.csi.openstack.org/zone",
+    "kubernetes.io/vsphere-volume": "topology.csi.vmware.com/zone",
+}
+_VSPHERE_REGION = "topology.csi.vmware.com/region"
+
+_ACCOUNT = re.compile(r"azure-storage-account-(.+)-secret")
+_RESOURCE_GROUP = "kubernetes.io/azure-file-resource-group"
+_EBS = re.compile(r"aws://[A-Za-z0-9._~-]*(?P<path>/[^?#]*)?(\?[^#]*)?(?P<fragment>#.*)?")
+# No URL may have these: control characters, and a percent sign without its two digits.
+_BAD_URL = re.compile(r"[\x00-\x1f\x7f]|%(?![0-9A-Fa-f]{2})")
+_PORTWORX_NAME, _PORTWORX_NAMESPACE = "openstorage.io/auth-secret-name", "openstorage.io/auth-secret-namespace"
+_PORTWORX_USES = (
+    "provisioner", "controller-publish", "node-publish", "node-stage", "controller-expand", "node-expand",
+)  # fmt: skip
+_VSPHERE_RENAMED = (
+    "datastore", "diskformat", "hostfailurestotolerate", "forceprovisioning", "cachereservation", "diskstripes",
+    "objectspacereservation", "iopslimit",
+)  # fmt: skip
+
+
+class TranslationError(ValueError):
+    """The driver cannot take this volume or class over. remedy: what helps."""
+
+    def __init__(self, message: str, remedy: str) -> None:
+        super().__init__(message)
+        self.remedy = remedy
+
+
+def plugin_of(volume: Object) -> InTree | None:
+    """The in-tree plugin whose field a PersistentVolume has; None for any other, such as a native CSI one."""
+    spec = volume.get("spec") or {}
+    return next((known for known in PLUGINS if known.field in spec), None)
+
+
+def to_csi(volume: Object) -> dict[str, Any]:
+    """The PersistentVolume that CSI migration makes of an in-tree one. Raises TranslationError."""
+    plugin = plugin_of(volume)
+    metadata, spec = volume["metadata"], volume.get("spec") or {}
+    name = str(metadata.get("name") or "")
+    if plugin is None or not plugin.translated:
+        known = ", ".join(sorted(one.field for one in PLUGINS if one.translated))
+        kind = plugin.field if plugin is not None else "not an in-tree volume that a CSI driver replaces"
+        raise TranslationError(f"PersistentVolume {name} is {kind}, expected one of {known}", "Copy the data instead.")
+    source = spec[plugin.field] or {}
+    try:
+        csi = _SOURCES[plugin.plugin](volume, source)
+    except TranslationError as error:
+        raise TranslationError(f"PersistentVolume {name} {error}", error.remedy) from None
+    made = {key: value for key, value in spec.items() if key != plugin.field}
+    made["csi"] = {"driver": plugin.driver, **csi}
+    if plugin.field == "gcePersistentDisk" and spec.get("accessModes") is not None:
+        made["accessModes"] = [google_mode(spec["accessModes"])]
+    required = topology(plugin, metadata.get("labels") or {}, (spec.get("nodeAffinity") or {}).get("required"))
+    if required is not None:
+        made["nodeAffinity"] = {**(spec.get("nodeAffinity") or {}), "required": required}
+    return {**volume, "spec": made}
+
+
+def file_system(plugin: InTree | None, parameters: Mapping[str, str]) -> str:
+    """The file system of new volumes of a class; empty where it names none. plugin: None for a class of a CSI driver.
+
+    Source: pkg/controller/controller.go of https://github.com/kubernetes-csi/external-provisioner.
+    """
+    if plugin is not None and plugin.translated:
+        made = _PARAMETERS.get(plugin.field, _kept)
+        parameters = {
+            name: text for key, value in parameters.items() for name, text in made(key.lower(), key, value).items()
+        }
+    return next((value for key, value in parameters.items() if key.lower() in ("fstype", FS_TYPE)), "")
+
+
+# Where a volume is
+
+
+def topology(plugin: InTree, labels: Mapping[str, str], required: Object | None) -> dict[str, Any] | None:
+    """spec.nodeAffinity.required as the scheduler reads it on nodes that migrate this plugin; None when there is none.
+
+    labels: the volume's own, which stand for a zone that its affinity does not name.
+    """
+    zone_key = _ZONE_KEYS.get(plugin.plugin)
+    terms = [dict(term) for term in (required or {}).get("nodeSelectorTerms") or []]
+    if zone_key is None:
+        return {**(required or {}), "nodeSelectorTerms": terms} if required is not None else None
+    named = {str(entry["key"]) for entry in _expressions(terms)}
+    generations = [number for number, key in enumerate(ZONES) if key in named]
+    generations = generations or [number for number, key in enumerate(ZONES) if key in labels] or [0]
+    zone, region = ZONES[generations[0]], REGIONS[generations[0]]
+    if _values(terms, zone):
+        terms = _renamed(terms, zone, zone_key)
+    elif zone in labels:
+        vsphere = plugin.field == "vsphereVolume"
+        terms = _added(terms, zone_key, [labels[zone]] if vsphere else labels[zone].split(_BETWEEN_ZONES))
+    if plugin.field == "vsphereVolume":
+        if _values(terms, region):
+            terms = _renamed(terms, region, _VSPHERE_REGION)
+        elif region in labels:
+            terms = _added(terms, _VSPHERE_REGION, [labels[region]])
+    elif region == REGIONS[1] and _values(terms, region):
+        terms = _renamed(terms, region, REGIONS[0])
+    if not terms and required is None:
+        return None
+    return {**(required or {}), "nodeSelectorTerms": terms}
+
+
+def _expressions(terms: Sequence[Object]) -> Iterator[Object]:
+    return (entry for term in terms for entry in term.get("matchExpressions") or [])
+
+
+def _values(terms: Sequence[Object], key: str) -> list[str]:
+    return [value for entry in _expressions(terms) if entry["key"] == key for value in entry.get("values") or []]
+
+
+def _renamed(terms: Sequence[Object], old: str, new: str) -> list[dict[str, Any]]:
+    return [
+        {
+            **term,
+            "matchExpressions": [
+                {**entry, "key": new} if entry["key"] == old else entry for entry in term.get("matchExpressions") or []
+            ],
+        }
+        for term in terms
+    ]
+
+
+def _added(terms: list[dict[str, Any]], key: str, values: Iterable[str]) -> list[dict[str, Any]]:
+    zones = sorted({value.strip() for value in values} - {""})
+    if not zones:
+        return terms
+    entry = {"key": key, "operator": "In", "values": zones}
+    return [{**term, "matchExpressions": [*(term.get("matchExpressions") or []), entry]} for term in terms or [{}]]
+
+
+# The source: one function a plugin
+
+
+def _disk(source: Object, handle: str, attributes: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "volumeHandle": handle,
+        "readOnly": bool(source.get("readOnly")),
+        "fsType": str(source.get("fsType") or ""),
+        "volumeAttributes": dict(attributes),
+    }
+
+
+def _aws_ebs(_volume: Object, source: Object) -> dict[str, Any]:
+    partition = str(source.get("partition") or 0)
+    return _disk(source, ebs_id(str(source.get("volumeID") or "")), {"partition": partition})
+
+
+def ebs_id(volume_id: str) -> str:
+    """AWS' own id of a volume: of vol-1, aws:///vol-1 and aws://zone/vol-1. Raises TranslationError."""
+    if not volume_id.startswith("aws://"):
+        return volume_id
+    match = _EBS.fullmatch(volume_id)
+    parts = "" if match is None else f"{match['path'] or ''}{match['fragment'] or ''}"
+    found = "" if match is None or _BAD_URL.search(parts) else unquote(match["path"] or "").strip("/")
+    if not found.startswith("vol-") or "/" in found:
+        message = f"has volumeID {volume_id}, expected vol-... or aws://zone/vol-..."
+        raise TranslationError(message, "Find the volume in AWS.")
+    return found
+
+
+def _azure_disk(_volume: Object, source: Object) -> dict[str, Any]:
+    kind = source.get("kind")
+    if kind is not None and str(kind).lower() != "managed":
+        message = f"is an Azure disk of kind {kind}, expected Managed"
+        raise TranslationError(
+            message, "Copy the blob into a managed disk, and create a PersistentVolume for that disk."
+        )
+    attributes = {"kind": "Managed"}
+    if source.get("cachingMode") is not None:
+        attributes["cachingmode"] = str(source["cachingMode"])
+    if source.get("fsType") is not None:
+        attributes["fstype"] = str(source["fsType"])
+    return _disk(source, str(source.get("diskURI") or ""), attributes)
+
+
+def _azure_file(volume: Object, source: Object) -> dict[str, Any]:
+    metadata, spec = volume["metadata"], volume["spec"]
+    namespace = source.get("secretNamespace")
+    if namespace is None:
+        namespace = (spec.get("claimRef") or {}).get("namespace")
+    if not namespace:
+        message = "has neither secretNamespace nor a claim, expected one of them"
+        raise TranslationError(message, "Set azureFile.secretNamespace.")
+    group = str((metadata.get("annotations") or {}).get(_RESOURCE_GROUP) or "")
+    return _share(_share_handle(group, source, str(metadata.get("name") or ""), namespace), source, str(namespace))
+
+
+def _share_handle(group: str, source: Object, name: str, namespace: str) -> str:
+    secret = str(source.get("secretName") or "")
+    match = _ACCOUNT.search(secret)
+    return f"{group}#{match[1] if match else secret}#{source.get('shareName') or ''}#{name}#{namespace}"
+
+
+def _share(handle: str, source: Object, namespace: str) -> dict[str, Any]:
+    return {
+        "volumeHandle": handle,
+        "readOnly": bool(source.get("readOnly")),
+        "volumeAttributes": {"sharename": str(source.get("shareName") or "")},
+        "nodeStageSecretRef": {"name": str(source.get("secretName") or ""), "namespace": namespace},
+    }
+
+
+def _gce_pd(volume: Object, source: Object) -> dict[str, Any]:
+    location = google_location(volume["metadata"].get("labels") or {})
+    partition = str(source.get("partition") or "")
+    disk = str(source.get("pdName") or "")
+    return _disk(source, f"projects/{UNSPECIFIED}/{location}/disks/{disk}", {"partition": partition})
+
+
+def google_location(labels: Mapping[str, str]) -> str:
+    """The part of a disk's handle that says where it is, by the volume's labels. Raises TranslationError."""
+    label = str(labels.get(ZONES[1]) or labels.get(ZONES[0]) or "")
+    zones = label.split(_BETWEEN_ZONES)
+    return f"zones/{zones[0] or UNSPECIFIED}" if len(zones) == 1 else f"regions/{google_region(zones)}"
+
+
+def google_region(zones: Iterable[str]) -> str:
+    """The one region of zones of Google Cloud, "europe-west1-b". Raises TranslationError."""
+    parts = [zone.split("-") for zone in zones]
+    regions = {"-".join(one[:2]) for one in parts}
+    if len(regions) != 1 or any(len(one) != 3 for one in parts):
+        message = f"is in zones {', '.join('-'.join(one) for one in parts)}, expected zones of one region"
+        raise TranslationError(message, f"Correct its label {ZONES[0]}.")
+    return regions.pop()
+
+
+def google_mode(modes: Iterable[str]) -> str:
+    """The one access mode that is left: in-tree disks took ReadWriteMany for ReadWriteOnce, and so does migration."""
+    found = set(modes)
+    return (
+        "ReadOnlyMany"
+        if "ReadOnlyMany" in found and not found & {"ReadWriteOnce", "ReadWriteMany"}
+        else "ReadWriteOnce"
+    )
+
+
+def _cinder(_volume: Object, source: Object) -> dict[str, Any]:
+    return _disk(source, str(source.get("volumeID") or ""), {})
+
+
+def _vsphere(_volume: Object, source: Object) -> dict[str, Any]:
+    policy = str(source.get("storagePolicyName") or "")
+    made = _disk(source, str(source.get("volumePath") or ""), {"storagepolicyname": policy} if policy else {})
+    return {**made, "readOnly": False}
+
+
+def _portworx(volume: Object, source: Object) -> dict[str, Any]:
+    marks = volume["metadata"].get("annotations") or {}
+    made = {**_disk(source, str(source.get("volumeID") or ""), {}), "readOnly": False}
+    if _PORTWORX_NAME in marks and _PORTWORX_NAMESPACE in marks:
+        secret = {"name": str(marks[_PORTWORX_NAME]), "namespace": str(marks[_PORTWORX_NAMESPACE])}
+        for use in ("controllerPublish", "nodeStage", "nodePublish", "controllerExpand", "nodeExpand"):
+            made[f"{use}SecretRef"] = dict(secret)
+    return made
+
+
+_SOURCES: dict[str, Callable[[Object, Object], dict[str, Any]]] = {
+    "kubernetes.io/aws-ebs": _aws_ebs,
+    "kubernetes.io/azure-disk": _azure_disk,
+    "kubernetes.io/azure-file": _azure_file,
+    "kubernetes.io/cinder": _cinder,
+    "kubernetes.io/gce-pd": _gce_pd,
+    "kubernetes.io/portworx-volume": _portworx,
+    "kubernetes.io/vsphere-volume": _vsphere,
+}
+
+
+# A class' parameters: what becomes of one of them
+
+
+def _kept(_word: str, key: str, value: str) -> dict[str, str]:
+    return {key: value}
+
+
+def _file_system(word: str, key: str, value: str) -> dict[str, str]:
+    return {FS_TYPE if word == "fstype" else key: value}
+
+
+def _aws_parameter(word: str, key: str, value: str) -> dict[str, str]:
+    if word == "iopspergb":
+        # In-tree raised the rate to the least that AWS allows.
+        return {key: value, "allowautoiopspergbincrease": "true"}
+    return _file_system(word, key, value)
+
+
+def _vsphere_parameter(word: str, _key: str, value: str) -> dict[str, str]:
+    if word == "fstype":
+        return {FS_TYPE: value}
+    if word == "storagepolicyname":
+        return {word: value}
+    return {f"{word}-migrationparam": value} if word in _VSPHERE_RENAMED else {}
+
+
+def _portworx_parameter(word: str, key: str, value: str) -> dict[str, str]:
+    if word in (_PORTWORX_NAME, _PORTWORX_NAMESPACE):
+        part = word.removeprefix("openstorage.io/auth-")
+        return {f"csi.storage.k8s.io/{use}-{part}": value for use in _PORTWORX_USES}
+    return {key: value}
+
+
+_PARAMETERS: dict[str, Callable[[str, str, str], dict[str, str]]] = {
+    "awsElasticBlockStore": _aws_parameter,
+    "cinder": _file_system,
+    "gcePersistentDisk": _file_system,
+    "portworxVolume": _portworx_parameter,
+    "vsphereVolume": _vsphere_parameter,
+}

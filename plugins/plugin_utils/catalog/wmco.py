@@ -1,0 +1,147 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The Windows Machine Config Operator's lines: which OpenShift each is for, and what it does to storage on its nodes.
+
+Source: go.mod, pkg/nodeconfig/nodeconfig.go, pkg/services/services.go, pkg/servicescm/servicescm.go, and the submodule
+csi-proxy (of https://github.com/openshift/csi-proxy, as git describe names its commit), of each branch release-4.N of
+https://github.com/openshift/windows-machine-config-operator; config/v1/types_feature.go of each branch of
+https://github.com/openshift/api; enhancements/windows-containers/csi-proxy.md of https://github.com/openshift/enhancements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, parse
+
+Scenario = Literal["A", "B", "C", "D", "E", ""]
+
+_AZURE_FILE, _VSPHERE = "kubernetes.io/azure-file", "kubernetes.io/vsphere-volume"
+_AWS, _AZURE_DISK, _GCE = "kubernetes.io/aws-ebs", "kubernetes.io/azure-disk", "kubernetes.io/gce-pd"
+_CINDER = "kubernetes.io/cinder"
+
+# Prefix of its annotations and labels of Nodes, and those with the state of an upgrade: pkg/metadata/metadata.go.
+PREFIX = "windowsmachineconfig.openshift.io/"
+VERSION, DESIRED = f"{PREFIX}version", f"{PREFIX}desired-version"
+ALLOW, UPGRADING, BLOCKED = f"{PREFIX}allow-upgrade", f"{PREFIX}upgrading", f"{PREFIX}upgrade-blocked"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One minor release of OpenShift with the operator that belongs to it.
+
+    wmco: what the operator's versions of this line begin with. csi_proxy_since: first that brings csi-proxy, None when none
+    does. csi_proxy: the release that it brings, "1.1.3-28-g0939e7a" for a commit after it. not_migrated: in-tree plugins that
+    OpenShift's default feature set leaves in-tree. windows_in_tree: those that the operator keeps in-tree on its nodes from
+    windows_in_tree_since on, whatever the rest of the cluster does. guard: the platform, as Infrastructure names it, on which
+    nodes with volumes are held back when the operator moves to this line.
+    """
+
+    openshift: str
+    kubernetes: str
+    wmco: str
+    csi_proxy_since: str | None
+    csi_proxy: str = ""
+    not_migrated: tuple[str, ...] = ()
+    windows_in_tree: tuple[str, ...] = ()
+    windows_in_tree_since: str = ""
+    guard: str = ""
+
+    def brings_csi_proxy(self, version: Version) -> bool:
+        """Whether an operator of this line brings csi-proxy."""
+        return self.csi_proxy_since is not None and version.release >= parse(self.csi_proxy_since).release
+
+    def in_tree_on_windows(self, version: Version) -> tuple[str, ...]:
+        """In-tree plugins that an operator of this line keeps in-tree on its nodes."""
+        since = self.windows_in_tree_since
+        return self.windows_in_tree if since and version.release >= parse(since).release else ()
+
+
+# In-tree plugins whose volumes on Windows no upgrade takes over from lines before this one: there is none between in-tree
+# and a csi-proxy (enhancements/windows-containers/csi-proxy.md, "Upgrade / Downgrade Strategy").
+NO_PATH_BEFORE = "4.12"
+NO_PATH = (_AWS, _GCE, _AZURE_DISK)
+
+# Commits of csi-proxy after release 1.1.3.
+_PIN_417, _PIN_419 = "1.1.3-28-g0939e7a", "1.1.3-34-g5cb6e2d"
+
+_UP_TO_410 = (_AWS, _CINDER, _GCE, _AZURE_DISK, _AZURE_FILE, _VSPHERE)
+
+LINES: tuple[Line, ...] = (
+    Line("4.10", "1.23", "5", None, not_migrated=_UP_TO_410),
+    Line("4.11", "1.24", "6", None, not_migrated=(_AWS, _GCE, _AZURE_FILE, _VSPHERE)),
+    Line(
+        "4.12", "1.25", "7", "7.2.0", "1.1.3", not_migrated=(_AZURE_FILE, _VSPHERE),
+        windows_in_tree=(_AZURE_FILE, _VSPHERE), windows_in_tree_since="7.1.0",
+    ),
+    Line("4.13", "1.26", "8", "8.1.0", "1.1.3", windows_in_tree=(_VSPHERE,), windows_in_tree_since="8.0.0", guard="Azure"),
+    Line("4.14", "1.27", "9", "9.0.0", "1.1.3", guard="VSphere"),
+    Line("4.15", "1.28", "10.15", "10.15.0", "1.1.3"),
+    Line("4.16", "1.29", "10.16", "10.16.0", "1.1.3"),
+    Line("4.17", "1.30", "10.17", "10.17.0", _PIN_417),
+    Line("4.18", "1.31", "10.18", "10.18.0", _PIN_417),
+    Line("4.19", "1.32", "10.19", "10.19.0", _PIN_419),
+    Line("4.20", "1.33", "10.20", "10.20.0", _PIN_419),
+    Line("4.21", "1.34", "10.21", "10.21.0", _PIN_419),
+    Line("4.22", "1.35", "10.22", "10.22.0", _PIN_419),
+    Line("4.23", "1.36", "11.0", "11.0.0", _PIN_419),
+    Line("5.0", "1.36", "11.0", "11.0.0", _PIN_419),
+    Line("5.1", "1.36", "11.0", "11.0.0", _PIN_419),
+    Line("5.2", "1.36", "11.0", "11.0.0", _PIN_419),
+)  # fmt: skip
+
+
+def of_openshift(version: str) -> Line | None:
+    """The line of an OpenShift version such as "4.14.3"; None when it is not known. ValueError when it is no version."""
+    major, minor = parse(version).minor
+    return next((line for line in LINES if line.openshift == f"{major}.{minor}"), None)
+
+
+def of_operator(version: Version) -> Line | None:
+    """The line of an operator's version, None when it is not known."""
+    major, minor = version.minor
+    return next((line for line in LINES if line.wmco in (str(major), f"{major}.{minor}")), None)
+
+
+def skipped(now: Version, then: Version) -> tuple[str, ...]:
+    """Lines of the operator that an upgrade leaps over.
+
+    Its lifecycle manager updates from the line before only: olm.skipRange of each branch's
+    bundle/manifests/windows-machine-config-operator.clusterserviceversion.yaml.
+    """
+    before, after = of_operator(now), of_operator(then)
+    lines = list(dict.fromkeys(line.wmco for line in LINES))
+    if before is None or after is None:
+        return ()
+    return tuple(lines[lines.index(before.wmco) + 1 : lines.index(after.wmco)])
+
+
+def brings_csi_proxy(version: Version) -> bool:
+    """Whether a release of the operator brings csi-proxy; those of lines that are not known yet do."""
+    line = of_operator(version)
+    return version.release[0] > 8 if line is None else line.brings_csi_proxy(version)
+
+
+def csi_proxy_on(annotations: Mapping[str, str]) -> str:
+    """The release of csi-proxy that the operator installed on a Node, by the Node's annotations; empty if unknown."""
+    try:
+        line = of_operator(parse(annotations.get(VERSION, "")))
+    except ValueError:
+        return ""
+    return line.csi_proxy if line is not None else ""
+
+
+def scenario(now: Version, then: Version) -> Scenario:
+    """Which way an upgrade of the operator goes.
+
+    A and D: both bring csi-proxy, up to 8 and beyond. B and E: only the later one does. C: only the earlier one does.
+    Empty: neither, so nothing changes for volumes.
+    """
+    had, has = brings_csi_proxy(now), brings_csi_proxy(then)
+    early = now.release[0] <= 7 and then.release[0] <= 8
+    if has:
+        return ("A" if early else "D") if had else "B" if early else "E"
+    return "C" if had else ""

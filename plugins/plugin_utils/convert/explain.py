@@ -1,0 +1,91 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The steps of a conversion and how it stands, in words. Pure."""
+
+from __future__ import annotations
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.actions import DeleteVolume, Stop, StopHelper
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import Record, Step
+
+# The variables that make a conversion final, and that roll it back before.
+FINAL, ROLL_BACK = "final (kubewin_convert_final=true)", "state rolled_back (kubewin_convert_roll_back=true)"
+
+
+def steps(record: Record, *, final: bool) -> list[dict[str, str]]:
+    """What is still to come, in order. final: this run makes it final, so it cannot be rolled back later."""
+    table = record.steps
+    left = table[table.index(record.step) :]
+    if record.direction == "forward" and not final:
+        left = left[: left.index("finish") + 1] if "finish" in left else left
+    return [{"step": step, "description": text} for step in left if (text := _text(record, step, final))]
+
+
+def _finish(record: Record, final: bool) -> str:
+    back = f"restore the policy {record.policy}" if record.policy != "Retain" else ""
+    if record.direction == "rollback":
+        return back
+    if final:
+        return f"{back or 'leave the policy at Retain'}; the conversion is then final and cannot be rolled back"
+    return (
+        f"keep PersistentVolume {record.target.name} at Retain and the claim locked, so that {ROLL_BACK} can roll the "
+        f"conversion back, until you run it again with {FINAL}" + (f", which does this: {back}" if back else "")
+    )
+
+
+def _text(record: Record, step: Step, final: bool) -> str:
+    claim = f"PersistentVolumeClaim {record.namespace}/{record.claim}"
+    target = record.target
+    source = record.old if record.direction == "forward" else record.new
+    back = record.direction == "rollback"
+    workloads = ", ".join(f"{one.kind} {one.name} ({one.replicas})" for one in record.workloads) or "no workload"
+    known: dict[Step, str] = {
+        "lock": f"lock {claim}",
+        "rehearse": "check both volumes (under scratch names) and the helper pod by the API server's dry run",
+        "retain": f"set the policy of PersistentVolume {source.name} to Retain, wait until the provisioner releases it",
+        "quiesce": f"scale to 0: {workloads}; wait until the volume is detached everywhere",
+        "baseline": "" if back else "read all data through a helper pod, for the later comparison",
+        "delete_claim": f"delete {claim}, whose volume no longer exists; PersistentVolume {target.name} is then reserved for a claim of that name",
+        "delete_volume": f"delete the object PersistentVolume {source.name}; {source.handle or target.handle} stays",
+        "release": "wait until attacher and provisioner release it, then remove kubernetes.io/pv-protection",
+        "forget": "wait until the driver's syncer has deregistered the disk" if record.forgets and not back else "",
+        "create_volume": f"create PersistentVolume {target.name} "
+        + (f"({target.driver}, {target.handle}, Retain)" if not back else "as before (Retain)")
+        + (f", bound to {claim}" if record.variant == "in_place" else f", reserved for a claim named {record.claim}"),
+        "create_claim": f"recreate {claim} for PersistentVolume {target.name}",
+        "canary": "" if back else "attach it to a helper pod by the new handle, read all data, compare",
+        "restore": f"scale back: {workloads}; wait until all pods run on Windows",
+        "finish": _finish(record, final),
+        "unlock": f"unlock {claim}",
+        "done": "",
+    }
+    return known[step]
+
+
+def leftover_step(move: DeleteVolume | StopHelper) -> dict[str, str]:
+    """The step that removes what a request of an earlier run created late."""
+    what = f"PersistentVolume {move.volume.name}" if isinstance(move, DeleteVolume) else "the helper pod"
+    return {"step": "done", "description": f"delete {what}, which a late request of an earlier run created"}
+
+
+def describe_conversion(record: Record | None) -> str:
+    """The conversion in progress, for a message."""
+    if record is None:
+        return "no conversion"
+    if not record.sequence:
+        return "a claim that is not converted"
+    return f"run {record.run} at step {record.step} ({record.direction})"
+
+
+def stopped(record: Record, stop: Stop) -> str:
+    """What was found, what to do, and the state of the objects."""
+    return f"{stop.found}, expected {stop.expected}. {stop.remedy} {standing(record)}"
+
+
+def standing(record: Record) -> str:
+    """Where a run stopped, and the step with which it continues."""
+    volume = record.objects.get("old", {}).get("metadata", {}).get("name", record.old.name)
+    return (
+        f"Run {record.run} is at step {record.step} ({record.direction}); the disk of PersistentVolume {volume} "
+        f"({record.old.handle}) is unchanged. Run again to continue, or roll back."
+    )

@@ -1,0 +1,287 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Observes a volume before and during its conversion. Read-only. Each observation reads only what its step needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import read_number
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation import plugin_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert import objects
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.eligibility import Facts, Request
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.facts import (
+    Helper,
+    Observation,
+    ObservedClaim,
+    ObservedVolume,
+    ObservedWorkload,
+    Whose,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import Record, Workload
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.controllers_observe import controllers
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.kinds import Kind
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import selector_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts, claims_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import moment
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.objects import attachment
+
+
+def facts(client: Client, desired: Request) -> Facts:
+    """Everything that decides whether a volume may be converted."""
+    claim = client.get(kinds.PERSISTENT_VOLUME_CLAIM, desired.claim, desired.namespace)
+    name = str(((claim or {}).get("spec") or {}).get("volumeName") or "")
+    volume = client.get(kinds.PERSISTENT_VOLUME, name) if name else None
+    if claim is None or volume is None:
+        return Facts(claim, volume)
+    plugin = plugin_of(volume)
+    driver = next((one for one in DRIVERS.values() if plugin is not None and one.name == plugin.driver), None)
+    storage_class = desired.storage_class or str(claim["spec"].get("storageClassName") or "")
+    csi_nodes = {item["metadata"]["name"]: item for item in client.list(kinds.CSI_NODE).items}
+    nodes = client.windows_nodes()
+    sets: list[Mapping[str, Any]] = []
+    for kind in (kinds.DEPLOYMENT, kinds.STATEFUL_SET, kinds.REPLICA_SET):
+        # Items of a list do not carry their kind.
+        sets += [{**item, "kind": kind.kind} for item in client.list(kind, desired.namespace).items]
+    attaches = True
+    if plugin is not None and (found := client.get(kinds.CSI_DRIVER, plugin.driver)) is not None:
+        attaches = bool(found["spec"].get("attachRequired", True))
+    return Facts(
+        claim=claim,
+        volume=volume,
+        volumes=client.list(kinds.PERSISTENT_VOLUME).items,
+        pods=client.list(kinds.POD, desired.namespace).items,
+        sets=sets,
+        claims=client.list(kinds.PERSISTENT_VOLUME_CLAIM, desired.namespace).items,
+        snapshots=_if_served(client, kinds.VOLUME_SNAPSHOT, desired.namespace) or (),
+        storage_class=client.get(kinds.STORAGE_CLASS, storage_class) if storage_class else None,
+        nodes=[(node, csi_nodes.get(node["metadata"]["name"])) for node in nodes],
+        migrations=_if_served(client, kinds.VSPHERE_MIGRATION, None) if "vsphereVolume" in volume["spec"] else None,
+        unhealthy=controller_trouble(client, driver) if driver is not None else "",
+        attaches=attaches,
+        driver=driver,
+    )
+
+
+def _if_served(client: Client, kind: Kind, namespace: str | None) -> tuple[dict[str, Any], ...] | None:
+    """A kind that only some clusters have; None where it is not."""
+    try:
+        return client.list(kind, namespace).items
+    except ClusterError as error:
+        if error.status == 404:
+            return None
+        raise
+
+
+def controller_trouble(client: Client, driver: Driver) -> str:
+    """Why a driver's controller is not at work, empty when it is."""
+    observed: list[str] = []
+    for found, _container in controllers(client, driver, driver.controller.namespaces):
+        namespace, name = found["metadata"]["namespace"], found["metadata"]["name"]
+        if int((found.get("status") or {}).get("readyReplicas") or 0):
+            return _lease_trouble(client, driver.controller.lease, namespace)
+        observed.append(f"Deployment {namespace}/{name} has no ready pod")
+    return "; ".join(observed) or (
+        f"no Deployment {' or '.join(driver.controller.deployments)} in {', '.join(driver.controller.namespaces)}; "
+        "expected the driver's controller, whose provisioner and attacher the conversion needs"
+    )
+
+
+def _lease_trouble(client: Client, name: str, namespace: str) -> str:
+    """Why there is no leader; empty when there is one, or no Lease because a single pod works without it."""
+    live = client.get(kinds.LEASE, name, namespace) if name else None
+    if live is None:
+        return ""
+    spec = live.get("spec") or {}
+    renewed, lasts = moment(spec.get("renewTime")), int(spec.get("leaseDurationSeconds") or 15)
+    if renewed is not None and client.now() - renewed <= timedelta(seconds=2 * lasts):
+        return ""
+    reported = f"was renewed at {spec.get('renewTime')} and lasts {lasts} s" if renewed else "was never renewed"
+    return f"Lease {namespace}/{name} of {spec.get('holderIdentity') or '(no holder)'} {reported}: there is no leader"
+
+
+class View:
+    """Looks of one conversion."""
+
+    def __init__(self, client: Client, *, final: bool) -> None:
+        self._client = client
+        self._final = final
+
+    def observe(self, record: Record) -> Observation:
+        """What the record's step is decided on. Who uses the volume is asked first, the volume itself last."""
+        step = record.step
+        helper, node = self._helper(record)
+        uses: tuple[str, ...] = ()
+        if step in ("quiesce", "baseline", "delete_claim", "delete_volume", "release", "canary"):
+            helper_node = node if helper else ""
+            # Reading all nodes is expensive and unnecessary while another user is known.
+            uses = tuple(self._uses(record, helper_node)) or tuple(self._told_by_nodes(record, helper_node))
+        twins: tuple[str, ...] = ()
+        if step == "create_volume":
+            twins = tuple(self._twins(record))
+        registered, syncer = False, ""
+        if step == "forget" and record.forgets:
+            registered, syncer = self._register(record)
+        return Observation(
+            workloads=tuple(self._workload(one, count=step == "restore") for one in record.workloads),
+            uses=uses,
+            twins=twins,
+            helper=helper,
+            helper_path=self._path(record, node) if step == "canary" and helper == "running" else "",
+            registered=registered,
+            syncer=syncer,
+            final=self._final,
+            claim=self._claim(record),
+            volumes=tuple(self._volumes(record)),
+        )
+
+    def _volumes(self, record: Record) -> Iterator[ObservedVolume]:
+        for name in dict.fromkeys((record.old.name, record.new.name)):
+            live = self._client.get(kinds.PERSISTENT_VOLUME, name)
+            if live is None:
+                continue
+            metadata, spec = live["metadata"], live["spec"]
+            yield ObservedVolume(
+                name=name,
+                uid=metadata["uid"],
+                version=metadata["resourceVersion"],
+                whose=_whose(record, live),
+                policy=str(spec.get("persistentVolumeReclaimPolicy", "")),
+                phase=str((live.get("status") or {}).get("phase", "")),
+                terminating="deletionTimestamp" in metadata,
+                finalizers=tuple(metadata.get("finalizers") or ()),
+                claim_uid=str((spec.get("claimRef") or {}).get("uid") or ""),
+                by=str((metadata.get("annotations") or {}).get(objects.PROVISIONED_BY, "")),
+            )
+
+    def _claim(self, record: Record) -> ObservedClaim | None:
+        live = self._client.get(kinds.PERSISTENT_VOLUME_CLAIM, record.claim, record.namespace)
+        if live is None:
+            return None
+        metadata = live["metadata"]
+        run, generation = objects.locked_by(live)
+        return ObservedClaim(
+            uid=metadata["uid"],
+            version=metadata["resourceVersion"],
+            phase=str((live.get("status") or {}).get("phase", "")),
+            volume=str(live["spec"].get("volumeName") or ""),
+            terminating="deletionTimestamp" in metadata,
+            lock=run,
+            generation=read_number(generation) or 0,
+            held=objects.HOLD in (metadata.get("finalizers") or ()),
+        )
+
+    def _helper(self, record: Record) -> tuple[Helper, str]:
+        """Our pod and its node."""
+        live = self._client.get(kinds.POD, objects.helper_name(record.run), record.namespace)
+        if live is None:
+            return "", ""
+        pod = PodFacts.from_object(live)
+        if pod.deleting:
+            return "stopping", pod.node
+        if "/".join(objects.locked_by(live)) != objects.lock(record):
+            return "stale", pod.node
+        return "failed" if pod.ended else "running" if pod.works else "starting", pod.node
+
+    def _uses(self, record: Record, helper_node: str) -> Iterator[str]:
+        """All users but the helper pod."""
+        for pod in self._client.list(kinds.POD, record.namespace).items:
+            facts = PodFacts.from_object(pod)
+            if record.claim not in claims_of(pod) or facts.name == objects.helper_name(record.run):
+                continue
+            where = f" on {facts.node}" if facts.node else ""
+            yield f"{facts.title} ({'Terminating' if facts.deleting else facts.phase}{where}) uses the claim"
+        handles: list[str] = record.objects["handles"]
+        for one in self._client.list(kinds.VOLUME_ATTACHMENT).items:
+            spec = one["spec"]
+            node = str(spec["nodeName"])
+            ours = (spec.get("source") or {}).get("persistentVolumeName") in (record.old.name, record.new.name)
+            named = one["metadata"]["name"] in {attachment(record.new.driver, handle, node) for handle in handles}
+            if (ours or named) and node != helper_node:
+                yield f"VolumeAttachment {one['metadata']['name']} attaches it to {node}"
+
+    def _told_by_nodes(self, record: Record, helper_node: str) -> Iterator[str]:
+        """Nodes that have the volume, as their kubelets and the attach controller report; also those that are not Ready."""
+        names = set(record.objects["on_node"])
+        for item in self._client.list(kinds.NODE).items:
+            node = ObservedNode.from_object(item)
+            reported = names.intersection((*node.in_use, *node.attached))
+            if reported and node.name != helper_node:
+                yield f"Node {node.name} reports {', '.join(sorted(reported))}"
+
+    def _path(self, record: Record, node: str) -> str:
+        """Why the helper's volume is not attached by the target's handle, empty when it is."""
+        if not record.attaches:
+            return ""
+        name = attachment(record.new.driver, record.target.handle, node)
+        found = self._client.get(kinds.VOLUME_ATTACHMENT, name)
+        if not ((found or {}).get("status") or {}).get("attached"):
+            return f"VolumeAttachment {name} is missing or not attached"
+        attached = objects.on_node(record.new.driver, record.target.handle)
+        live = self._client.get(kinds.NODE, node)
+        if attached not in (((live or {}).get("status") or {}).get("volumesInUse") or ()):
+            return f"Node {node} does not list {attached}"
+        return ""
+
+    def _twins(self, record: Record) -> Iterator[str]:
+        handles: list[str] = record.objects["handles"]
+        for item in self._client.list(kinds.PERSISTENT_VOLUME).items:
+            source = item["spec"].get("csi") or {}
+            name = item["metadata"]["name"]
+            if (
+                name not in (record.old.name, record.new.name)
+                and source.get("driver") == record.new.driver
+                and source.get("volumeHandle") in handles
+            ):
+                yield name
+
+    def _register(self, record: Record) -> tuple[bool, str]:
+        path = record.objects["volume_path"]
+        found = self._client.list(kinds.VSPHERE_MIGRATION).items
+        registered = any((one.get("spec") or {}).get("volumepath") == path for one in found)
+        driver = next((one for one in DRIVERS.values() if one.name == record.new.driver), None)
+        trouble = controller_trouble(self._client, driver) if driver is not None else ""
+        return registered, trouble if registered else ""
+
+    def _workload(self, one: Workload, *, count: bool) -> ObservedWorkload:
+        live = self._client.get(kinds.SCALABLE[one.kind], one.name, one.namespace)
+        if live is None or live["metadata"]["uid"] != one.uid:
+            return ObservedWorkload(one.kind, one.namespace, one.name, "", "", 0, 0)
+        return ObservedWorkload(
+            kind=one.kind,
+            namespace=one.namespace,
+            name=one.name,
+            uid=one.uid,
+            version=live["metadata"]["resourceVersion"],
+            replicas=int(live["spec"].get("replicas", 1)),
+            ready=self._ready(one, live) if count else 0,
+            deletes=(live["spec"].get("persistentVolumeClaimRetentionPolicy") or {}).get("whenScaled") == "Delete",
+        )
+
+    def _ready(self, one: Workload, live: Mapping[str, Any]) -> int:
+        """Its pods that are Ready on Windows nodes."""
+        windows = {item["metadata"]["name"] for item in self._client.windows_nodes()}
+        count = 0
+        for pod in self._client.list(kinds.POD, one.namespace, label_selector=selector_of(live) or None).items:
+            facts = PodFacts.from_object(pod)
+            count += facts.ready and not facts.deleting and facts.node in windows
+        return count
+
+
+def _whose(record: Record, live: Mapping[str, Any]) -> Whose:
+    """By uid, or by the mark that we create volumes with."""
+    run, side = objects.locked_by(live)
+    if live["metadata"]["uid"] == record.old.uid:
+        return "old"
+    if run == record.run and side in ("old", "new"):
+        return "old" if side == "old" else "new"
+    return "foreign"

@@ -1,0 +1,105 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The options of a conversion, checked. Pure: no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.eligibility import Request
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """step: seconds that one wait may take. compare: bytes that may be read of a volume, 0 for no comparison.
+
+    image: of the helper pod, empty for the one of the node's build. tolerations: of the helper in addition to those for Windows.
+    """
+
+    step: float
+    compare: int
+    image: str = ""
+    tolerations: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """The request. final: the conversions can no longer be rolled back."""
+
+    desired: tuple[Request, ...]
+    roll_back: bool
+    limits: Limits
+    final: bool
+    parallel: int
+
+
+class OptionError(ClusterError):
+    """The task cannot be done as it was asked for."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, "configuration")
+
+
+def to_run_options(options: Mapping[str, Any]) -> RunOptions:
+    """The request, checked as far as it can be without a cluster. Raises OptionError."""
+    names = list(dict.fromkeys(options["claims"]))
+    if not names:
+        raise OptionError("claims is empty. Name the claims to convert as namespace/name.")
+    for name in names:
+        namespace, dummy, claim = name.partition("/")
+        if not namespace or not claim or "/" in claim:
+            raise OptionError(f"claims has {name!r}, expected namespace/name, for example shop/data-db-0.")
+    for name in ("volume_name", "volume_handle"):
+        if options[name] and len(names) > 1:
+            raise OptionError(f"{name} is for one claim, found {len(names)}. Convert that claim alone.")
+    for name in ("storage_class", "volume_name"):
+        if options[name] and options["variant"] == "in_place":
+            raise OptionError(f"{name} is {options[name]!r}, which in_place does not change. Set variant to re_claim.")
+    for name, least in (("compare_limit", 1), ("parallel", 1), ("step_timeout", 1)):
+        if options[name] < least:
+            raise OptionError(f"{name} is {options[name]}, expected at least {least}.")
+    namespaces = record_namespaces(options)
+    if len(namespaces) + bool(options["record_dir"]) < 2 or len(set(namespaces)) < len(namespaces):
+        raise OptionError(
+            "one record store is set, expected two. Set second_record_namespace, other than "
+            f"{options['record_namespace'] or 'none'}, or record_dir, a directory that outlives this run."
+        )
+    own = [name for name in names if name.partition("/")[0] in namespaces]
+    if own:
+        raise OptionError(
+            f"the record of {', '.join(own)} would be deleted with its own namespace. Set another record_namespace."
+        )
+    desired = tuple(
+        Request(
+            namespace=name.partition("/")[0],
+            claim=name.partition("/")[2],
+            variant=options["variant"],
+            storage_class=options["storage_class"],
+            volume_name=options["volume_name"],
+            managed=options["allow_managed"],
+            project=options["project"],
+            handle=options["volume_handle"],
+        )
+        for name in names
+    )
+    limits = Limits(
+        step=float(options["step_timeout"]),
+        compare=options["compare_limit"] << 20 if options["compare"] == "content" else 0,
+        image=options["image"],
+        tolerations=tuple(options["tolerations"]),
+    )
+    roll_back = options["state"] == "rolled_back"
+    if roll_back and options["final"]:
+        raise OptionError(
+            "state is rolled_back and final is true, but a final conversion cannot be rolled back. Set one of them."
+        )
+    return RunOptions(desired, roll_back, limits, options["final"], options["parallel"])
+
+
+def record_namespaces(options: Mapping[str, Any]) -> list[str]:
+    """The namespaces of the records, without empty ones."""
+    return [name for name in (options["record_namespace"], options["second_record_namespace"]) if name]

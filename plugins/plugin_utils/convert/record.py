@@ -1,0 +1,181 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The record of one volume's conversion: written before the first change, and all that a later run needs. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal, get_args
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import FormatError, read
+
+SCHEMA = 1
+
+Variant = Literal["in_place", "re_claim"]
+Direction = Literal["forward", "rollback"]
+Side = Literal["old", "new"]
+Step = Literal[
+    "lock", "rehearse", "retain", "quiesce", "baseline", "delete_volume", "release", "forget", "create_volume",
+    "delete_claim", "create_claim", "canary", "restore", "finish", "unlock", "done",
+]  # fmt: skip
+STEPS: tuple[Step, ...] = get_args(Step)
+# In place the claim is never deleted. In the other variant it goes only when its volume is gone and the new one waits for
+# the next claim of that name: so no volume is ever Released, which is the state in which a policy Delete takes effect.
+_OF_CLAIMS: frozenset[Step] = frozenset({"delete_claim", "create_claim"})
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """One side of the exchange. uid: as it was recorded, empty until the object was observed."""
+
+    name: str
+    uid: str
+    driver: str
+    handle: str
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A Deployment or StatefulSet that uses the claim, and the replicas it had."""
+
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    replicas: int
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One conversion.
+
+    run: its name, the same for every record of a claim. cluster: uid of its Namespace kube-system; a claim of that name in another
+    cluster is another one. key: distinguishes it from a conversion by another user with other
+    record stores. attaches: the driver has VolumeAttachments. forgets: the driver's syncer takes the
+    deleted in-tree volume out of a register first (vSphere). policy: the volume's reclaim policy before all this.
+    generation: grows whenever a run takes the record over; the claim carries it, so that a run that was taken over can write
+    nothing to it any more. baseline: digest of the data when the workload stood still. objects: everything as it was, by name, among them "old"
+    and "new", the two volumes as they are created, and "claim". sequence: grows with every save. times: of each step.
+    """
+
+    run: str
+    key: str
+    cluster: str
+    variant: Variant
+    namespace: str
+    claim: str
+    claim_uid: str
+    old: Volume
+    new: Volume
+    policy: str
+    attaches: bool
+    forgets: bool
+    workloads: tuple[Workload, ...]
+    direction: Direction = "forward"
+    step: Step = "lock"
+    generation: int = 1
+    baseline: str = ""
+    rollback_reason: str = ""
+    sequence: int = field(default=0, compare=False)
+    times: Mapping[str, str] = field(default_factory=dict, compare=False)
+    objects: Mapping[str, Any] = field(default_factory=dict, compare=False)
+
+    @property
+    def lock(self) -> str:
+        """By what the claim names it."""
+        return f"{self.run}.{self.key}"
+
+    @property
+    def target(self) -> Volume:
+        """The volume that is to be there in the end."""
+        return self.new if self.direction == "forward" else self.old
+
+    @property
+    def target_side(self) -> Side:
+        """Which of the two that is."""
+        return "new" if self.direction == "forward" else "old"
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The table of this variant."""
+        return tuple(step for step in STEPS if self.variant == "re_claim" or step not in _OF_CLAIMS)
+
+    def following(self) -> Record:
+        """At the next step of the table."""
+        steps = self.steps
+        return replace(self, step=steps[steps.index(self.step) + 1])
+
+    def at(self, step: Step) -> Record:
+        """At that step."""
+        return replace(self, step=step)
+
+    def reached(self, step: Step) -> bool:
+        """Whether that step is under way or over."""
+        return STEPS.index(self.step) >= STEPS.index(step)
+
+    def rolled_back(self, why: str) -> Record:
+        """The record of a rollback: from here on the old volume is the target, and the first step makes sure of Retain.
+
+        Harmless wherever it is decided: what is still, or again, as it was needs nothing. Before there is a lock there
+        is nothing to go back from.
+        """
+        return replace(
+            self, direction="rollback", step="unlock" if self.step == "lock" else "retain", rollback_reason=why
+        )
+
+    def taken_over(self) -> Record:
+        """The record as another run continues it."""
+        return replace(self, generation=self.generation + 1)
+
+    def saved(self, when: str) -> Record:
+        """As it is to be written: one save later, with the time at which its step was first written."""
+        return replace(self, sequence=self.sequence + 1, times={f"{self.direction}:{self.step}": when, **self.times})
+
+    def as_json(self) -> str:
+        """To be stored."""
+        return json.dumps({"schema": SCHEMA, **asdict(self)}, sort_keys=True, indent=1, ensure_ascii=False)
+
+
+def from_json(text: str) -> Record:
+    """Read a stored record.
+
+    Raises FormatError naming what is wrong with it.
+    """
+    record: Record = read(Record, text, SCHEMA)
+    for name in ("run", "key", "cluster", "namespace", "claim", "claim_uid", "policy"):
+        if not getattr(record, name):
+            raise FormatError(f"{name} is '', expected text")
+    if record.step not in record.steps:
+        raise FormatError(
+            f"step is {record.step}, which {record.variant} does not have, expected one of {', '.join(record.steps)}"
+        )
+    for name in ("old", "new", *(("old_claim", "new_claim") if record.variant == "re_claim" else ())):
+        thing = record.objects.get(name)
+        parts = [thing.get("metadata"), thing.get("spec")] if isinstance(thing, dict) else [None]
+        if "claim" not in name and isinstance(parts[-1], dict):
+            parts.append(parts[-1].get("claimRef"))
+        if not all(isinstance(part, dict) for part in parts):
+            raise FormatError(f"objects.{name} is not an object of the API, expected metadata and spec")
+    for name in ("handles", "on_node"):
+        if not isinstance(record.objects.get(name), list):
+            raise FormatError(f"objects.{name} is {record.objects.get(name)!r}, expected a list")
+    return record
+
+
+def newest(records: Mapping[str, Record]) -> Record:
+    """The one that was written last, of copies by store. Raises FormatError when they are not of one conversion.
+
+    A run that was taken over may still have written to one store: its generation is lower. Generations restart with each key.
+    """
+    runs = {record.run for record in records.values()}
+    if len(runs) != 1:
+        found = ", ".join(f"{store} has run {record.run}" for store, record in sorted(records.items()))
+        raise FormatError(f"the copies belong to different runs: {found}. Name only the right one")
+    key = max(records.values(), key=lambda record: record.sequence).key
+    return max(
+        (record for record in records.values() if record.key == key),
+        key=lambda record: (record.generation, record.sequence),
+    )

@@ -1,0 +1,131 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Baselines of data in the record store, with copies in files on the controller."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import FormatError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.data.compact import compact
+from ansible_collections.kubewin.csi.plugins.plugin_utils.data.manifest import Manifest, NotNoted, from_json
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.store import ConfigMaps, Files, TooLargeError
+
+PART = "workload-data"
+KEY = "baseline.jsonl"
+# Which set a baseline belongs to, as a label.
+SET = "kubewin.io/baseline-set"
+
+
+class BaselineError(ClusterError):
+    """A baseline cannot be read, or not be written."""
+
+
+class Baselines:
+    """One set of baselines. client: None to keep them in files alone. namespace: of their ConfigMaps. folder: None for no files."""
+
+    def __init__(self, client: Client | None, namespace: str, name: str, folder: str | None) -> None:
+        remedy = "Compare the other claims without this one."
+        self._maps = ConfigMaps(client, namespace, PART, KEY, remedy) if client is not None else None
+        self._files = Files(folder) if folder else None
+        self._name = name
+
+    def where(self, claim: str) -> str:
+        """Where the baseline of a claim, as namespace/name, is stored, as text."""
+        stores = [self._maps.where(self._object(claim))] if self._maps is not None else []
+        stores += [self._files.where(_file(claim))] if self._files is not None else []
+        return " and ".join(stores)
+
+    def read(self, claim: str) -> Manifest | NotNoted | None:
+        """The baseline of a claim, None when there is none. Raises BaselineError if no store has one that can be read."""
+        bad = ""
+        text = self._maps.read(self._object(claim)) if self._maps is not None else None
+        if text is not None and self._maps is not None:
+            try:
+                return from_json(text)
+            except FormatError as error:
+                bad = f"{self._maps.where(self._object(claim))}: {error}"
+        if self._files is not None:
+            try:
+                copy = self._files.read(_file(claim))
+                if copy is not None:
+                    return from_json(copy)
+            except (FormatError, OSError, UnicodeDecodeError) as error:
+                bad = f"{bad}; {self._files.where(_file(claim))}: {error}".lstrip("; ")
+        if bad:
+            raise BaselineError(
+                f"the baseline of {claim} cannot be read: {bad}. Record a new one (renew=true).", "baseline_unreadable"
+            )
+        return None
+
+    def replace(self, claim: str) -> None:
+        """Read which baseline is to be replaced, without its content."""
+        if self._maps is not None:
+            self._maps.read(self._object(claim))
+
+    def write(self, claim: str, found: Manifest | NotNoted, growing: Sequence[str]) -> Manifest | NotNoted:
+        """Keep a baseline; answers with it as it was kept, which is digests of folders where the whole is too large.
+
+        Raises BaselineError conflict if another run wrote one since `read` or `replace`.
+        """
+        if self._maps is not None:
+            try:
+                self._keep(self._maps, claim, found)
+            except TooLargeError:
+                if isinstance(found, NotNoted):
+                    raise
+                found = compact(found, growing)
+                self._keep(self._maps, claim, found)
+        if self._files is not None:
+            try:
+                self._files.write(_file(claim), found.to_json())
+            except OSError as error:
+                raise BaselineError(
+                    f"the baseline {self._files.where(_file(claim)).removeprefix('file ')} cannot be written: "
+                    f"{error}. Nothing was changed. Free space, or set another directory.",
+                    "refused",
+                ) from error
+        return found
+
+    def noted(self, claims: Sequence[str] = ()) -> list[str]:
+        """The names of the ConfigMaps of the set, or of these claims of it, without reading what they hold."""
+        found = self._maps.named(**self._labels) if self._maps is not None else []
+        return [name for name in found if not claims or name in self._objects(claims)]
+
+    def forget(self, claims: Sequence[str] = ()) -> list[str]:
+        """Remove the set, or these claims of it, from the cluster; answers with the names of the ConfigMaps. Files stay."""
+        if self._maps is None:
+            return []
+        return self._maps.forget(self._objects(claims) if claims else None, **self._labels)
+
+    @property
+    def _labels(self) -> dict[str, str]:
+        return {SET: _short(self._name)}
+
+    def _objects(self, claims: Sequence[str]) -> set[str]:
+        return {self._object(claim) for claim in claims}
+
+    def _keep(self, maps: ConfigMaps, claim: str, found: Manifest | NotNoted) -> None:
+        about = f"Content of the volume of {claim}, for {self._name}. {found.taken}\n"
+
+        def meet(_other: str) -> None:
+            where = maps.where(self._object(claim))
+            raise BaselineError(f"{where} was written by another run meanwhile. Run again.", "conflict")
+
+        maps.write(self._object(claim), found.to_json(), meet, beside={"about.txt": about}, labels=self._labels)
+
+    def _object(self, claim: str) -> str:
+        return f"kubewin-data-{_short(f'{self._name}/{claim}')}"
+
+
+def _file(claim: str) -> str:
+    # Neither namespaces nor claims hold an underscore.
+    return f"{claim.replace('/', '_')}.jsonl"
+
+
+def _short(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:24]

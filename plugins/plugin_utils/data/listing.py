@@ -1,0 +1,100 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reading what cmd's dir shows of a folder and everything below it, in any language. Pure.
+
+The lines of dir: a date and a time of the locale, then either a size or a word in angle brackets, then the name; for links
+their target in square brackets. A folder's lines follow one that ends with its path. Examples:
+https://devblogs.microsoft.com/oldnewthing/20041227-00/?p=36883 and
+https://learn.microsoft.com/windows-server/administration/windows-commands/dir
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.data.manifest import NOT_DATA, FileEntry, Gap
+
+# cmd interprets these in a path, and not all can be quoted.
+UNSPEAKABLE = frozenset('%^&|<>"!')
+_LINE = re.compile(r"(?P<written>\d[^<>]*?) +(?:(?P<size>\d{1,19}) |<(?P<word>[^<>]+)> )(?P<name>.+)")
+# A word in brackets takes so many characters, whatever it is.
+_WIDTH = 15
+_LINK = re.compile(r"(?P<name>.+) \[(?P<target>.*)\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The entries, and directories that dir could not read."""
+
+    entries: tuple[FileEntry, ...]
+    gaps: tuple[Gap, ...]
+
+
+def command(folder: str) -> tuple[str, ...]:
+    """Lists everything below a folder, in UTF-16 whatever the container's code page is."""
+    return ("cmd", "/u", "/d", "/c", "dir", "/a", "/s", "/-c", folder)
+
+
+def parse(text: str, folder: str) -> Listing | None:
+    """What dir printed of this directory; None if it printed nothing of it."""
+    entries: dict[str, FileEntry] = {}
+    observed: set[str] = set()
+    outside: set[str] = set()
+    here: str | None = None
+    for line in text.splitlines():
+        header = _below(line, folder)
+        if header is not None:
+            # Links may be walked into: what is behind them is not on this path.
+            here = None if _is_below(header, outside) else header
+            if here is not None:
+                observed.add(here)
+        elif here is not None and (match := _LINE.fullmatch(line)) is not None:
+            entry = _entry(here, match)
+            if entry is None:
+                continue
+            if not here and entry.path in NOT_DATA:
+                outside.add(entry.path)
+                continue
+            entries[entry.path] = entry
+            if entry.kind == "link":
+                outside.add(entry.path)
+    if "" not in observed:
+        return None
+    gaps = (
+        Gap(path, "cmd could not list this folder: access is denied, or its path is longer than 260 characters")
+        for path, entry in entries.items()
+        if entry.kind == "directory" and path not in observed
+    )
+    return Listing(tuple(entries.values()), tuple(gaps))
+
+
+def _below(line: str, folder: str) -> str | None:
+    """The folder, below ours, whose lines this one heads; None for any other line."""
+    at = line.lower().find(f" {folder.rstrip(chr(92)).lower()}")
+    if not line.startswith(" ") or at < 0:
+        return None
+    rest = line[at + 1 + len(folder.rstrip("\\")) :]
+    return rest.strip("\\").replace("\\", "/") if not rest or rest.startswith("\\") else None
+
+
+def _entry(here: str, match: re.Match[str]) -> FileEntry | None:
+    name, word, written = match["name"], match["word"], match["written"]
+    if word is not None:
+        name = name[max(0, _WIDTH - len(f"<{word}> ")) :]
+    if name in (".", ".."):
+        return None
+    prefix = f"{here}/" if here else ""
+    if word is None:
+        return FileEntry(f"{prefix}{name}", "file", size=int(match["size"]), written=written)
+    link = _LINK.fullmatch(name) if word.upper() != "DIR" else None
+    if link is not None:
+        return FileEntry(f"{prefix}{link['name']}", "link", target=link["target"])
+    return FileEntry(f"{prefix}{name}", "directory")
+
+
+def _is_below(path: str, folders: set[str]) -> bool:
+    while path and path not in folders:
+        path = path.rpartition("/")[0]
+    return bool(path)

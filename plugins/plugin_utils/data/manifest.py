@@ -1,0 +1,149 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The contents of a volume, as a value: entries, and what could not be read. Kept as a file between two comparisons. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import read_json
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import FormatError, plain, restore
+
+SCHEMA = 1
+# Known without reading.
+EMPTY = hashlib.sha256(b"").hexdigest()
+# Windows' own folders on a volume, which change by themselves and are unreadable.
+NOT_DATA = ("System Volume Information", "$RECYCLE.BIN")
+
+Kind = Literal["file", "directory", "link"]
+# listing: names, sizes and times alone, of a volume in use. content: what is in the files, of an unused volume.
+How = Literal["listing", "content"]
+
+
+@dataclass(frozen=True, slots=True)
+class NotNoted:
+    """Stands for a manifest that could not be taken, and says why. taken: when that was tried."""
+
+    why: str
+    taken: str
+
+    def to_json(self) -> str:
+        """Text for the store."""
+        return json.dumps({"schema": SCHEMA, "not_noted": self.why, "taken": self.taken}) + "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """Something on a volume.
+
+    path: below its root, with slashes. written: when a file was written last, as dir shows it. target: where a link leads.
+    sha256: of a file's content, empty when it was not read, and then why. head: SHA-256 of so many first bytes as the file
+    had before, for files that grow.
+    """
+
+    path: str
+    kind: Kind
+    size: int = 0
+    written: str = ""
+    target: str = ""
+    sha256: str = ""
+    why: str = ""
+    head: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A path that was not read, with everything below it, and the reason."""
+
+    path: str
+    why: str
+
+    def covers(self, path: str) -> bool:
+        return path == self.path or path.startswith(f"{self.path}/") or not self.path
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """Digests of the files in a folder and below it, in place of their list.
+
+    names: over paths, kinds, sizes and targets. contents: over these and the contents, empty when not all files were read.
+    """
+
+    path: str
+    files: int
+    size: int
+    names: str
+    contents: str
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What is on a volume. taken: when.
+
+    folders: in place of entries where these are too many to keep; depth: of the folders. growing: patterns of files that the digests
+    leave out, since they may grow.
+    """
+
+    namespace: str
+    claim: str
+    volume: str
+    how: How
+    taken: str
+    entries: tuple[FileEntry, ...]
+    gaps: tuple[Gap, ...] = ()
+    folders: tuple[Folder, ...] = ()
+    depth: int = 0
+    growing: tuple[str, ...] = ()
+
+    @property
+    def files(self) -> tuple[FileEntry, ...]:
+        return tuple(entry for entry in self.entries if entry.kind == "file")
+
+    def to_json(self) -> str:
+        """One line for each entry, so that diff can compare two. Empty fields are omitted."""
+        head = {"schema": SCHEMA, "gaps": [], **_filled(replace(self, entries=()))}
+        lines = [head, *(_filled(one) for one in self.entries)]
+        return "".join(json.dumps(line) + "\n" for line in lines)
+
+
+def from_json(text: str) -> Manifest | NotNoted:
+    """Read what to_json wrote. Raises FormatError."""
+    try:
+        head, *entries = (read_json(line) for line in text.splitlines())
+        if (schema := head.pop("schema")) != SCHEMA:
+            raise FormatError(f"it has schema {schema!r}, expected {SCHEMA}")
+        if "not_noted" in head:
+            return NotNoted(str(head["not_noted"]), str(head["taken"]))
+        found: Manifest = restore(Manifest, {**head, "entries": entries})
+        return found
+    except FormatError:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise FormatError(f"it is not a manifest of a volume ({type(error).__name__}: {error})") from error
+
+
+def _filled(record: Any) -> dict[str, Any]:
+    return {name: value for name, value in plain(record).items() if value}
+
+
+def summary(manifest: Manifest) -> Mapping[str, Any]:
+    """How much there is, and how much of it was read."""
+    if manifest.folders:
+        return {
+            "files": sum(one.files for one in manifest.folders),
+            "bytes": sum(one.size for one in manifest.folders),
+            "read_files": 0,
+            "read_bytes": 0,
+        }
+    files = manifest.files
+    return {
+        "files": len(files),
+        "bytes": sum(one.size for one in files),
+        "read_files": sum(bool(one.sha256) for one in files),
+        "read_bytes": sum(one.size for one in files if one.sha256),
+    }

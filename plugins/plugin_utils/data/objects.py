@@ -1,0 +1,86 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The pod that reads an unused volume. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.pod import idle_pod
+
+MOUNT = "C:\\volume"
+CONTAINER = "read"
+OURS = {"app.kubernetes.io/managed-by": "kubewin.csi", "app.kubernetes.io/part-of": "workload-data"}
+# Longer than reading may take, so that the pod of a run that died ends by itself.
+_GRACE = 1800
+
+
+def helper_name(claim_uid: str) -> str:
+    """One pod a claim."""
+    return f"kubewin-data-{hashlib.sha256(claim_uid.encode()).hexdigest()[:16]}"
+
+
+def is_ours(pod: Mapping[str, Any]) -> bool:
+    labels = pod["metadata"].get("labels") or {}
+    return all(labels.get(key) == value for key, value in OURS.items())
+
+
+def helper(
+    claim: Mapping[str, Any], node: str, image: str, tolerations: Sequence[Mapping[str, Any]], seconds: float
+) -> dict[str, Any]:
+    """A pod on that node and no other. It cannot write."""
+    of = claim["metadata"]
+    metadata = {"name": helper_name(of["uid"]), "namespace": of["namespace"], "labels": dict(OURS)}
+    return idle_pod(
+        metadata, node, image, tolerations, of["name"], container=CONTAINER, mount=MOUNT, read_only=True,
+        restartPolicy="Never", activeDeadlineSeconds=int(seconds) + _GRACE,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A pod that uses a claim. mounts: (container, folder in it) of the whole volume. image: of the first of them."""
+
+    pod: str
+    running: bool
+    mounts: tuple[tuple[str, str], ...]
+    image: str
+
+
+def uses(pods: Sequence[Mapping[str, Any]], claim: str) -> Iterator[Use]:
+    """All pods that may write to a claim's volume, except finished ones and our own."""
+    for pod in pods:
+        spec, facts = pod["spec"], PodFacts.from_object(pod)
+        names = {
+            one["name"]
+            for one in spec.get("volumes") or []
+            if (one.get("persistentVolumeClaim") or {}).get("claimName") == claim
+        }
+        if not names or is_ours(pod) or facts.ended:
+            continue
+        containers = spec.get("containers") or []
+        mounts = [
+            (container, folder(mount["mountPath"]))
+            for container in containers
+            for mount in container.get("volumeMounts") or []
+            if mount["name"] in names and not mount.get("subPath") and not mount.get("subPathExpr")
+        ]
+        yield Use(
+            pod=pod["metadata"]["name"],
+            running=facts.phase == "Running" and not facts.deleting,
+            mounts=tuple((container["name"], where) for container, where in mounts),
+            image=mounts[0][0]["image"] if mounts else "",
+        )
+
+
+def folder(mount: str) -> str:
+    """A mountPath as Windows has it: "/data/" is C:\\data there."""
+    path = mount.replace("/", "\\")
+    path = path if re.match("[A-Za-z]:", path) else f"C:{path}"
+    return path.rstrip("\\") if len(path) > 3 else path

@@ -1,0 +1,230 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Save the data of claims before a change, or compare it with what was saved: one claim after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import plain
+from ansible_collections.kubewin.csi.plugins.plugin_utils.data import explain
+from ansible_collections.kubewin.csi.plugins.plugin_utils.data.baselines import BaselineError, Baselines
+from ansible_collections.kubewin.csi.plugins.plugin_utils.data.choice import Limits
+from ansible_collections.kubewin.csi.plugins.plugin_utils.data.compare import LOST, compare
+from ansible_collections.kubewin.csi.plugins.plugin_utils.data.manifest import Manifest, NotNoted, summary
+from ansible_collections.kubewin.csi.plugins.plugin_utils.data.needs import needs
+from ansible_collections.kubewin.csi.plugins.plugin_utils.data.observe import Found, Request, VolumeReader
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.namespaces import unusable
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.permissions import require
+
+# In a result; baselines hold everything.
+_SHOWN = 1000
+# Errors that are not of one claim.
+_OF_ALL = frozenset({"configuration", "forbidden", "refused", "unauthorized", "unreachable"})
+
+
+class RefusedError(ClusterError):
+    """The task cannot be done as it was asked for."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, "refused")
+
+
+def check_options(options: Mapping[str, Any]) -> list[str]:
+    """The claims as namespace/name. Raises RefusedError with every wrong option before a cluster is asked."""
+    if not options["record_namespace"] and not options["directory"]:
+        raise RefusedError("record_namespace and directory are empty, expected one of them for the baselines.")
+    if not options["claims"] and not options["forget"]:
+        raise RefusedError("claims is empty; name one or more PersistentVolumeClaims.")
+    claims = [claim if "/" in claim else f"{options['namespace']}/{claim}" for claim in options["claims"]]
+    for claim in claims:
+        namespace, _slash, name = claim.partition("/")
+        if not namespace or not name or "/" in name:
+            raise RefusedError(f"claims has {claim!r}, expected namespace/name, or name with the option namespace.")
+    for name in ("limit", "rate", "timeout", "step_timeout"):
+        if options[name] < 1:
+            raise RefusedError(f"{name} is {options[name]}, expected at least 1.")
+    if options["compare"] and options["renew"]:
+        raise RefusedError(
+            "compare and renew are both true, expected one of them: renew would replace the baseline before the comparison."
+        )
+    return list(dict.fromkeys(claims))
+
+
+class DataRun:
+    """Save or compare the data of claims. claims: as namespace/name. returned: takes the result, also if the run fails."""
+
+    def __init__(
+        self, client: Client, options: Mapping[str, Any], claims: list[str], returned: dict[str, Any],
+        notify: Callable[[str], None],
+    ) -> None:  # fmt: skip
+        self._client, self._options, self._claims = client, options, claims
+        in_cluster = client if options["record_namespace"] else None
+        self._baselines = Baselines(in_cluster, options["record_namespace"], options["name"], options["directory"])
+        desired = Request(
+            image=options["image"],
+            node=options["node"],
+            tolerations=tuple(options["tolerations"]),
+            growing=tuple(options["growing"]),
+            patience=options["step_timeout"],
+        )
+        limits = Limits(options["limit"] << 20, options["rate"] << 20, options["timeout"], options["seed"])
+        self._readers = {
+            namespace: VolumeReader(client, namespace, desired, limits, notify)
+            for namespace in dict.fromkeys(claim.partition("/")[0] for claim in claims)
+        }
+        self.returned = returned
+        if options["compare"]:
+            self.returned["lost"] = []
+        self.changed = False
+
+    def forget(self, *, dry_run: bool) -> bool:
+        """Remove the baselines; whether there were any."""
+        baselines = self._baselines
+        return bool(baselines.noted(self._claims) if dry_run else baselines.forget(self._claims))
+
+    def refuse(self) -> None:
+        """Raise RefusedError for what would fail half way."""
+        options = self._options
+        require(
+            self._client,
+            needs(list(self._readers), options["record_namespace"]),
+            "reading volumes",
+            "kubewin-csi-data, kubewin-csi-data-pods and kubewin-csi-records",
+        )
+        if options["record_namespace"] and (
+            why := unusable(self._client, options["record_namespace"], "baselines are")
+        ):
+            raise RefusedError(why)
+        if options["compare"] and not options["keep_going"]:
+            absent = [claim for claim in self._claims if not isinstance(self._read_baseline(claim), Manifest)]
+            if absent:
+                raise RefusedError(
+                    f"there is no baseline of {', '.join(absent)} in {self._stores}. Record one with compare=false "
+                    "while the data is known to be correct."
+                )
+
+    @property
+    def _stores(self) -> str:
+        stores = [f"namespace {self._options['record_namespace']}"] if self._options["record_namespace"] else []
+        return " or ".join([*stores, *([self._options["directory"]] if self._options["directory"] else [])])
+
+    def _read_baseline(self, claim: str) -> Manifest | NotNoted | None:
+        if not self._options["renew"]:
+            return self._baselines.read(claim)
+        # What is replaced anyway need not be readable.
+        self._baselines.replace(claim)
+        return None
+
+    def plan(self) -> Iterator[str]:
+        """Describe what would be done, a line a claim."""
+        for claim in self._claims:
+            try:
+                yield self._describe_plan(claim, self._find(claim), self._read_baseline(claim))
+            except ClusterError as error:
+                if not self._options["keep_going"] or error.reason in _OF_ALL:
+                    raise
+                yield f"{claim}: cannot be read: {error}"
+
+    def would_write(self) -> bool:
+        """Whether a baseline would be written."""
+        return not self._options["compare"] and any(
+            not isinstance(self._read_baseline(claim), Manifest) for claim in self._claims
+        )
+
+    def _describe_plan(self, claim: str, found: Found, before: Manifest | NotNoted | None) -> str:
+        through = (
+            f"list it through pod {found.using.pod}" if found.using is not None else "read it with a pod of its own"
+        )
+        if self._options["compare"]:
+            return f"{claim}: {through}, and compare it with the baseline of {before.taken if before else 'never'}"
+        if isinstance(before, Manifest):
+            return f"{claim}: keep the baseline of {before.taken}"
+        return f"{claim}: {through}, and record it in {self._baselines.where(claim)}"
+
+    def _find(self, claim: str) -> Found:
+        namespace, _slash, name = claim.partition("/")
+        return self._readers[namespace].find(name)
+
+    def run(self) -> None:
+        """Read one claim after the other."""
+        for claim in self._claims:
+            try:
+                self._read(claim)
+            except ClusterError as error:
+                if not self._options["keep_going"] or error.reason in _OF_ALL:
+                    raise
+                self._skip(claim, str(error))
+
+    def _skip(self, claim: str, why: str, *, noted: bool = True) -> None:
+        if not self._options["compare"]:
+            # So that a later comparison can report why there is no baseline.
+            now: datetime = self._client.now()
+            self._baselines.write(claim, NotNoted(why, now.strftime("%Y-%m-%dT%H:%M:%SZ")), ())
+            self.changed = True
+        what = "not compared" if self._options["compare"] else "not recorded"
+        left = {"noted": True} if self._options["compare"] and noted else {}
+        self._report({"claim": claim, "why": why, **left}, f"{claim}: {what}: {why}")
+
+    def _report(self, volume: dict[str, Any], report: str) -> None:
+        self.returned["volumes"].append(volume)
+        self.returned["report"] = "\n".join(filter(None, (self.returned["report"], report)))
+
+    def _read(self, claim: str) -> None:
+        compares, before = self._options["compare"], self._read_baseline(claim)
+        if isinstance(before, Manifest) and not compares:
+            entry: dict[str, Any] = {"claim": claim, "volume": before.volume, "how": before.how}
+            entry |= {"place": self._baselines.where(claim), "kept": True, **summary(before)}
+            text = f"{explain.taken(before)}; this is the baseline of {before.taken}, which is kept"
+            self._report(entry, text)
+            return
+        if compares and not isinstance(before, Manifest):
+            why = (
+                f"it could not be recorded at {before.taken}: {before.why}"
+                if before
+                else f"there is no baseline of it in {self._stores}"
+            )
+            self._skip(claim, why, noted=False)
+            return
+        old = before if isinstance(before, Manifest) else None
+        reader = self._readers[claim.partition("/")[0]]
+        after = reader.take(reader.find(claim.partition("/")[2]), old)
+        entry = {
+            "claim": claim,
+            "volume": after.volume,
+            "how": after.how,
+            "place": self._baselines.where(claim),
+            "kept": False,
+        }
+        entry |= summary(after)
+        if old is None:
+            try:
+                kept = self._baselines.write(claim, after, self._options["growing"])
+            except BaselineError as error:
+                if error.reason != "conflict":
+                    raise
+                # Another run recorded one meanwhile, which this one keeps, or replaces.
+                self._read(claim)
+                return
+            self.changed = True
+            self._report(entry, explain.taken(kept if isinstance(kept, Manifest) else after))
+            return
+        found = compare(old, after, self._options["growing"])
+        entry |= {
+            "verdict": found.verdict,
+            "differences": [plain(difference) for difference in found.differences[:_SHOWN]],
+            "not_compared": [{"path": gap.path, "why": gap.why} for gap in found.not_compared[:_SHOWN]],
+            "different": len(found.differences),
+            "uncompared": len(found.not_compared),
+            "equal": found.equal,
+            "grown": len(found.grown),
+            "listed": found.listed,
+        }
+        lost = [difference for difference in found.differences if difference.what in LOST]
+        self.returned["lost"] += [f"{claim}: {gap.what}: {gap.path}: {gap.detail}" for gap in lost[:_SHOWN]]
+        self._report(entry, explain.report(old, after, found))

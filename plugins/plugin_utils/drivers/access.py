@@ -1,0 +1,105 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What an account must be allowed to deploy a driver and to go through with enable_csi.yml. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver, Rule
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import Request
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need, each
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import absent_or_ours
+
+_RBAC = "rbac.authorization.k8s.io"
+_STORAGE = "storage.k8s.io"
+
+
+def needs(driver: Driver, desired: Request, namespace: str, live: Mapping[str, Any] | None) -> tuple[Need, ...]:
+    """What applying, the gate and the play need beyond the reads that planning itself makes.
+
+    live: the Namespace as it is, None when it does not exist.
+    """
+    return (
+        *_applied(driver, desired, namespace, live),
+        *_granted(driver, desired, namespace),
+        *_watched(namespace),
+        *(_played() if desired.csi_proxy_managed else ()),
+    )
+
+
+def roles_of(driver: Driver) -> str:
+    """The shipped ClusterRoles that have these needs."""
+    return f"kubewin-csi kubewin-csi-{driver.key.replace('_', '-')} kubewin-csi-deploy kubewin-csi-cluster-objects"
+
+
+def _applied(driver: Driver, desired: Request, namespace: str, live: Mapping[str, Any] | None) -> Iterator[Need]:
+    """A server-side apply reads, and also needs create when it creates; each is authorized by name.
+
+    https://github.com/kubernetes/kubernetes/blob/v1.36.3/staging/src/k8s.io/apiserver/pkg/endpoints/handlers/patch.go
+    """
+    account = desired.service_account or driver.service_account
+    kinds: list[tuple[str, str, str | None, str]] = [
+        ("", "serviceaccounts", namespace, account),
+        (_RBAC, "clusterroles", None, account),
+        (_RBAC, "clusterrolebindings", None, account),
+        ("apps", "daemonsets", namespace, driver.daemonset),
+    ]
+    if driver.namespace_rules:
+        kinds += [(_RBAC, "roles", namespace, account), (_RBAC, "rolebindings", namespace, account)]
+    if absent_or_ours(live):
+        kinds.append(("", "namespaces", None, namespace))
+    if desired.storage_class.get("create", True):
+        kinds.append(
+            (_STORAGE, "storageclasses", None, str(desired.storage_class.get("name") or driver.storage_class.name))
+        )
+    if desired.create_cluster_objects:
+        kinds.append((_STORAGE, "csidrivers", None, driver.name))
+        if driver.feature_states is not None:
+            kinds.append(("", "configmaps", namespace, driver.feature_states.name))
+    for group, resource, where, name in kinds:
+        yield from each("get create patch", group, resource, where, name)
+
+
+def _granted(driver: Driver, desired: Request, namespace: str) -> Iterator[Need]:
+    """An account may write or bind only rules that it has, unless it may bind and escalate.
+
+    https://kubernetes.io/docs/reference/access-authn-authz/rbac/#privilege-escalation-prevention-and-bootstrapping
+    """
+    name = desired.service_account or driver.service_account
+    both: tuple[tuple[str, tuple[Rule, ...], str | None], ...] = (
+        ("clusterroles", driver.cluster_rules, None),
+        ("roles", driver.namespace_rules, namespace),
+    )
+    for roles, rules, where in both:
+        escalate = (Need("escalate", _RBAC, roles, where),)
+        held = [
+            Need(verb, group, resource, where)
+            for rule in rules
+            for group in rule.groups
+            for resource in rule.resources
+            for verb in rule.verbs
+        ]
+        for need in held:
+            yield Need(need.verb, need.group, need.resource, where, instead=escalate)
+        if held:
+            yield Need("bind", _RBAC, roles, where, name, instead=tuple(held))
+
+
+def _watched(namespace: str) -> Iterator[Need]:
+    """The gate."""
+    yield from each("list watch", "", "nodes")
+    yield from each("list watch", _STORAGE, "csinodes")
+    yield from each("list watch", "", "pods", namespace)
+    yield from each("list watch", "apps", "daemonsets controllerrevisions", namespace)
+    yield from each("list", "", "events", namespace)
+    yield from each("get", "", "pods/log", namespace)
+
+
+def _played() -> Iterator[Need]:
+    """What enable_csi.yml does around a change of csi-proxy: label and cordon the Node, and wait for its volumes."""
+    yield from each("get patch", "", "nodes")
+    yield from each("list", "", "pods")
+    yield from each("get", "", "persistentvolumeclaims")

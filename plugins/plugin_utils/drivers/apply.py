@@ -1,0 +1,220 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Apply a driver's objects, and roll its running DaemonSet if its template changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.pull import lacking
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.pull_apply import Pulls
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal_observe import in_use
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.apply import Roller, held_lease
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.decide import (
+    RollOptions,
+    RollState,
+    RollStep,
+    find_state,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import Rules, evaluate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import HostFacts, template_hash
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observe import Target, View
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.refuse import refusals
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.roll import FailedTemplate, Notify, RollResult
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need, each
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.apply import Applier, Outcome
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.definitions import daemon_set
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MODE, absent_or_ours, selector_of
+
+
+@dataclass(frozen=True, slots=True)
+class DeployRequest:
+    """A driver's objects as they should be. hosts: state of the Windows hosts. prepull_timeout: seconds
+    to pull images before the first pod is replaced, 0 to pull none. force: take over fields of other field managers."""
+
+    driver: Driver
+    definitions: Sequence[dict[str, Any]]
+    options: RollOptions
+    hosts: Sequence[HostFacts] = ()
+    prepull_timeout: float = 0.0
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DeployPlan:
+    """What deploying changes. definitions: objects that this run applies. roll: the Nodes as they are, None if no
+    DaemonSet of ours runs, or nothing of it changes."""
+
+    definitions: Sequence[dict[str, Any]]
+    outcome: Outcome
+    options: RollOptions
+    roll: RollResult | None = None
+
+    @property
+    def rolls(self) -> bool:
+        """Whether pods of this run's Nodes have another template."""
+        return self.roll is not None and bool(self.roll.state.old)
+
+    @property
+    def needs_lease(self) -> bool:
+        """Whether a running DaemonSet changes."""
+        changes = any(change.kind == "DaemonSet" and change.action != "none" for change in self.outcome.changes)
+        return self.roll is not None and (self.rolls or changes)
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """What was applied. roll: None without a running DaemonSet of ours."""
+
+    outcome: Outcome
+    roll: RollResult | None = None
+
+    @property
+    def template(self) -> str:
+        """Hash of the DaemonSet's pod template, empty if the DaemonSet was left to other runs."""
+        return next((template_hash(change.after) for change in self.outcome.changes if change.kind == "DaemonSet"), "")
+
+
+def plan(client: Client, request: DeployRequest) -> DeployPlan:
+    """Compare with the cluster. ClusterError roll_refused or canary_failed if a rolling update must not begin."""
+    plugin = daemon_set(list(request.definitions))
+    name, namespace = str(plugin["metadata"]["name"]), str(plugin["metadata"]["namespace"])
+    outcome, options = Applier(client, force=request.force).plan(request.definitions), request.options
+    change = next(change for change in outcome.changes if change.kind == "DaemonSet")
+    live = None if change.action == "create" else client.get(kinds.DAEMON_SET, name, namespace)
+    if live is None or not absent_or_ours(live) or (change.action == "none" and _is_rolled_out(live)):
+        return DeployPlan(request.definitions, outcome, options)
+    view = _view(client, request, plugin)
+    view.load()
+    picture = view.picture({**live, "spec": change.after["spec"]})
+    evaluation = evaluate(picture, Rules())
+    state = find_state(picture, evaluation, options)
+    failed = FailedTemplate.from_object(live)
+    if failed is not None and failed.template == template_hash(change.after) and failed.node in state.expected:
+        options = _retry_canary(failed, options, state, f"DaemonSet {namespace}/{name}")
+        state = find_state(picture, evaluation, options)
+    same = live["spec"]["template"] == change.after["spec"]["template"]
+    if not same and not state.order and state.left and not state.down:
+        # The first run with Nodes of the DaemonSet applies the template, and checks it there.
+        others = [item for item in request.definitions if item is not plugin]
+        outcome = Applier(client, force=request.force).plan(others)
+        return DeployPlan(others, outcome, options, RollResult(RollStep("wait"), state, evaluation))
+    if state.old or not same:
+        kept = _find_kept(client, request, plugin)
+        refused = refusals(picture, evaluation, state, kept, lambda: _uses(client, request))
+        refused += _missing_access(client, namespace) if state.old else ()
+        if refused:
+            raise ClusterError("\n".join(refused), "roll_refused")
+    return DeployPlan(request.definitions, outcome, options, RollResult(RollStep("wait"), state, evaluation))
+
+
+def _retry_canary(failed: FailedTemplate, options: RollOptions, state: RollState, subject: str) -> RollOptions:
+    """Begin with the Node on which the template failed; ClusterError canary_failed if that is not of this run."""
+    if options.nodes and failed.node not in options.nodes:
+        raise ClusterError(
+            f"{subject}: the pod template of this run failed on the canary {failed.node} ({failed.message}), expected one that "
+            f"works. No pod was replaced. Correct the options, or repair {failed.node} and first run with it.",
+            "canary_failed",
+        )
+    others = (name for name in options.nodes or state.expected if name != failed.node)
+    return replace(options, nodes=(failed.node, *others))
+
+
+def deploy(client: Client, request: DeployRequest, notify: Notify, applied: Callable[[Outcome], None]) -> Deployment:
+    """Apply what differs. Where a running DaemonSet changes, hold its Lease, read everything again, and replace its pods.
+
+    applied: called once objects were written. ClusterError as of plan, and locked if another run keeps the Lease.
+    """
+    found = plan(client, request)
+    if found.roll is None or not found.needs_lease:
+        return _apply(client, request, found, applied)
+    plugin = daemon_set(list(request.definitions))
+    name, namespace = str(plugin["metadata"]["name"]), str(plugin["metadata"]["namespace"])
+    if request.prepull_timeout:
+        pods = client.list(kinds.POD, namespace, label_selector=selector_of(plugin)).items
+        missing = lacking(plugin, pods, client.windows_nodes(), request.options.nodes)
+        Pulls(client, request.driver.name, plugin, notify).run(missing, request.prepull_timeout)
+    # As long as another run may take for all Nodes, one after the other.
+    patience = request.options.node_timeout * max(1, len(found.roll.state.expected))
+    with held_lease(client, namespace, name, notify, patience) as bound:
+        # While Nodes restart, so may the API server.
+        bound.retry_for = max(bound.retry_for, request.options.node_timeout)
+        found = plan(bound, request)
+        deployment = _apply(bound, request, found, applied)
+        if not found.rolls:
+            return deployment
+        after = next(change.after for change in deployment.outcome.changes if change.kind == "DaemonSet")
+        roller = Roller(
+            bound,
+            lambda: _view(bound, request, plugin),
+            plugin,
+            found.options,
+            lambda: _find_kept(bound, request, plugin),
+            notify,
+        )
+        return replace(deployment, roll=roller.run(after))
+
+
+def _apply(client: Client, request: DeployRequest, found: DeployPlan, applied: Callable[[Outcome], None]) -> Deployment:
+    outcome = found.outcome
+    if outcome.changed:
+        outcome = Applier(client, force=request.force).apply(found.definitions)
+    applied(outcome)
+    return Deployment(outcome, found.roll and replace(found.roll, step=RollStep("finish", nodes=found.roll.state.left)))
+
+
+def _view(client: Client, request: DeployRequest, plugin: Mapping[str, Any]) -> View:
+    metadata = plugin["metadata"]
+    return View(client, Target(request.driver, metadata["namespace"], metadata["name"]), request.hosts)
+
+
+def _find_kept(client: Client, request: DeployRequest, plugin: Mapping[str, Any]) -> dict[str, str]:
+    """Nodes whose plugin must not change its mode now: those with volumes of a driver that cannot take them along."""
+    driver, mode = request.driver, _mode(plugin)
+    if mode not in driver.drain_to:
+        return {}
+    namespace = plugin["metadata"]["namespace"]
+    pods = client.list(kinds.POD, namespace, label_selector=selector_of(plugin)).items
+    changing = {pod["spec"].get("nodeName") for pod in pods if _mode(pod) not in ("", mode)}
+    kept: dict[str, str] = {}
+    for node, what in _uses(client, request) if changing else ():
+        if node in changing:
+            kept.setdefault(node, f"volumes of {driver.name} are in use, which mode {mode} cannot take over: {what}")
+    return kept
+
+
+def _is_rolled_out(live: Mapping[str, Any]) -> bool:
+    """Whether every pod has the DaemonSet's template, as its controller counts them: updateDaemonSetStatus of pkg/controller/daemon."""
+    status = live.get("status") or {}
+    processed = status.get("observedGeneration") == live["metadata"].get("generation")
+    return bool(processed and status.get("updatedNumberScheduled", 0) == status.get("desiredNumberScheduled"))
+
+
+def _mode(item: Mapping[str, Any]) -> str:
+    return str((item["metadata"].get("annotations") or {}).get(MODE, ""))
+
+
+def _uses(client: Client, request: DeployRequest) -> list[tuple[str, str]]:
+    """Nodes with volumes of the driver in use, and what shows it."""
+    return [(use.node, use.what) for use in in_use(client, request.driver)]
+
+
+def _missing_access(client: Client, namespace: str) -> tuple[str, ...]:
+    needs = [
+        Need("delete", "", "pods", namespace),
+        *each("get create patch delete", "coordination.k8s.io", "leases", namespace),
+    ]
+    missing = [f"{need.verb} {need.resource}" for need in needs if not client.allowed(need)]
+    if not missing:
+        return ()
+    return (
+        f"this account lacks the rights to {', '.join(missing)} in {namespace}, expected those to replace plugin pods. Bind "
+        "the ClusterRole kubewin-csi-roll of roles/csi_driver/files/kubewin-rbac.yaml to it in that namespace",
+    )

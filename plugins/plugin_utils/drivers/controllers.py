@@ -1,0 +1,40 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which Deployment is a driver's controller. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
+
+_CONTROLLERS = {name: driver for driver in DRIVERS.values() for name in driver.controller.deployments}
+
+
+def images_of(spec: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """By container, the images of a core/v1 PodSpec."""
+    return tuple((str(one.get("name", "")), str(one.get("image", ""))) for one in spec.get("containers") or ())
+
+
+def _repository(image: str) -> str:
+    """What a mirror keeps of an image's name: its last part, of "driver" the last two."""
+    parts = image.partition("@")[0].split("/")
+    last = parts[-1].partition(":")[0]
+    return f"{parts[-2]}/{last}" if last == "driver" and len(parts) > 1 else last
+
+
+_BY_IMAGE = {_repository(one.images["driver"]): driver for driver in DRIVERS.values() for one in driver.releases}
+
+
+def installed_as(deployment: Mapping[str, Any]) -> tuple[Driver, str] | None:
+    """The driver whose controller a Deployment is, and its container: by its name, else by its image beside a provisioner."""
+    driver = _CONTROLLERS.get(str(deployment["metadata"]["name"]))
+    if driver is not None:
+        return driver, driver.controller.container
+    images = images_of(deployment["spec"]["template"]["spec"])
+    if not any("provisioner" in f"{name} {image}" for name, image in images):
+        return None
+    return next(((_BY_IMAGE[key], name) for name, image in images if (key := _repository(image)) in _BY_IMAGE), None)

@@ -1,0 +1,332 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Observes the two node plugins of a hand-over, and makes its single writes. Each write is bound to the observed object."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import Awaited, Waits
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.decide import (
+    REPLACED,
+    Scene,
+    Side,
+    Waiting,
+    keeping_off,
+    kept_off,
+    mode_of,
+    record,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import record_name
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.observe import begun
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.ownership import Provider, owner, platform_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal import selector
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal_observe import in_use
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import DaemonSetFacts
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.scheduling import why_not
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.apply import Applier
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import FIELD_MANAGER, Client
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.compare import meaningful
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import ObservedDaemonSet
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.fencing import Reference
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import holder_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.kinds import Kind
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import (
+    CORDONED,
+    HANDOVER,
+    MANAGED_BY,
+    MANAGER,
+    PART_OF,
+    selector_of,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import About, Lease
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.modify import modify
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import owned_by
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.quiesce import at_rest, cordoned, uncordoned
+
+_LOOK_AGAIN = 0.3
+# Writes of its controllers between reading and deleting an object, before it is given up.
+_TRIES = 20
+
+# Why Nodes are cordoned. A later run removes the cordons of an interrupted one by it.
+_REASON = "its node plugin is handed over"
+
+# Managers of writes that are no part of what we apply, so that applying takes none of them back by accident.
+_MANAGER = f"{FIELD_MANAGER}.handover"
+
+Object = dict[str, Any]
+
+
+def handover_lease(client: Client, namespace: str, driver: Driver, notify: Callable[[str], None]) -> Lease:
+    """The Lease of a driver's hand-over, in either direction. namespace: of this collection's node plugin."""
+
+    def late() -> Iterator[Reference]:
+        """Name what a hand-over updates: its record, this collection's DaemonSet, and Nodes. Pods are deleted by their uid."""
+        yield Reference(kinds.CONFIG_MAP, record_name(driver), namespace)
+        for item in client.list(kinds.DAEMON_SET, namespace, label_selector=selector(driver)).items:
+            yield Reference(kinds.DAEMON_SET, item["metadata"]["name"], namespace)
+        for node in client.windows_nodes():
+            yield Reference(kinds.NODE, node["metadata"]["name"])
+
+    labels = {MANAGED_BY: MANAGER, PART_OF: driver.name}
+    about = About(
+        namespace, f"kubewin-handover-{driver.key.replace('_', '-')}", labels, f"a hand-over of {driver.title}"
+    )
+    return Lease(client, about, holder_of(os.getpid()), notify, late=late)
+
+
+class Stage:
+    """One driver's hand-over in one cluster.
+
+    definition: our DaemonSet as it would be applied, None where ours only leaves. notify: progress callback.
+    """
+
+    def __init__(
+        self, client: Client, driver: Driver, definition: Mapping[str, Any] | None, notify: Callable[[str], None]
+    ) -> None:
+        self._client = client
+        self._waits = Waits(notify)
+        self._driver = driver
+        self._definition = definition
+        self._namespace = str(definition["metadata"]["namespace"]) if definition is not None else ""
+
+    def observe(self) -> Scene:
+        """Everything that a hand-over is decided from."""
+        client, driver = self._client, self._driver
+        listed = client.list(kinds.DAEMON_SET).items
+        nodes = [ObservedNode.from_object(node) for node in client.windows_nodes()]
+        running_on = platform_of(client.version(), nodes)
+        theirs: list[tuple[Provider, Side]] = []
+        mine = None
+        for item in listed:
+            found = ObservedDaemonSet.from_object(item)
+            if not found.serves_on_windows(driver.name):
+                continue
+            whose = owner(driver, running_on, found)
+            if whose is None:
+                mine = item
+            else:
+                theirs.append((Provider(found.namespace, found.name, whose), self._side(item, nodes)))
+        ours = mine or self._definition
+        record_of = self._begun()
+        waiting = Waiting.from_object(mine) if mine is not None else None
+        return Scene(
+            driver=driver,
+            nodes=tuple(sorted(node.name for node in nodes)),
+            ours=None if ours is None else self._side(ours, nodes),
+            theirs=tuple(theirs),
+            begun=record_of.get("replaced", ""),
+            left=tuple(sorted({str(pod["spec"]["nodeName"]) for pod in self.replaced()})),
+            waiting="" if waiting is None else waiting.node,
+            uses=in_use(client, driver) if driver.drain_to else (),
+        )
+
+    def _side(self, item: Mapping[str, Any], nodes: Sequence[ObservedNode]) -> Side:
+        facts = DaemonSetFacts.from_object(item)
+        reasons = {node.name: why_not(facts, node) for node in nodes}
+        pods = self.pods(item) if "uid" in item["metadata"] else []
+        return Side(
+            namespace=facts.namespace,
+            name=facts.name,
+            mode=mode_of(item),
+            away={name: why for name, why in reasons.items() if why is not None},
+            pods={
+                str(pod["spec"]["nodeName"]): pod["metadata"]["name"]
+                for pod in pods
+                if pod["spec"].get("nodeName") in reasons
+            },
+        )
+
+    def daemon_set(self, namespace: str, name: str) -> Object:
+        """A DaemonSet that must be there."""
+        found = self._client.get(kinds.DAEMON_SET, name, namespace)
+        if found is None:
+            raise ClusterError(f"DaemonSet {namespace}/{name} no longer exists. Run again", "conflict")
+        return found
+
+    def ours(self) -> Object:
+        """Our DaemonSet that serves the driver."""
+        for item in self._client.list(kinds.DAEMON_SET).items:
+            found = ObservedDaemonSet.from_object(item)
+            if found.managed_by == MANAGER and found.serves_on_windows(self._driver.name):
+                return item
+        raise ClusterError(
+            f"this collection's DaemonSet of {self._driver.title} no longer exists. Run again", "conflict"
+        )
+
+    def pods(self, daemon_set: Mapping[str, Any], node: str = "") -> list[Object]:
+        """The pods that a DaemonSet controls."""
+        metadata = daemon_set["metadata"]
+        return [
+            pod
+            for pod in self._listed(str(metadata["namespace"]), selector_of(daemon_set), node)
+            if owned_by(metadata["uid"], pod)
+        ]
+
+    def _listed(self, namespace: str, selector: str, node: str = "") -> list[Object]:
+        field = f"spec.nodeName={node}" if node else None
+        return list(self._client.list(kinds.POD, namespace, label_selector=selector, field_selector=field).items)
+
+    # Ours to the platform's
+
+    def keep_off(self, nodes: Sequence[str], waiting: Waiting | None) -> bool:
+        """Keep our DaemonSet off these Nodes and no others, and note with it where the other one is waited for; whether it was a write.
+
+        Its controller writes its status just when a pod leaves.
+        """
+
+        def patch(live: Object) -> Object:
+            begun = HANDOVER in (live["metadata"].get("annotations") or {})
+            if begun and set(kept_off(live)) == set(nodes) and Waiting.from_object(live) == waiting:
+                return {}
+            return keeping_off(live, nodes, waiting)
+
+        metadata = self.ours()["metadata"]
+        name, namespace = metadata["name"], metadata["namespace"]
+        return modify(self._client, kinds.DAEMON_SET, name, namespace, patch, manager=_MANAGER, required=True)
+
+    # Somebody's to ours
+
+    def _begun(self) -> Mapping[str, str]:
+        return begun(self._client, self._driver, self._namespace)
+
+    def replaced(self) -> list[Object]:
+        """Pods of the replaced plugin that still run: adopted and annotated, or orphaned."""
+        found = self._begun()
+        if not found:
+            return []
+        marked = self._listed(self._namespace, f"{REPLACED}={self._driver.key}")
+        names = {pod["metadata"]["name"] for pod in marked}
+        left = [
+            pod
+            for pod in self._listed(self._namespace, found["selector"])
+            if pod["metadata"]["name"] not in names and not pod["metadata"].get("ownerReferences")
+        ]
+        return [pod for pod in [*marked, *left] if pod["spec"].get("nodeName")]
+
+    def orphan(self, namespace: str, name: str, gone_by: float) -> None:
+        """Note what a DaemonSet was, then delete it and leave its pods. Safe to repeat at any point."""
+        live = self._client.get(kinds.DAEMON_SET, name, namespace)
+        if live is not None and ObservedDaemonSet.from_object(live).managed_by == MANAGER:
+            return
+        if live is not None:
+            data = {
+                "replaced": f"{namespace}/{name}",
+                "state": "begun",
+                "selector": selector_of(live),
+                "uid": live["metadata"]["uid"],
+                "daemonset.json": json.dumps(
+                    {"apiVersion": "apps/v1", "kind": "DaemonSet", **meaningful(live)}, indent=1
+                ),
+            }
+            Applier(self._client).apply([record(self._driver, namespace, data)])
+            self.delete(kinds.DAEMON_SET, live, "Orphan")
+        uid = self._begun().get("uid")
+        self.until(
+            f"deleted DaemonSet {namespace}/{name}; its pods stay",
+            lambda: (
+                not any(item["metadata"]["uid"] == uid for item in self._client.list(kinds.DAEMON_SET, namespace).items)
+            ),
+            gone_by,
+            f"DaemonSet {namespace}/{name} still exists after its deletion",
+        )
+
+    def mark(self) -> None:
+        """Label the orphaned pods, so that our DaemonSet adopts them and their origin stays known."""
+        selected = (self._definition or {})["spec"]["selector"]["matchLabels"]
+        labels = {REPLACED: self._driver.key, **selected}
+        for pod in self.replaced():
+            uid = pod["metadata"]["uid"]
+
+            def patch(live: Object, uid: str = uid) -> Object:
+                metadata = live["metadata"]
+                if metadata["uid"] != uid or labels.items() <= (metadata.get("labels") or {}).items():
+                    return {}
+                return {"metadata": {"labels": labels}}
+
+            modify(
+                self._client, kinds.POD, pod["metadata"]["name"], pod["metadata"]["namespace"], patch, manager=_MANAGER
+            )
+
+    def finish_record(self) -> None:
+        """Keep the copy of what was replaced, and record that the hand-over is complete."""
+        if found := self._begun():
+            Applier(self._client).apply([record(self._driver, self._namespace, {**found, "state": "finished"})])
+
+    # Both
+
+    def delete(self, kind: Kind, observed: Object, policy: str = "Foreground") -> None:
+        """Delete the observed object, as it is now; one that was created again under its name is kept. policy: as of Client.delete."""
+        metadata = observed["metadata"]
+        name, namespace = metadata["name"], metadata.get("namespace")
+        for left in reversed(range(_TRIES)):
+            live = self._client.get(kind, name, namespace)
+            if live is None or live["metadata"]["uid"] != metadata["uid"]:
+                return
+            version = live["metadata"]["resourceVersion"]
+            try:
+                self._client.delete(
+                    kind, name, namespace, metadata["uid"], dry_run=False, policy=policy, version=version
+                )
+            except ClusterError as error:
+                if left and error.status == 409:
+                    continue
+                raise
+            return
+
+    def quiesce(self, node: str, timeout: float, notify: Callable[[str], None]) -> None:
+        """Cordon a Node and wait for volume operations in flight. ClusterError busy if they do not finish within timeout seconds."""
+        modify(self._client, kinds.NODE, node, None, lambda live: cordoned(live, _REASON), required=True)
+        busy = at_rest(self._client, node, timeout, notify)
+        if busy:
+            raise ClusterError(
+                f"volume operations did not finish within {timeout:.0f} s, and nothing was changed on the node: "
+                f"{'; '.join(busy)}. Let them finish and run again, raise kubewin_quiesce_timeout, or accept the risk "
+                "with kubewin_quiesce=none.",
+                "busy",
+            )
+
+    def cordoned_nodes(self) -> list[str]:
+        """Nodes that this run or an interrupted one cordoned for a hand-over."""
+        return [
+            str(node["metadata"]["name"])
+            for node in self._client.windows_nodes()
+            if (node["metadata"].get("annotations") or {}).get(CORDONED) == _REASON
+        ]
+
+    def uncordon(self, node: str) -> bool:
+        """Remove the cordon of a hand-over; whether there was one."""
+        return modify(self._client, kinds.NODE, node, None, lambda live: uncordoned(live, _REASON))
+
+    def until(self, what: str, come: Callable[[], bool], deadline: float, otherwise: str) -> None:
+        """Wait until come() is true, with progress; ClusterError after the deadline."""
+        began = time.monotonic()
+        while not come():
+            if time.monotonic() > deadline:
+                raise ClusterError(otherwise, "timeout")
+            self.awaits(what, began, deadline)
+            time.sleep(_LOOK_AGAIN)
+
+    def awaits(self, what: str, began: float, deadline: float) -> None:
+        """Report what the run waits for. began, deadline: values of time.monotonic."""
+        self._waits.report(Awaited(f"waiting until {what}", time.monotonic() - began, deadline - began))
+
+    def wait_for_end(self, pod: Object, title: str, deadline: float) -> None:
+        """Wait until an observed pod no longer exists. title: the pod, as text."""
+        metadata, node = pod["metadata"], pod["spec"]["nodeName"]
+
+        def ended() -> bool:
+            live = self._client.get(kinds.POD, metadata["name"], metadata["namespace"])
+            return live is None or live["metadata"]["uid"] != metadata["uid"]
+
+        otherwise = f"{title} is still on {node}. Check it with kubectl describe"
+        self.until(f"{title} on {node} ends", ended, deadline, otherwise)

@@ -1,0 +1,312 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Decides the next step of handing a driver's Windows nodes over between our node plugin and that of another owner. Pure.
+
+Two node plugins of one driver on a node share the directory of the plugin's socket and the name of the registration
+socket. The one that starts takes both paths from the other, and the one that ends removes both paths; the
+kubelet then forgets the driver. So on each node the old one leaves first, then the new one starts (or starts anew),
+registers, passes the gate, and only then the next node is touched.
+
+Ours to the platform's: our DaemonSet is kept off one more node each time, by a node affinity in it. Nothing of the
+platform is written, and until the end taking a node off that list brings ours back to it.
+
+To ours: both DaemonSets usually have the same name and namespace, so the other one is deleted first with its pods
+orphaned. Ours adopts them under the update strategy OnDelete, so that a node keeps its plugin until its step. A
+ConfigMap keeps the deleted DaemonSet, so that an interrupted run can continue.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import read_object
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import record_name
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.ownership import Provider, described
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.pipes import pipes_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal import Use
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import HANDOVER, MANAGED_BY, MANAGER, PART_OF
+
+Direction = Literal["to_platform", "to_kubewin"]
+
+# On a pod that our DaemonSet adopted and that is deleted when its node is handed over.
+REPLACED = "kubewin.io/replaced"
+
+# On our DaemonSet, beside HANDOVER: the node that it is about.
+_WAITING = "kubewin.io/handover-node"
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_BY_NAME = "metadata.name"
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the two node plugins.
+
+    mode: how it reaches the host. away: by Node, why its DaemonSet puts no pod there. pods: by Node, the pod's name.
+    """
+
+    namespace: str
+    name: str
+    mode: str
+    away: Mapping[str, str] = field(default_factory=dict)
+    pods: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        """As text."""
+        return f"DaemonSet {self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What a hand-over is decided from.
+
+    ours: None where it is not installed; as it would be where it is still to come. theirs: the others that serve the
+    driver, each with whose it is. begun: what a hand-over to ours has begun to replace, "namespace/name". uses: volumes
+    of the driver on Windows nodes.
+    """
+
+    driver: Driver
+    nodes: tuple[str, ...]
+    ours: Side | None
+    theirs: tuple[tuple[Provider, Side], ...]
+    begun: str = ""
+    left: tuple[str, ...] = ()
+    waiting: str = ""
+    uses: tuple[Use, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """The nodes still to hand over, in their order, or why none is.
+
+    other: the side that is not ours, where it is there. namespace: of our node plugin, empty where it is not installed.
+    """
+
+    nodes: tuple[str, ...]
+    done: tuple[str, ...]
+    other: Side | None
+    refusal: str = ""
+    lines: tuple[str, ...] = ()
+    namespace: str = ""
+
+
+def decide(direction: Direction, scene: Scene, replace: str = "") -> Handover:
+    """What is to be done, from what is there. replace: "namespace/name" of the other side."""
+    handover = _to_platform(scene, replace) if direction == "to_platform" else _to_kubewin(scene, replace)
+    return dataclasses.replace(handover, namespace="" if scene.ours is None else scene.ours.namespace)
+
+
+def _to_platform(scene: Scene, replace: str) -> Handover:
+    driver, ours = scene.driver, scene.ours
+    if scene.begun:
+        return _refused(
+            f"a hand-over from {scene.begun} to this collection's node plugin is not finished. Finish it first, with "
+            f"kubewin_handover=to_kubewin and kubewin_replace={scene.begun}",
+        )
+    named = [pair for pair in scene.theirs if replace in ("", f"{pair[0].namespace}/{pair[0].name}")]
+    if ours is None:
+        return Handover(
+            (), (), named[0][1] if named else None, lines=("this collection's node plugin is not installed",)
+        )
+    if not named:
+        found = f"{replace} does not provide" if replace else "nothing else provides"
+        return _refused(
+            f"{found} {driver.name} on Windows nodes, and without a node plugin no volume can be mounted or "
+            "unmounted there. Enable it on the platform, then run again",
+        )
+    if len(named) > 1:
+        listed = ", ".join(pair[0].title for pair in named)
+        return _refused(
+            f"several DaemonSets provide {driver.name}: {listed}. Name the one to take over with kubewin_replace"
+        )
+    provider, theirs = named[0]
+    nodes = tuple(name for name in scene.nodes if name in ours.pods or name not in ours.away)
+    if scene.waiting in scene.nodes:
+        # A run was interrupted there; this node is finished before any other one is changed.
+        nodes = (scene.waiting, *(name for name in nodes if name != scene.waiting))
+    gone = [f"{name} ({theirs.away[name]})" for name in nodes if name in theirs.away]
+    if gone:
+        return _refused(
+            f"{provider.title} has no pod on {', '.join(gone)}: these nodes would be without a node plugin. Extend "
+            "it to them, or move workloads with volumes away from them and exclude them from this collection's "
+            "DaemonSet",
+        )
+    if refusal := _drain(scene, ours.mode, theirs.mode, nodes):
+        return _refused(refusal)
+    done = tuple(name for name in scene.nodes if name not in nodes and name not in theirs.away)
+    line = f"from {ours.namespace}/{ours.name} of this collection to {provider.title}, {described(provider.owner)}"
+    return Handover(nodes, done, theirs, lines=(line,))
+
+
+def _to_kubewin(scene: Scene, replace: str) -> Handover:
+    driver, ours = scene.driver, scene.ours
+    if not replace:
+        return _refused(
+            "no DaemonSet to replace is named. Set kubewin_replace=namespace/name" + _candidates(scene),
+        )
+    if scene.begun and scene.begun != replace:
+        return _refused(
+            f"a hand-over from {scene.begun} is not finished. Finish it first, with kubewin_replace={scene.begun}",
+        )
+    named = next((pair for pair in scene.theirs if f"{pair[0].namespace}/{pair[0].name}" == replace), None)
+    if named is None and not scene.begun:
+        if ours is not None and ours.pods:
+            return Handover(
+                (),
+                tuple(ours.pods),
+                None,
+                lines=(f"{replace} no longer exists; this collection's node plugin is installed",),
+            )
+        return _refused(f"DaemonSet {replace} does not provide {driver.name} on Windows nodes{_candidates(scene)}")
+    if named is not None and named[0].owner.recreates:
+        owner = named[0].owner
+        return _refused(
+            f"{named[0].title} is {described(owner)} and would be recreated. First: {owner.how}",
+        )
+    others = [pair[0].title for pair in scene.theirs if pair is not named]
+    if others:
+        return _refused(f"{', '.join(others)} also provides {driver.name}. Remove one of them first")
+    if ours is None:
+        raise ValueError("a hand-over to this collection needs the DaemonSet to install")
+    namespace = replace.split("/", 1)[0]
+    if namespace != ours.namespace:
+        return _refused(
+            f"{replace} is in another namespace than this collection's DaemonSet ({ours.namespace}), which cannot "
+            f"adopt its pods. Set the role's namespace to {namespace}",
+        )
+    nodes = scene.left if named is None else tuple(name for name in scene.nodes if name in named[1].pods)
+    away = [f"{name} ({ours.away[name]})" for name in nodes if name in ours.away]
+    if away:
+        return _refused(
+            f"this collection's DaemonSet would have no pod on {', '.join(away)}: these nodes would be without a "
+            "node plugin. If the label kubewin.io/csi-proxy is missing, first run enable_csi with the tag proxy for "
+            "their hosts",
+        )
+    if named is not None and (refusal := _drain(scene, named[1].mode, ours.mode, nodes)):
+        return _refused(refusal)
+    done = tuple(name for name in scene.nodes if name not in nodes and name not in ours.away)
+    whose = f", {described(named[0].owner)}" if named is not None else " (begun before)"
+    line = f"from DaemonSet {replace}{whose} to {ours.namespace}/{ours.name} of this collection"
+    return Handover(nodes, done, None if named is None else named[1], lines=(line,))
+
+
+def _candidates(scene: Scene) -> str:
+    there = [f"{pair[0].namespace}/{pair[0].name} ({described(pair[0].owner)})" for pair in scene.theirs]
+    return f"; there is {', '.join(there)}" if there else f"; nothing provides {scene.driver.name} there"
+
+
+def _drain(scene: Scene, before: str, after: str, nodes: Sequence[str]) -> str:
+    """Why a change of mode needs nodes without volumes, empty where it does not."""
+    if before == after or after not in scene.driver.drain_to:
+        return ""
+    used = [f"{use.node}: {use.what}" for use in scene.uses if use.node in nodes]
+    if not used:
+        return ""
+    return (
+        f"{scene.driver.title} can change from {before} to {after} only on nodes without its volumes, found "
+        f"{'; '.join(used)}. Move these workloads first"
+    )
+
+
+def _refused(why: str) -> Handover:
+    return Handover((), (), None, refusal=why)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A node that ours has left and where the other plugin is not proven yet.
+
+    stale: runs of its pod, as uid and number of restarts, that went on beside ours: their sockets are gone.
+    """
+
+    node: str
+    stale: frozenset[tuple[str, int]]
+
+    def text(self) -> str:
+        """For an annotation."""
+        return json.dumps({"node": self.node, "stale": sorted(self.stale)})
+
+    @classmethod
+    def from_object(cls, daemon_set: Mapping[str, Any]) -> Waiting | None:
+        """What our DaemonSet's annotation says, None without one. Raises ClusterError when it is unreadable."""
+        text = (daemon_set["metadata"].get("annotations") or {}).get(_WAITING)
+        if not text:
+            return None
+        try:
+            found = read_object(text)
+            return cls(str(found["node"]), frozenset((str(uid), int(count)) for uid, count in found["stale"]))
+        except (ValueError, KeyError, TypeError) as error:
+            metadata = daemon_set["metadata"]
+            raise ClusterError(
+                f"DaemonSet {metadata.get('namespace')}/{metadata['name']}: annotation {_WAITING} is unreadable ({type(error).__name__}), "
+                "expected the node in progress. Verify that node's volumes, remove the annotation, and run again.",
+                "invalid",
+            ) from error
+
+
+def mode_of(daemon_set: Mapping[str, Any]) -> str:
+    """How a node plugin reaches its host, by what its pods mount."""
+    return "csi_proxy" if pipes_of(daemon_set["spec"]["template"]["spec"]) else "host_process"
+
+
+def kept_off(daemon_set: Mapping[str, Any]) -> tuple[str, ...]:
+    """The Nodes that our DaemonSet is kept off, by name."""
+    found = []
+    for term in _terms(daemon_set):
+        for entry in term.get("matchFields") or []:
+            if entry.get("key") == _BY_NAME and entry.get("operator") == "NotIn":
+                found += [str(value) for value in entry.get("values") or []]
+    return tuple(dict.fromkeys(found))
+
+
+def keeping_off(daemon_set: Mapping[str, Any], nodes: Sequence[str], waiting: Waiting | None) -> dict[str, Any]:
+    """A merge patch that keeps our DaemonSet off exactly these Nodes.
+
+    waiting: noted with it, in the same write. The pods on all other nodes stay, as ours always has OnDelete.
+    """
+    terms = copy.deepcopy(_terms(daemon_set)) or [{}]
+    for term in terms:
+        fields = [
+            entry
+            for entry in term.get("matchFields") or []
+            if not (entry.get("key") == _BY_NAME and entry.get("operator") == "NotIn")
+        ]
+        # The API takes one name an entry there.
+        fields += [{"key": _BY_NAME, "operator": "NotIn", "values": [name]} for name in nodes]
+        term.pop("matchFields", None)
+        if fields:
+            term["matchFields"] = fields
+    required = {"nodeSelectorTerms": [term for term in terms if term]}
+    affinity = {"nodeAffinity": {_REQUIRED: required if required["nodeSelectorTerms"] else None}}
+    return {
+        "metadata": {"annotations": {HANDOVER: "to_platform", _WAITING: None if waiting is None else waiting.text()}},
+        "spec": {"template": {"spec": {"affinity": affinity}}},
+    }
+
+
+def _terms(daemon_set: Mapping[str, Any]) -> list[dict[str, Any]]:
+    affinity = (daemon_set["spec"]["template"]["spec"].get("affinity") or {}).get("nodeAffinity") or {}
+    return list((affinity.get(_REQUIRED) or {}).get("nodeSelectorTerms") or [])
+
+
+def record(driver: Driver, namespace: str, data: Mapping[str, str]) -> dict[str, Any]:
+    """That ConfigMap."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": record_name(driver),
+            "namespace": namespace,
+            "labels": {MANAGED_BY: MANAGER, PART_OF: driver.name},
+        },
+        "data": dict(data),
+    }

@@ -1,0 +1,32 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What an account must be allowed to hand over, beyond enable_csi and remove. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.decide import Direction
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import record_name
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need, each
+
+ROLES = "kubewin-csi-handover kubewin-csi"
+
+
+def needs(driver: Driver, direction: Direction, namespace: str, other: str, *, restarts: bool) -> Iterator[Need]:
+    """Every write to the two node plugins. namespace: of this collection's plugin. other: the other DaemonSet as "namespace/name",
+    empty if it is deleted already. restarts: whether its pods are deleted."""
+    elsewhere, dummy, name = other.partition("/")
+    yield from each("get patch", "", "nodes")
+    yield from each("get create patch delete", "coordination.k8s.io", "leases", namespace)
+    if direction == "to_platform":
+        yield from each("get patch delete", "apps", "daemonsets", namespace, driver.daemonset)
+        if restarts:
+            yield from each("delete", "", "pods", elsewhere)
+        return
+    yield from each("get create patch", "", "configmaps", namespace, record_name(driver))
+    yield from each("patch delete", "", "pods", namespace)
+    if other:
+        yield from each("get delete", "apps", "daemonsets", elsewhere, name)

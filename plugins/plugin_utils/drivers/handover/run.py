@@ -1,0 +1,302 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Hands the Nodes of a driver over from one node plugin to another, one after the other, under a Lease."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.apply import Stage, handover_lease
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.decide import (
+    Handover,
+    Waiting,
+    decide,
+    kept_off,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.needs import ROLES, needs
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal_observe import applied_for, wait_until_gone
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import Rules
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observe import Target, View
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.verdict import Evaluation
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.window import run
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.apply import Applier
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.definitions import documents
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import selector_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import bind_client
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.permissions import require
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
+
+# What volumes, claims and any node plugin of the driver stand on: it stays when ours goes.
+STAYS = (kinds.STORAGE_CLASS, kinds.CSI_DRIVER, kinds.CONFIG_MAP)
+
+# Seconds that a restored plugin may take before the error is reported anyway.
+_BACK = 120.0
+
+# A pod that has not run yet.
+_NEVER = ("", 0)
+
+
+class HandoverRun:
+    """One hand-over. options: of the module driver_handover."""
+
+    def __init__(
+        self, client: Client, driver: Driver, options: Mapping[str, Any], notify: Callable[[str], None]
+    ) -> None:
+        self._unbound = client
+        self._client = client
+        self._driver = driver
+        self._options = options
+        self._notify = notify
+        self._definition = documents(options["definition"]) if options["definition"] else []
+        self._plugin = next((item for item in self._definition if item["kind"] == "DaemonSet"), None)
+        self._stage = Stage(client, driver, self._plugin, notify)
+
+    def require_permissions(self, plan: Handover) -> None:
+        """Refuse a hand-over that would stop half way. ClusterError as of `require`."""
+        if not plan.nodes:
+            return
+        other = f"{plan.other.namespace}/{plan.other.name}" if plan.other is not None else ""
+        restarts = bool(self._options["restart_pod"])
+        direction, namespace = self._options["direction"], plan.namespace or self._driver.namespace
+        desired = needs(self._driver, direction, namespace, other, restarts=restarts)
+        require(self._unbound, desired, "a hand-over", ROLES)
+
+    def run(self, plan: Handover) -> tuple[bool, list[str]]:
+        """Hand all Nodes over under the Lease; returns as `finish` does. plan: made before the Lease is held."""
+        namespace = plan.namespace or self._driver.namespace
+        if self._unbound.get(kinds.NAMESPACE, namespace) is None:
+            # Nothing of this collection can be there.
+            return self.finish(plan)
+        lease = handover_lease(self._unbound, namespace, self._driver, self._notify)
+        try:
+            lease.take()
+        except ClusterError as error:
+            raise ClusterError(f"{error}. {self._describe_state(plan)}", error.reason, error.status) from error
+        try:
+            self._client = bind_client(self._unbound, lease.confirm)
+            self._stage = Stage(self._client, self._driver, self._plugin, self._notify)
+            # Planned again: another run may have changed it before this one held the Lease.
+            result = self._hand_over_all()
+            # A run that lost it did not do all of this itself.
+            lease.confirm()
+            return result
+        finally:
+            lease.end(unanswered=self._client.has_unanswered_writes)
+
+    def _hand_over_all(self) -> tuple[bool, list[str]]:
+        plan = self.read_plan()
+        changed = self.begin(plan)
+        for node in plan.nodes:
+            changed = self._hand_over(node) or changed
+        for node in self._stage.cordoned_nodes():
+            changed = self._stage.uncordon(node) or changed
+        finished, kept = self.finish(self.read_plan())
+        return changed or finished, kept
+
+    def _hand_over(self, node: str) -> bool:
+        """Hand one Node over, cordoned. A failure leaves it cordoned if its former plugin cannot be restored."""
+        try:
+            if self._options["quiesce"]:
+                self._stage.quiesce(node, float(self._options["quiesce_timeout"]), self._notify)
+            changed = self.hand_over_node(self.read_plan(), node)
+        except ClusterError as error:
+            stays = ""
+            if self._options["direction"] == "to_platform" or error.reason == "busy":
+                with contextlib.suppress(ClusterError):
+                    self._stage.uncordon(node)
+            elif self._options["quiesce"]:
+                stays = " It stays cordoned until a run succeeds."
+            raise ClusterError(f"Node {node}: {error}{stays}", error.reason, error.status) from error
+        self._stage.uncordon(node)
+        return changed
+
+    def _describe_state(self, plan: Handover) -> str:
+        """The state of the Nodes, for the message of a run that may not change them."""
+        parts = {
+            "handed over": plan.done,
+            "still to hand over": plan.nodes,
+            "cordoned by a hand-over": self._stage.cordoned_nodes(),
+        }
+        return "; ".join(f"{part}: {', '.join(names) or 'none'}" for part, names in parts.items())
+
+    def read_plan(self) -> Handover:
+        """What is to be done now."""
+        plan = decide(self._options["direction"], self._stage.observe(), self._options["replace"])
+        if plan.refusal:
+            raise ClusterError(f"{self._driver.title} is not handed over: {plan.refusal}", "handover_refused")
+        return plan
+
+    def begin(self, plan: Handover) -> bool:
+        """Prepare; whether anything was changed. No node loses its plugin by it."""
+        if not plan.nodes:
+            return False
+        if self._options["direction"] == "to_platform":
+            before = self._stage.ours()
+            return self._stage.keep_off(kept_off(before), Waiting.from_object(before))
+        namespace, dummy, name = self._options["replace"].partition("/")
+        self._stage.orphan(namespace, name, time.monotonic() + self._options["timeout"])
+        self._stage.mark()
+        return Applier(self._client).apply(self._definition).changed or plan.other is not None
+
+    def hand_over_node(self, plan: Handover, node: str) -> bool:
+        """Hand one Node over; whether there was anything to do."""
+        if node not in plan.nodes:
+            if node in plan.done:
+                return False
+            raise ClusterError(
+                f"Node {node} is not to be handed over, expected one of {', '.join(plan.nodes) or 'none'}", "invalid"
+            )
+        return (
+            self._hand_to_platform(plan, node)
+            if self._options["direction"] == "to_platform"
+            else self._hand_to_kubewin(node)
+        )
+
+    def _hand_to_platform(self, plan: Handover, node: str) -> bool:
+        if plan.other is None:
+            raise ClusterError("no DaemonSet to hand over to", "handover_refused")
+        theirs = self._stage.daemon_set(plan.other.namespace, plan.other.name)
+        ours = self._stage.ours()
+        before = tuple(name for name in kept_off(ours) if name != node)
+        # Looked at before it is sent away, which may be done at once.
+        mine = self._stage.pods(ours, node)
+        waiting = Waiting.from_object(ours)
+        if waiting is None or waiting.node != node:
+            runs = {self._identify_run(pod) for pod in self._stage.pods(theirs, node)} - {_NEVER} if mine else set()
+            waiting = Waiting(node, frozenset(runs))
+        deadline = time.monotonic() + self._options["timeout"]
+        proven = False
+        try:
+            self._stage.keep_off((*before, node), waiting)
+            for pod in mine:
+                self._stage.wait_for_end(pod, f"this collection's pod {pod['metadata']['name']}", deadline)
+            if waiting.stale:
+                self._wait_for_restart(theirs, node, waiting.stale, deadline)
+            self._require_working(theirs, node, deadline)
+            self._stage.keep_off((*before, node), None)
+            proven = True
+        finally:
+            # Whatever ended this, also an interruption: the node gets back the plugin that it had.
+            if not proven:
+                self._restore_ours(before, node)
+        return True
+
+    def _wait_for_restart(
+        self, theirs: Mapping[str, Any], node: str, stale: frozenset[tuple[str, int]], deadline: float
+    ) -> None:
+        """Wait until the other plugin has started anew: ours took its sockets along."""
+
+        def has_restarted() -> bool:
+            runs = {self._identify_run(pod) for pod in self._stage.pods(theirs, node)} - {_NEVER}
+            return bool(runs) and not runs & stale
+
+        if self._options["restart_pod"]:
+            for pod in self._stage.pods(theirs, node):
+                if self._identify_run(pod) in stale:
+                    self._stage.delete(kinds.POD, pod)
+        metadata = theirs["metadata"]
+        self._stage.until(
+            f"the other plugin restarts on {node}",
+            has_restarted,
+            deadline,
+            f"the pod of DaemonSet {metadata['namespace']}/{metadata['name']} on {node} ran beside this collection's "
+            "pod and has not restarted since that ended, so it lost its sockets. Delete that pod, or set "
+            "kubewin_handover_restart_pods=true",
+        )
+
+    @staticmethod
+    def _identify_run(pod: Mapping[str, Any]) -> tuple[str, int]:
+        """The identity of a pod's run; empty for a pod that has not run yet."""
+        facts = PodFacts.from_object(pod)
+        return (facts.uid, sum(one.restarts for one in facts.containers)) if facts.started_at else _NEVER
+
+    def _restore_ours(self, before: tuple[str, ...], node: str) -> None:
+        self._stage.keep_off(before, None)
+        deadline = time.monotonic() + _BACK
+
+        def is_running() -> bool:
+            pods = self._stage.pods(self._stage.ours(), node)
+            return any(self._identify_run(pod) != _NEVER for pod in pods)
+
+        what = f"this collection's plugin runs on {node}"
+        self._stage.until(
+            what,
+            is_running,
+            deadline,
+            f"this collection's plugin does not start on {node}. Run enable_csi with the tag gate",
+        )
+
+    def _hand_to_kubewin(self, node: str) -> bool:
+        deadline = time.monotonic() + self._options["timeout"]
+        for pod in [pod for pod in self._stage.replaced() if pod["spec"]["nodeName"] == node]:
+            self._stage.delete(kinds.POD, pod)
+            self._stage.wait_for_end(pod, f"pod {pod['metadata']['name']}", deadline)
+        self._require_working(self._stage.ours(), node, deadline)
+        return True
+
+    def _require_working(self, daemon_set: Mapping[str, Any], node: str, deadline: float) -> None:
+        """Wait until the node's new plugin is Ready, stable and registered."""
+        evaluation = self._evaluate(daemon_set, node, deadline)
+        if evaluation.verdict not in ("green", "unproven"):
+            lacks = [lack for one in evaluation.nodes for lack in one.lacks] + list(evaluation.trouble)
+            lacking = "; ".join(f"{lack.message} -> {lack.remedy}" for lack in lacks)
+            metadata = daemon_set["metadata"]
+            raise ClusterError(
+                f"DaemonSet {metadata['namespace']}/{metadata['name']} did not take over on {node}: {lacking}. No "
+                "further node was changed",
+                "gate",
+            )
+
+    def _evaluate(self, daemon_set: Mapping[str, Any], node: str, deadline: float) -> Evaluation:
+        metadata = daemon_set["metadata"]
+        target = Target(self._driver, metadata["namespace"], metadata["name"], selector_of(daemon_set))
+        rules = Rules(only=frozenset([node]), stable_for=float(self._options["stable_for"]))
+        what = f"the plugin of DaemonSet {metadata['namespace']}/{metadata['name']} works on {node}"
+        began = time.monotonic()
+        while True:
+            self._stage.awaits(what, began, deadline)
+            left = deadline - time.monotonic()
+            evaluation = run(View(self._client, target, ()), rules, {}, max(0.0, min(10.0, left)))
+            # Red may be the old plugin that is about to be deleted; it counts only if it lasts.
+            if evaluation.verdict in ("green", "unproven") or left <= 0:
+                return evaluation
+            what = "; ".join(lack.message for one in evaluation.nodes for lack in one.lacks) or what
+
+    def finish(self, plan: Handover) -> tuple[bool, list[str]]:
+        """Take away what is no longer needed; whether anything was changed, and what stays."""
+        if plan.nodes:
+            raise ClusterError(f"not finished: {', '.join(plan.nodes)} must still be handed over", "handover_refused")
+        deadline = time.monotonic() + self._options["timeout"]
+        if self._options["direction"] == "to_kubewin":
+            changed = Applier(self._client).apply(self._definition).changed
+            self._stage.finish_record()
+            return changed, []
+        found = applied_for(self._client, self._driver)
+        changed = False
+        for kind, item in found:
+            if kind in STAYS:
+                continue
+            metadata = item["metadata"]
+            self._stage.delete(kind, item)
+            changed = True
+            if kind == kinds.DAEMON_SET and not wait_until_gone(self._client, item, deadline, self._notify):
+                raise ClusterError(f"DaemonSet {metadata['namespace']}/{metadata['name']} is not deleted", "timeout")
+        return changed, [f"{kind.kind} {item['metadata']['name']}" for kind, item in found if kind in STAYS]
+
+
+def to_result(plan: Handover) -> dict[str, Any]:
+    """The hand-over as the module returns it."""
+    other = f"{plan.other.namespace}/{plan.other.name}" if plan.other is not None else ""
+    summary = [*plan.lines]
+    summary.append("still to hand over: " + (", ".join(plan.nodes) or "none"))
+    if plan.done:
+        summary.append("handed over: " + ", ".join(plan.done))
+    return {"nodes": list(plan.nodes), "done": list(plan.done), "other": other, "summary": summary}

@@ -1,0 +1,130 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Looking at a cluster before a deployment. Read-only, apart from access reviews, which store nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import from_image
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.access import needs, roles_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.controllers_observe import controllers
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import (
+    ObservedController,
+    Request,
+    Snapshot,
+    record_name,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import home
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need, lacking, list_rules
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import ObservedDaemonSet
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MANAGER, made_by
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.permissions import list_bind_commands
+
+
+def snapshot(client: Client, driver: Driver, desired: Request, *, check_access: bool) -> Snapshot:
+    """Read everything a plan is made from. With check_access also the permissions of this account.
+
+    A missing permission to read is raised as ClusterError, whose text names the rule to add; missing permissions to
+    write end up in the snapshot, all of them at once.
+    """
+    kubernetes = client.version()
+    where = _unique([desired.controller_namespace, desired.namespace, *driver.controller.namespaces])
+    installed = tuple(ObservedController.from_object(item, name) for item, name in controllers(client, driver, where))
+    namespaces = _unique([desired.namespace, *(observed.namespace for observed in installed), driver.namespace])
+    nodes = client.windows_nodes()
+    observed = tuple(ObservedNode.from_object(node) for node in nodes)
+    storage_class = str(desired.storage_class.get("name") or driver.storage_class.name)
+    namespace = home(driver, desired, installed)
+    openshift = _openshift(client, installed, observed)
+    live = {name: client.get(kinds.NAMESPACE, name) for name in namespaces}
+    listed = client.list(kinds.DAEMON_SET).items
+    daemon_sets = tuple(replace(ObservedDaemonSet.from_object(item), made=made_by(item)) for item in listed)
+    claimed = any(
+        one.managed_by != MANAGER and not one.ready and one.serves_on_windows(driver.name) for one in daemon_sets
+    )
+
+    missing = lacking(needs(driver, desired, namespace, live.get(namespace)), client.allowed) if check_access else ()
+    return Snapshot(
+        kubernetes=kubernetes,
+        nodes=observed,
+        controllers=installed,
+        daemon_sets=daemon_sets,
+        namespaces=live,
+        csi_driver=client.get(kinds.CSI_DRIVER, driver.name),
+        feature_states={namespace: _feature_states(client, driver, namespace)},
+        storage_class=client.get(kinds.STORAGE_CLASS, storage_class),
+        openshift=openshift,
+        privileged=_privileged(client, namespace, desired.service_account or driver.service_account)
+        if openshift or any(node.of_operator for node in observed)
+        else None,
+        replacing=begun(client, driver, namespace).get("replaced", ""),
+        registered=_registered(client, driver, observed) if claimed else (),
+        missing_access=list_rules(missing),
+        access_commands=list_bind_commands(client, missing, roles_of(driver)) if missing else (),
+    )
+
+
+def _feature_states(client: Client, driver: Driver, namespace: str) -> Mapping[str, str] | None:
+    if driver.feature_states is None:
+        return None
+    found: dict[str, Any] | None = client.get(kinds.CONFIG_MAP, driver.feature_states.name, namespace)
+    return None if found is None else dict(found.get("data") or {})
+
+
+def _registered(client: Client, driver: Driver, nodes: Iterable[ObservedNode]) -> tuple[str, ...]:
+    """The Windows nodes whose kubelet has registered the driver."""
+    windows = {node.name for node in nodes}
+    return tuple(
+        item["metadata"]["name"]
+        for item in client.list(kinds.CSI_NODE).items
+        if item["metadata"]["name"] in windows
+        and any(one.get("name") == driver.name for one in (item.get("spec") or {}).get("drivers") or ())
+    )
+
+
+def _openshift(client: Client, controllers: Iterable[ObservedController], nodes: Iterable[ObservedNode]) -> str:
+    """The version of OpenShift, read only if the cluster resembles OpenShift: other accounts may not read it."""
+    undetermined = any(one.namespace.startswith("openshift-") or from_image(one.image) is None for one in controllers)
+    if not undetermined and not any(node.of_operator for node in nodes):
+        return ""
+    found = client.get(kinds.CLUSTER_VERSION, "version")
+    status = (found or {}).get("status") or {}
+    done = [str(one["version"]) for one in status.get("history") or [] if one.get("state") == "Completed"]
+    # Newest first; while an update runs its drivers are replaced one by one, and the last finished one is what was there.
+    return done[0] if done else str((status.get("desired") or {}).get("version", ""))
+
+
+def _privileged(client: Client, namespace: str, account: str) -> bool | None:
+    """Whether the plugin's account may use OpenShift's SCC privileged; None where this account may not ask."""
+    try:
+        need = Need("use", "security.openshift.io", "securitycontextconstraints", namespace, "privileged")
+        return client.allowed_for(f"system:serviceaccount:{namespace}:{account}", need)
+    except ClusterError as error:
+        if error.status not in (403, 404):
+            raise
+        return None
+
+
+def _unique(names: Iterable[str | None]) -> list[str]:
+    return list(dict.fromkeys(name for name in names if name))
+
+
+def begun(client: Client, driver: Driver, namespace: str) -> Mapping[str, str]:
+    """The record of a hand-over to ours that has not been finished, empty when there is none. namespace: empty for any."""
+    name = record_name(driver)
+    found = (
+        [client.get(kinds.CONFIG_MAP, name, namespace)]
+        if namespace
+        else client.list(kinds.CONFIG_MAP, field_selector=f"metadata.name={name}").items
+    )
+    records = [(one or {}).get("data") or {} for one in found]
+    return next((one for one in records if one.get("state") == "begun"), {})

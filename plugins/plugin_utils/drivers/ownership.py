@@ -1,0 +1,261 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Who runs the cluster, as far as it shows, and what therefore is not ours to write. Pure.
+
+What marks an object of whom:
+OpenShift's operators: library-go pkg/operator/resource/resourceapply/apps.go writes a hash of what it applied, and
+enhancements/windows-containers of https://github.com/openshift/enhancements (pull request 2072) has them bring node
+plugins for Windows. Amazon EKS: add-ons carry app.kubernetes.io/managed-by=EKS; node.enableWindows is a setting of the
+add-on since v1.32.0-eksbuild.1 (https://github.com/aws/containers-roadmap/issues/2221). AKS:
+https://learn.microsoft.com/azure/aks/use-labels, and https://github.com/Azure/AKS/issues/2717 shows a DaemonSet. GKE:
+components.gke.io annotations beside the addon manager's label
+(https://cloud.google.com/kubernetes-engine/docs/how-to/persistent-volumes/gce-pd-csi-driver).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding, note, warning
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver, ModeRule
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import Request, Snapshot
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import ObservedDaemonSet
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import (
+    HELM,
+    MANAGED_BY,
+    MANAGER,
+    OPENSHIFT_OPERATOR,
+    Marks,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
+
+PLATFORMS = {
+    "openshift": "OpenShift",
+    "aks": "AKS",
+    "eks": "EKS",
+    "gke": "GKE",
+    "rke2": "RKE2",
+}
+
+# Builder of Kubernetes by the version of the API server.
+_BUILDS = (("-eks-", "eks"), ("-gke.", "gke"), ("+rke2", "rke2"))
+
+# Put on every node of an AKS cluster: https://learn.microsoft.com/azure/aks/use-labels
+_AKS_LABEL = "kubernetes.azure.com/cluster"
+
+_ADDON_MODE = "addonmanager.kubernetes.io/mode"
+
+# Whose service csi-proxy is where the platform prepares its Windows nodes.
+_CSI_PROXY = {
+    "openshift": "the Windows Machine Config Operator",
+    "aks": "the node image",
+    "eks": "the node image",
+    "gke": "the node image",
+    "rke2": "rancher-wins",
+}
+
+
+# Platforms that run the controllers of their own drivers where the cluster does not show them.
+_HIDDEN = ("aks", "gke")
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose an object is that is not ours.
+
+    manager: as text, "installed by EKS". mark: evidence, empty if only name and namespace show it. recreates: the owner
+    would create it again, so deleting it does not help. how: how to disable it at its owner.
+    """
+
+    manager: str
+    mark: str
+    recreates: bool
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """A DaemonSet of another owner that provides a driver on Windows nodes.
+
+    serving: False when it only claims to: none of its pods is Ready, and no Windows node has registered the driver.
+    """
+
+    namespace: str
+    name: str
+    owner: Owner
+    serving: bool = True
+
+    @property
+    def title(self) -> str:
+        """As text."""
+        return f"DaemonSet {self.namespace}/{self.name}"
+
+    def line(self) -> str:
+        """For a plan."""
+        return f"provided by {self.title}, {described(self.owner)}"
+
+    def as_dict(self) -> dict[str, object]:
+        """For a module's result."""
+        return {
+            "namespace": self.namespace,
+            "name": self.name,
+            "serving": self.serving,
+            "owner": self.owner.manager,
+            "mark": self.owner.mark,
+            "recreates": self.owner.recreates,
+            "how": self.owner.how,
+        }
+
+
+def described(owner: Owner) -> str:
+    """Describe the owner with the evidence."""
+    return f"{owner.manager} ({owner.mark})" if owner.mark else owner.manager
+
+
+def platform(snapshot: Snapshot) -> str:
+    """A key of PLATFORMS, or an empty text where nothing shows one."""
+    return "openshift" if snapshot.openshift else platform_of(snapshot.kubernetes, snapshot.nodes)
+
+
+def platform_of(kubernetes: str, nodes: Iterable[ObservedNode]) -> str:
+    """The same from the API server's gitVersion and the Windows Nodes alone."""
+    observed = list(nodes)
+    if any(node.of_operator for node in observed):
+        return "openshift"
+    for mark, name in _BUILDS:
+        if mark in kubernetes:
+            return name
+    if any(_AKS_LABEL in node.labels for node in observed):
+        return "aks"
+    return ""
+
+
+def hides_controller(driver: Driver, snapshot: Snapshot) -> bool:
+    """Whether the platform installs this driver and hides its controller."""
+    name = platform(snapshot)
+    return name in _HIDDEN and name in driver.platform_daemonsets
+
+
+def providers(driver: Driver, snapshot: Snapshot, namespace: str) -> tuple[Provider, ...]:
+    """The DaemonSets of others that serve the driver on Windows, or have the name that ours would have."""
+    found = []
+    for observed in snapshot.daemon_sets:
+        same = (observed.namespace, observed.name) == (namespace, driver.daemonset)
+        kept_by = owner(driver, platform(snapshot), observed)
+        if kept_by is not None and (same or observed.serves_on_windows(driver.name)):
+            serving = observed.ready > 0 or _registered(driver, snapshot)
+            found.append(Provider(observed.namespace, observed.name, kept_by, serving=serving))
+    return tuple(found)
+
+
+def _registered(driver: Driver, snapshot: Snapshot) -> bool:
+    """Whether a Windows node has registered the driver by a plugin that is not ours."""
+    ours = any(one.managed_by == MANAGER and one.serves_on_windows(driver.name) for one in snapshot.daemon_sets)
+    return bool(snapshot.registered) and not ours
+
+
+def owner(driver: Driver, running_on: str, observed: ObservedDaemonSet) -> Owner | None:
+    """Who brought a DaemonSet that provides this driver; None when it is ours. running_on: a key of PLATFORMS."""
+    if observed.managed_by == MANAGER:
+        return None
+    found = keeper(driver, running_on, observed.marks)
+    if found is not None:
+        return found
+    if not _by_helm(observed.marks) and running_on and observed.name == driver.platform_daemonsets.get(running_on):
+        title = PLATFORMS[running_on]
+        return Owner(f"installed by {title}", "", True, _SWITCHES.get(running_on, _elsewhere(title))(driver))
+    return _installed(observed.marks)
+
+
+def keeper(driver: Driver, running_on: str, marks: Marks) -> Owner | None:
+    """The manager that restores a changed or deleted object, None when no mark shows one."""
+    labels, notes = marks.labels, marks.annotations
+    for key in OPENSHIFT_OPERATOR:
+        if key in notes:
+            return Owner("managed by OpenShift's storage operator", f"annotation {key}", True, _openshift(driver))
+    if labels.get(MANAGED_BY, "").upper() == "EKS":
+        return Owner("installed by EKS", f"label {MANAGED_BY}=EKS", True, _eks(driver))
+    if labels.get("kubernetes.azure.com/managedby") == "aks":
+        return Owner("installed by AKS", "label kubernetes.azure.com/managedby=aks", True, _aks(driver))
+    if notes.get(HELM, "").startswith("aks-managed"):
+        return Owner("installed by AKS", f"annotation {HELM}={notes[HELM]}", True, _aks(driver))
+    if "components.gke.io/component-name" in notes:
+        mark = f"annotation components.gke.io/component-name={notes['components.gke.io/component-name']}"
+        return Owner("installed by GKE", mark, True, _gke(driver))
+    if labels.get(_ADDON_MODE) == "Reconcile":
+        switch = _SWITCHES.get(running_on, _elsewhere("the addon manager"))
+        manager = f"installed by {PLATFORMS[running_on]}" if running_on else "managed by the addon manager"
+        return Owner(manager, f"label {_ADDON_MODE}=Reconcile", True, switch(driver))
+    if marks.owner:
+        return Owner(f"managed by {marks.owner}", "its controller", True, f"change {marks.owner}")
+    tools = (
+        Owner(f"managed by {manager}", mark, True, f"remove it from {source}")
+        for manager, mark, source in marks.tools()
+    )
+    return next(tools, None)
+
+
+def _installed(marks: Marks) -> Owner:
+    """Installed once; nothing restores it automatically."""
+    managed = marks.labels.get(MANAGED_BY, "")
+    release = marks.annotations.get(HELM, "")
+    if _by_helm(marks):
+        how = f"disable Windows in the values of Helm release {release or '?'}, or its next upgrade reinstalls it"
+        return Owner("installed with Helm", f"release {release}" if release else "", False, how)
+    how = "remove it from the manifests that you apply, or the next apply recreates it"
+    return Owner(f"managed by {managed}" if managed else "not created by this collection", "", False, how)
+
+
+def _by_helm(marks: Marks) -> bool:
+    return HELM in marks.annotations or marks.labels.get(MANAGED_BY) == "Helm"
+
+
+def _openshift(driver: Driver) -> str:
+    return (
+        f'oc patch clustercsidriver {driver.name} --type=merge -p \'{{"spec":{{"managementState":"Unmanaged"}}}}\' '
+        "(its operator then manages none of its objects, including those for Linux)"
+    )
+
+
+def _eks(driver: Driver) -> str:
+    return (
+        "aws eks update-addon --cluster-name CLUSTER --addon-name aws-ebs-csi-driver --configuration-values "
+        '\'{"node":{"enableWindows":false}}\''
+    )
+
+
+def _aks(driver: Driver) -> str:
+    switch = "--disable-file-driver" if driver.key == "azure_file" else "--disable-disk-driver"
+    return (
+        f"az aks update --resource-group GROUP --name CLUSTER {switch} (which also removes the driver from Linux nodes)"
+    )
+
+
+def _gke(driver: Driver) -> str:
+    return (
+        "gcloud container clusters update CLUSTER --update-addons=GcePersistentDiskCsiDriver=DISABLED (which also "
+        "removes the driver from Linux nodes)"
+    )
+
+
+def _elsewhere(whom: str) -> Callable[[Driver], str]:
+    return lambda driver: f"disable it in the source that {whom} reads"
+
+
+_SWITCHES: dict[str, Callable[[Driver], str]] = {"openshift": _openshift, "eks": _eks, "aks": _aks, "gke": _gke}
+
+
+def findings(driver: Driver, desired: Request, rule: ModeRule, snapshot: Snapshot) -> Iterator[Finding]:
+    """What platforms prepare themselves is verified there and never written: csi-proxy, and the CSIDriver."""
+    name = platform(snapshot)
+    if rule.mode == "csi_proxy" and desired.csi_proxy_managed and name in _CSI_PROXY:
+        message = f"on {PLATFORMS[name]} the service csi-proxy belongs to {_CSI_PROXY[name]}"
+        remedy = "set csi_proxy_managed to false if the service exists; it is then verified and never changed"
+        yield warning("CSI-D59", "csi-proxy", message, remedy)
+    live = snapshot.csi_driver
+    kept = keeper(driver, name, Marks.from_object(live)) if live is not None else None
+    if kept is not None:
+        message = f"it is {described(kept)}; it is verified and never changed"
+        yield note("CSI-D48", f"CSIDriver {driver.name}", message, "nothing")

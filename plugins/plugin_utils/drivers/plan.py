@@ -1,0 +1,229 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The plan of one driver's Windows node plugin: a pure function of request and snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding, blocker
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import plain
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver, ModeRule
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, parse
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import options, ownership, surroundings
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import ObservedController, Request, Snapshot
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.release import Choice, choose
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.settings import settings
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.switch import Switch, switch
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.switch import findings as switch_findings
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import absent_or_ours
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What would be deployed, and what is in the way.
+
+    settings: what the templates read, empty when refused. nodes: all Windows Nodes; unselected_nodes: those that the
+    driver's selector leaves out. change: of the mode that runs now.
+    """
+
+    driver: Driver
+    namespace: str
+    version: Version | None
+    rule: ModeRule | None
+    source: str
+    findings: tuple[Finding, ...]
+    settings: dict[str, Any]
+    nodes: tuple[str, ...]
+    unselected_nodes: tuple[str, ...] = ()
+    platform: str = ""
+    providers: tuple[ownership.Provider, ...] = ()
+    change: Switch | None = None
+
+    @property
+    def deployable(self) -> bool:
+        """Whether nothing is in the way."""
+        return self.rule is not None and not any(finding.severity == "blocker" for finding in self.findings)
+
+    @property
+    def refusal(self) -> str:
+        """All blockers in one text, empty when there is none."""
+        blockers = [finding for finding in self.findings if finding.severity == "blocker"]
+        return "\n".join(
+            f"{finding.id} {finding.object}: {finding.message} -> {finding.remedy}" for finding in blockers
+        )
+
+    def summary(self) -> list[str]:
+        """The plan as text, one line for each item."""
+        lines = [f"{self.driver.title}: {self.driver.name}"]
+        if self.rule is not None and self.version is not None:
+            lines.append(f"release {self.version} ({self.source}), mode {self.rule.mode}")
+        if self.settings:
+            made = " (will be created)" if self.settings["create_namespace"] else ""
+            lines.append(
+                f"namespace {self.namespace}{made}, DaemonSet {self.settings['daemonset']}, ServiceAccount "
+                f"{self.settings['service_account']}"
+            )
+            lines += [f"image {role}: {image}" for role, image in self.settings["images"].items()]
+            if self.settings["pipes"]:
+                lines.append("needs pipes: " + ", ".join(self.settings["pipes"]))
+            lines.append(
+                "goes to nodes with: "
+                + ", ".join(f"{key}={value}" for key, value in self.settings["node_selector"].items())
+            )
+        lines.append("Windows nodes: " + (", ".join(self.nodes) or "none"))
+        if self.platform:
+            lines.append(f"platform: {self.platform}")
+        lines += [provider.line() for provider in self.providers if provider.serving]
+        if self.settings:
+            lines += [f"required: {text}" for text in self.driver.prerequisites]
+            lines += [
+                f"credentials of the {one.needed_by}: {one.what}" for one in self.driver.credentials if one.required
+            ]
+        lines += [finding.line() for finding in self.findings]
+        lines.append("no blockers" if self.deployable else "not applied: see the blockers above")
+        return lines
+
+    def as_dict(self) -> dict[str, Any]:
+        """For a module's result."""
+        return {
+            "driver": self.driver.key,
+            "title": self.driver.title,
+            "csi_driver": self.driver.name,
+            "mode": self.rule.mode if self.rule else None,
+            "version": str(self.version) if self.version else None,
+            "template": f"drivers/{self.rule.template}" if self.rule and self.rule.template else None,
+            "namespace": self.namespace,
+            "daemonset": self.driver.daemonset,
+            "pipes": list(self.rule.all_pipes) if self.rule else [],
+            "platform": self.platform,
+            "providers": [provider.as_dict() for provider in self.providers],
+            "topology_keys": list(self.driver.topology_keys),
+            "mirrors": list(self.driver.mirrors),
+            "in_tree": self.driver.in_tree,
+            "fstypes": list(self.driver.fstypes),
+            "drain_to": list(self.driver.drain_to),
+            "switch": self.change.as_dict() if self.change else None,
+            "credentials": [
+                {"needed_by": one.needed_by, "what": one.what, "required": one.required}
+                for one in self.driver.credentials
+            ],
+            "prerequisites": list(self.driver.prerequisites),
+            "deployable": self.deployable,
+            "refusal": self.refusal,
+            "summary": self.summary(),
+            "findings": [plain(finding) for finding in self.findings],
+            "nodes": list(self.nodes),
+            "unselected_nodes": list(self.unselected_nodes),
+            "settings": self.settings,
+        }
+
+
+def plan(driver: Driver, desired: Request, snapshot: Snapshot) -> Plan:
+    """Decide release, mode and namespace, find blockers, and collect what the templates need."""
+    controller = snapshot.controllers[0] if snapshot.controllers else None
+    namespace = home(driver, desired, snapshot.controllers)
+    kubernetes = parse(snapshot.kubernetes)
+    everywhere, snapshot = snapshot.nodes, _aimed(driver, desired, snapshot)
+    if impossible := tuple(options.findings(desired)):
+        nodes = tuple(node.name for node in everywhere)
+        return Plan(driver, namespace, None, None, "", impossible, {}, nodes, platform=ownership.platform(snapshot))
+    choice = choose(driver, desired, controller, snapshot)
+    findings = [
+        *_access(driver, desired, snapshot, namespace),
+        *choice.findings,
+        *_around(driver, desired, snapshot, controller, choice, namespace),
+    ]
+    rendered: dict[str, Any] = {}
+    if choice.rule is not None and choice.version is not None:
+        rendered = settings(
+            driver, desired, choice.rule, choice.version, namespace, kubernetes,
+            create_namespace=absent_or_ours(snapshot.namespaces.get(namespace)),
+            create_csi_driver=desired.create_cluster_objects and absent_or_ours(snapshot.csi_driver),
+            create_feature_states=desired.create_cluster_objects and snapshot.feature_states.get(namespace, {}) is None,
+        )  # fmt: skip
+        if ownership.platform(snapshot) == "gke" and namespace != "kube-system":
+            rendered["priority_class"] = ""
+            findings.append(surroundings.no_priority(driver, namespace))
+        findings += surroundings.storage_class_findings(rendered["storage_class"], snapshot.storage_class, driver)
+        findings += surroundings.parameter_findings(desired, rendered["storage_class"], driver)
+    change = switch(driver, choice.rule, snapshot, namespace)
+    findings += switch_findings(driver, change, snapshot)
+    return Plan(
+        driver=driver,
+        namespace=namespace,
+        version=choice.version,
+        rule=choice.rule,
+        source=choice.source,
+        findings=tuple(findings),
+        settings=rendered,
+        nodes=tuple(node.name for node in everywhere),
+        unselected_nodes=tuple(node.name for node in everywhere if node not in snapshot.nodes),
+        platform=ownership.platform(snapshot),
+        providers=ownership.providers(driver, snapshot, namespace),
+        change=change,
+    )
+
+
+def home(driver: Driver, desired: Request, controllers: Sequence[ObservedController]) -> str:
+    """The namespace: the one asked for, else where the controller is, else upstream's."""
+    if desired.namespace:
+        return desired.namespace
+    return controllers[0].namespace if controllers else driver.namespace
+
+
+def _aimed(driver: Driver, desired: Request, snapshot: Snapshot) -> Snapshot:
+    """Without the nodes that the DaemonSet does not match, whose limits are irrelevant."""
+    nodes = tuple(
+        node
+        for node in snapshot.nodes
+        if desired.node_selector.items() <= node.labels.items()
+        and not any(node.labels.get(label) in values for label, values in driver.avoid_nodes.items())
+    )
+    return replace(snapshot, nodes=nodes)
+
+
+def _access(driver: Driver, desired: Request, snapshot: Snapshot, namespace: str) -> list[Finding]:
+    if not snapshot.missing_access:
+        return []
+    if desired.namespace and snapshot.namespaces.get(namespace) is None:
+        expected = home(driver, replace(desired, namespace=None), snapshot.controllers)
+        remedy = (
+            f"if the name is mistyped, correct it (the driver's namespace is {expected}); otherwise: kubectl create "
+            f"{'; '.join([f'namespace {namespace}', *snapshot.access_commands])}"
+        )
+        message = "it does not exist, and this account may not deploy the driver there"
+        return [blocker("CSI-D60", f"Namespace {namespace}", message, remedy)]
+    rules, binds = "; ".join(snapshot.missing_access), "; ".join(snapshot.access_commands)
+    bind = (
+        f"bind the ClusterRoles of roles/csi_driver/files/kubewin-rbac.yaml to it: {binds}"
+        if binds
+        else "add the rules to its roles"
+    )
+    remedy = f"{bind}. Missing rules: {rules}"
+    return [blocker("CSI-D60", "this account", "it lacks required permissions", remedy)]
+
+
+def _around(
+    driver: Driver,
+    desired: Request,
+    snapshot: Snapshot,
+    controller: ObservedController | None,
+    choice: Choice,
+    namespace: str,
+) -> list[Finding]:
+    found = [*surroundings.namespace_findings(snapshot, namespace)]
+    found += surroundings.controller_findings(driver, desired, snapshot, controller)
+    if choice.version is not None:
+        found += surroundings.object_findings(driver, desired, snapshot, choice.version, namespace)
+    found += surroundings.openshift_findings(snapshot, namespace, desired.service_account or driver.service_account)
+    found += surroundings.provider_findings(driver, desired, snapshot, namespace)
+    if choice.rule is not None and choice.version is not None:
+        found += surroundings.node_findings(driver, desired, choice.rule, choice.version, snapshot)
+        found += surroundings.port_findings(driver, choice.rule, snapshot)
+        found += surroundings.issue_findings(driver, choice.rule, choice.version)
+        found += ownership.findings(driver, desired, choice.rule, snapshot)
+    return found

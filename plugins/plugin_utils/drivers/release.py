@@ -1,0 +1,259 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which release and mode to deploy, or why none: the first question of a plan. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding, blocker, note, warning
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import openshift
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import IMAGE_ROLES, Driver, ModeRule
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, from_image, parse
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import fit
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import ObservedController, Request, Snapshot
+
+# HostProcess containers: https://kubernetes.io/docs/tasks/configure-pod-container/create-hostprocess-pod/
+_HOST_PROCESS_STABLE = "1.26"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A release with its mode, or none with the findings that explain why. source: where the release came from."""
+
+    version: Version | None
+    rule: ModeRule | None
+    source: str
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """What the Linux controller runs: usually one release, several if sources disagree, none if it is unknown.
+
+    source: how that is known, as text.
+    """
+
+    versions: tuple[Version, ...]
+    source: str
+
+
+def running_release(driver: Driver, controller: ObservedController | None, snapshot: Snapshot) -> Running:
+    """Read the controller's release from its image's tag, else from what its OpenShift version ships."""
+    if controller is None:
+        return Running((), "")
+    tagged = from_image(controller.image)
+    if tagged is not None:
+        return Running((tagged,), "as the Linux controller")
+    if snapshot.openshift:
+        return Running(openshift.shipped(snapshot.openshift, driver.key), f"as OpenShift {snapshot.openshift} ships")
+    return Running((), "")
+
+
+def is_skewed(running: Running, version: Version) -> bool:
+    """Whether a node plugin of that release and the controller are of different minor releases."""
+    return bool(running.versions) and version.minor not in [one.minor for one in running.versions]
+
+
+def choose(driver: Driver, desired: Request, controller: ObservedController | None, snapshot: Snapshot) -> Choice:
+    """The release asked for, else the controller's, else the catalog's default; and the mode it runs in."""
+    running = running_release(driver, controller, snapshot)
+    if desired.version is not None:
+        try:
+            version, source = parse(_whole(desired.version)), "requested"
+        except ValueError as error:
+            finding = blocker(
+                "CSI-D01",
+                f"{driver.title} version",
+                f"{error}",
+                f"set a complete release number in quotes; {driver.newest} is the newest known",
+            )
+            return Choice(None, None, "", (finding,))
+    elif running.versions:
+        version, source = running.versions[0], running.source
+    else:
+        version, source = parse(driver.default_version), "default"
+    stood_in: Finding | None = None
+    if desired.version is None and (near := _stand_in(driver, desired, running.versions or (version,), snapshot)):
+        if near not in running.versions:
+            stood_in = _not_published(driver, version, source, near)
+            source = "nearest that can be pulled"
+        version = near
+    rules = driver.mode_rules(version)
+    if desired.mode != "auto":
+        rules = tuple(rule for rule in rules if rule.mode == desired.mode)
+    usable = [rule for rule in rules if rule.template is not None]
+    if not usable:
+        return Choice(version, None, source, (_no_such_mode(driver, desired, version, source, running, snapshot),))
+    rule, findings = _mode(driver, version, usable, snapshot, running)
+    if rule.mode == "host_process" and parse(snapshot.kubernetes).release < parse(_HOST_PROCESS_STABLE).release:
+        message = f"HostProcess containers are beta before Kubernetes {_HOST_PROCESS_STABLE} and may be disabled"
+        remedy = (
+            "check that the feature gate WindowsHostProcessContainers is on, or set mode csi_proxy if the driver has it"
+        )
+        findings.append(warning("CSI-D07", "Kubernetes", message, remedy))
+    if stood_in is not None:
+        findings.append(stood_in)
+    if driver.release(version) is None:
+        findings.append(_unlisted(driver, version, rule))
+    elif unproven := _find_unproven_images(driver, desired, version, rule.mode):
+        message = f"its images may not be published: {', '.join(unproven)}"
+        remedy = "check that your nodes can pull them, or set the images or image_mirror option"
+        findings.append(warning("CSI-D09", f"{driver.title} {version}", message, remedy))
+    findings += _told_by_openshift(driver, controller, running, snapshot)
+    if is_skewed(running, version):
+        findings.append(_skew(driver, desired, controller, running.versions[0], version))
+    return Choice(version, rule, source, tuple(findings))
+
+
+def _find_unproven_images(driver: Driver, desired: Request, version: Version, mode: str) -> tuple[str, ...]:
+    """Roles of images of a release in a mode without evidence that they were published; images that the user sets are left out."""
+    known = driver.release(version)
+    roles = IMAGE_ROLES[:1] if known is None else known.unproven_images(mode)
+    return tuple(role for role in roles if not desired.images.get(role))
+
+
+def _stand_in(driver: Driver, desired: Request, versions: Sequence[Version], snapshot: Snapshot) -> Version | None:
+    """The release to take in place of those that the cluster runs; None where the first of them will do, or none is better.
+
+    One of these themselves, else one of the same minor release, else the newest older one, else the oldest newer one, each of
+    those that can be pulled and run here. A mirror is the user's own, so it holds what the user put there.
+    """
+    if desired.image_mirror or _list_deployable_rules(driver, replace(desired, mode="auto"), versions[0]):
+        return None
+    usable = []
+    for known in driver.releases:
+        version = parse(known.version)
+        rules = _list_deployable_rules(driver, desired, version)
+        if rules and not fit.lacking_switches(driver, version, snapshot):
+            usable.append((version, any(not fit.obstacles(driver, version, rule, snapshot) for rule in rules)))
+    usable = [one for one in usable if one[1]] or usable
+    found = [version for version, _fits in usable]
+    same = [version for version in found if version.minor in [one.minor for one in versions]]
+    older = [version for version in found if version < versions[0]]
+    if not found:
+        return None
+    return next((one for one in versions if one in found), None) or (
+        max(same) if same else max(older) if older else min(found)
+    )
+
+
+def _list_deployable_rules(driver: Driver, desired: Request, version: Version) -> list[ModeRule]:
+    """Modes that may be deployed and whose images are known to be published."""
+    return [
+        rule
+        for rule in driver.mode_rules(version)
+        if rule.template is not None
+        and desired.mode in ("auto", rule.mode)
+        and not _find_unproven_images(driver, desired, version, rule.mode)
+    ]
+
+
+def _not_published(driver: Driver, version: Version, source: str, near: Version) -> Finding:
+    message = f"no registry is known to serve release {version} ({source}) for Windows; {near} is the nearest that can be pulled"
+    remedy = f"keep {near}; or, to run {version}, mirror its images and set version with image_mirror or images"
+    return warning("CSI-D09", f"{driver.title} {version}", message, remedy)
+
+
+def _whole(text: str) -> str:
+    """A release number with all its parts; ValueError otherwise: YAML reads 1.30 as the number 1.3, which is another release."""
+    if re.fullmatch(r"v?[0-9]+\.[0-9]+", text.strip()):
+        raise ValueError(f"'{text}' is not a complete release number, expected one such as 3.4.0")
+    return text
+
+
+def _mode(
+    driver: Driver, version: Version, usable: Sequence[ModeRule], snapshot: Snapshot, running: Running
+) -> tuple[ModeRule, list[Finding]]:
+    """The first mode, in upstream's order, that nothing keeps from running; else the first with what is in its way."""
+    in_the_way = {rule.mode: fit.obstacles(driver, version, rule, snapshot) for rule in usable}
+    rule = next((one for one in usable if not in_the_way[one.mode]), usable[0])
+    if in_the_way[rule.mode]:
+        near = fit.nearest(driver, version, snapshot)
+        help_ = "" if near is None else f"; nearest that works: {_combination(near, running)}"
+        return rule, [replace(one, remedy=one.remedy + help_) for one in in_the_way[rule.mode]]
+    if rule is usable[0]:
+        return rule, []
+    first = usable[0]
+    why = "; ".join(one.message for one in in_the_way[first.mode])
+    message = f"upstream would run it in mode {first.mode}, but {why}"
+    remedy = f"none; to change to {first.mode} later, " + in_the_way[first.mode][0].remedy
+    return rule, [note("CSI-D06", f"{driver.title} {version}", message, remedy)]
+
+
+def _combination(near: tuple[Version, ModeRule], running: Running) -> str:
+    text = f"version {near[0]} in mode {near[1].mode}"
+    if is_skewed(running, near[0]):
+        text += ", with allow_version_skew if the controller keeps its release"
+    return text
+
+
+def _unlisted(driver: Driver, version: Version, rule: ModeRule) -> Finding:
+    nearest = driver.nearest(version, rule.mode, known_only=True)
+    newer = "is newer than every known release" if version > driver.newest else "is unknown to this collection"
+    text = f"release {version} {newer}; its images are derived from {nearest[0] if nearest else '?'}"
+    remedy = "check the image references below, or set the images option"
+    return warning("CSI-D04", f"{driver.title} {version}", text, remedy)
+
+
+def _told_by_openshift(
+    driver: Driver, controller: ObservedController | None, running: Running, snapshot: Snapshot
+) -> list[Finding]:
+    if controller is None or not snapshot.openshift or from_image(controller.image) is not None:
+        return []
+    subject = f"Deployment {controller.namespace}/{controller.name}"
+    line = openshift.line_of(snapshot.openshift)
+    if not running.versions:
+        known = openshift.lines()
+        message = f"the release of {driver.title} in OpenShift {line} is unknown to this collection (known: {known[0]} to {known[-1]})"
+        remedy = "read the release in the log of the controller's start and set version"
+        return [warning("CSI-D34", subject, message, remedy)]
+    found = " or ".join(str(one) for one in running.versions)
+    message = f"its image is a digest; OpenShift {line} ships {found}, which maintenance updates can change"
+    remedy = "compare it with the release in the log of the controller's start, and set version if it differs"
+    return [Finding("CSI-D34", "note" if len(running.versions) == 1 else "warning", subject, message, remedy)]
+
+
+def _no_such_mode(
+    driver: Driver, desired: Request, version: Version, source: str, running: Running, snapshot: Snapshot
+) -> Finding:
+    asked = "" if desired.mode == "auto" else f" in mode {desired.mode}"
+    known = driver.mode_rules(version)
+    asked_rule = driver.rule(desired.mode)
+    if desired.mode != "auto" and asked_rule is None:
+        why = f"{driver.title} has no mode {desired.mode}"
+    elif desired.mode != "auto" and asked_rule is not None and asked_rule not in known:
+        why = asked_rule.why
+    else:
+        why = known[0].why if known else f"no mode is known for release {version}"
+    mode = None if desired.mode == "auto" else desired.mode
+    # What is closest by release alone is named even where this cluster has to change for it.
+    by_release = driver.nearest(version, mode) or driver.nearest(version)
+    here = fit.nearest(driver, version, snapshot, mode) or fit.nearest(driver, version, snapshot)
+    remedy = "this collection can deploy none of its releases"
+    if here is not None:
+        remedy = f"nearest that works: {_combination(here, running)}"
+    elif by_release is not None:
+        remedy = f"nearest that works elsewhere: version {by_release[0]} in mode {by_release[1]}"
+    return blocker("CSI-D02", f"{driver.title} {version}{asked}", f"cannot be deployed ({source}): {why}", remedy)
+
+
+def _skew(
+    driver: Driver, desired: Request, controller: ObservedController | None, running: Version, version: Version
+) -> Finding:
+    where = f"Deployment {controller.namespace}/{controller.name}" if controller is not None else "controller"
+    message = f"the controller runs {running} and the node plugin would be {version}, expected the same minor release"
+    if desired.allow_version_skew:
+        return warning("CSI-D33", where, message, "accepted by allow_version_skew")
+    releases = [parse(known.version) for known in driver.releases]
+    if not any(one.minor == running.minor and driver.published_rules(one) for one in releases):
+        remedy = f"test this combination first: no release {running.minor[0]}.{running.minor[1]} with an image for Windows is known"
+        return warning("CSI-D33", where, message, remedy)
+    matching = [rule for rule in driver.mode_rules(running) if rule.template is not None]
+    remedy = f"leave version unset to deploy {running}" if matching else "set allow_version_skew to accept it"
+    return blocker(
+        "CSI-D33", where, message, f"{remedy}, or change the controller to {version.minor[0]}.{version.minor[1]}"
+    )

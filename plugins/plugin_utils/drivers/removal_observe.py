@@ -1,0 +1,88 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Looking for what was applied for a driver and for what uses it, and waiting until its pods are gone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import Awaited, Waits
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import pipes
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal import Use, selector, uses
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import GoneError, UnreachableError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.kinds import Kind
+
+# First what makes pods, last what they stand on.
+KINDS: tuple[Kind, ...] = (
+    kinds.DAEMON_SET,
+    kinds.STORAGE_CLASS,
+    kinds.CSI_DRIVER,
+    kinds.CONFIG_MAP,
+    kinds.ROLE_BINDING,
+    kinds.ROLE,
+    kinds.CLUSTER_ROLE_BINDING,
+    kinds.CLUSTER_ROLE,
+    kinds.SERVICE_ACCOUNT,
+)
+
+
+def applied_for(client: Client, driver: Driver) -> list[tuple[Kind, dict[str, Any]]]:
+    """Every object that carries a driver's labels, in the order in which they may be deleted."""
+    return [(kind, item) for kind in KINDS for item in client.list(kind, label_selector=selector(driver)).items]
+
+
+def in_use(client: Client, driver: Driver) -> tuple[Use, ...]:
+    """Read everything that shows volumes in use on Windows Nodes."""
+    return uses(driver, client.windows_nodes(), client.list(kinds.POD).items, *_volumes(client))
+
+
+def _volumes(client: Client) -> Iterator[tuple[dict[str, Any], ...]]:
+    for kind in (kinds.PERSISTENT_VOLUME_CLAIM, kinds.PERSISTENT_VOLUME, kinds.VOLUME_ATTACHMENT):
+        yield client.list(kind).items
+
+
+def csi_proxy_users(
+    client: Client, drivers: Iterable[Driver], going: Collection[str]
+) -> tuple[tuple[str, ...], tuple[tuple[Driver, tuple[Use, ...]], ...]]:
+    """What mounts pipes of csi-proxy, and volumes in use that were mounted through it. going: as of pipes.mounting."""
+    daemon_sets, pods = client.list(kinds.DAEMON_SET).items, client.list(kinds.POD).items
+    nodes, volumes = client.windows_nodes(), tuple(_volumes(client))
+    proxied = [one for one in drivers if not pipes.without_pipes(one, daemon_sets)]
+    found = [(one, uses(one, nodes, pods, *volumes)) for one in proxied]
+    return pipes.mounting(daemon_sets, pods, going), tuple((one, signs) for one, signs in found if signs)
+
+
+def wait_until_gone(client: Client, daemon_set: dict[str, Any], deadline: float, notify: Callable[[str], None]) -> bool:
+    """Whether a DaemonSet, and so its pods, is gone by the deadline: it is deleted after them. notify: progress callback."""
+    metadata = daemon_set["metadata"]
+    name, namespace, uid = metadata["name"], metadata["namespace"], metadata["uid"]
+    waits, began = Waits(notify), time.monotonic()
+    while True:
+        live = client.get(kinds.DAEMON_SET, name, namespace)
+        if live is None or live["metadata"]["uid"] != uid:
+            return True
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return False
+        pods = int((live.get("status") or {}).get("currentNumberScheduled") or 0)
+        what = f"waiting until the pods of DaemonSet {namespace}/{name} end, {pods} left"
+        waits.report(Awaited(what, time.monotonic() - began, deadline - began))
+        try:
+            changes = client.watch(
+                kinds.DAEMON_SET,
+                live["metadata"]["resourceVersion"],
+                min(left, 30.0),
+                namespace,
+                field_selector=f"metadata.name={name}",
+            )
+            if any(event == "DELETED" for event, _object in changes):
+                return True
+        except (GoneError, UnreachableError):
+            # The next read waits for a server that does not answer.
+            continue

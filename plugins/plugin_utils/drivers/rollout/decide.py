@@ -1,0 +1,190 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The next step of a rolling update, from observed facts alone. Pure.
+
+Under OnDelete a pod gets a new template only after its deletion. Which pods are old is read from their revision, so a run that was killed
+is continued by observing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import Picture
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.order import allowed_away, batches
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.scheduling import why_not
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.verdict import Evaluation, NodeVerdict
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
+
+# Key of the time since which no pod could be replaced, beside those of nodes.
+NO_NODE = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RollOptions:
+    """Options of a rolling update.
+
+    nodes: Nodes of this run, the canary first; empty: every Node that the DaemonSet selects, by name. batches: sizes. max_unavailable:
+    how many Nodes may be without a Ready plugin at a time. node_timeout: seconds for one Node. restores: the former template is applied
+    again.
+    """
+
+    nodes: tuple[str, ...] = ()
+    batches: tuple[str, ...] = ("1", "25%")
+    max_unavailable: int | str = 1
+    node_timeout: float = 600.0
+    restores: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RollState:
+    """The state of a rolling update.
+
+    expected: Nodes that the DaemonSet selects. order: those of this run that are not down. old: their pods of another template, by Node.
+    pending: Nodes that get their new pod. done: Nodes whose new pod works. down: Nodes of this run that are not Ready, and lack a new pod
+    that works. away: Ready Nodes without a Ready plugin, also of other runs. left: Nodes of other runs with a pod of another template.
+    proven: whether the template works on any Node.
+    """
+
+    expected: tuple[str, ...]
+    order: tuple[str, ...]
+    old: Mapping[str, PodFacts]
+    pending: frozenset[str]
+    done: frozenset[str]
+    down: tuple[str, ...]
+    away: frozenset[str]
+    left: tuple[str, ...]
+    proven: bool
+
+    def of_node(self, name: str) -> str:
+        """One of old, moving, down and done."""
+        if name in self.down:
+            return "down"
+        return "old" if name in self.old else "moving" if name in self.pending else "done"
+
+
+@dataclass(frozen=True, slots=True)
+class RollStep:
+    """What to do next. nodes, message: the Nodes concerned, and why.
+
+    `replace` deletes these pods, `wait` does nothing. After `finish` every Node of this run that is not down has the template. `restore`
+    applies the former template, because the canary does not work, and `stop` changes nothing more.
+    """
+
+    kind: Literal["wait", "replace", "finish", "restore", "stop"]
+    pods: tuple[PodFacts, ...] = ()
+    nodes: tuple[str, ...] = ()
+    message: str = ""
+
+
+def find_state(
+    picture: Picture, evaluation: Evaluation, options: RollOptions, deleted: frozenset[str] = frozenset()
+) -> RollState:
+    """Sort the Nodes. deleted: uids of pods that were deleted and may still be read as they were."""
+    daemon_set = picture.daemon_set
+    if daemon_set is None:
+        return RollState((), (), {}, frozenset(), frozenset(), (), frozenset(), (), proven=False)
+    working = {node.node for node in evaluation.nodes if node.verdict in ("green", "unproven")}
+    nodes = {node.name: node for node in picture.nodes if why_not(daemon_set, node) is None}
+    own = [name for name in options.nodes if name in nodes] if options.nodes else sorted(nodes)
+    pods = {pod.node: pod for pod in picture.pods if not pod.deleting and pod.uid not in deleted}
+    old = {name: pods[name] for name in sorted(nodes) if name in pods and not daemon_set.made(pods[name])}
+    done = {name for name in nodes if name in working and name not in old}
+    down = tuple(name for name in own if not nodes[name].ready and name not in done)
+    order = tuple(name for name in own if name not in down)
+    return RollState(
+        expected=tuple(sorted(nodes)),
+        order=order,
+        old={name: pod for name, pod in old.items() if name in order},
+        pending=frozenset(name for name in order if name not in old and name not in done),
+        done=frozenset(name for name in order if name in done),
+        down=down,
+        away=frozenset(name for name in nodes if nodes[name].ready and not (name in pods and pods[name].ready)),
+        left=tuple(name for name in old if name not in own),
+        proven=any(name in pods for name in done),
+    )
+
+
+def decide(
+    picture: Picture,
+    evaluation: Evaluation,
+    options: RollOptions,
+    waited: Mapping[str, float],
+    deleted: frozenset[str] = frozenset(),
+) -> RollStep:
+    """The next step. waited: seconds by Node that is pending, and NO_NODE: since no pod could be replaced."""
+    if picture.daemon_set is None:
+        return RollStep("stop", message="the DaemonSet does not exist")
+    overwritten = next((lack.message for lack in evaluation.trouble if lack.id == "CSI-G06"), "")
+    if overwritten:
+        return RollStep("stop", message=overwritten)
+    if not picture.daemon_set.observed or not picture.daemon_set.revision:
+        if waited.get(NO_NODE, 0.0) > options.node_timeout:
+            return RollStep("stop", message="the DaemonSet controller does not process it; check that it runs")
+        return RollStep("wait")
+    state = find_state(picture, evaluation, options, deleted)
+    verdicts = {node.node: node for node in evaluation.nodes}
+    failed = _find_failure(state, verdicts, options, waited)
+    if failed is not None:
+        return failed
+    if not state.old and not state.pending:
+        return RollStep("finish", nodes=state.left)
+    batch = next((one for one in batches(state.order, options.batches) if not state.done.issuperset(one)), ())
+    # A Node of a later batch whose pod a killed run replaced comes first.
+    if not state.pending.issubset(batch):
+        return RollStep("wait")
+    return _replace(state, verdicts, options, waited, batch)
+
+
+def _replace(
+    state: RollState,
+    verdicts: Mapping[str, NodeVerdict],
+    options: RollOptions,
+    waited: Mapping[str, float],
+    batch: Sequence[str],
+) -> RollStep:
+    """The pods of a batch that may be deleted now: those that do not work anyway, and as many others as may be unavailable."""
+    names = [name for name in batch if name in state.old]
+    for name in names:
+        if trouble := find_trouble(verdicts.get(name)):
+            return RollStep("stop", nodes=(name,), message=f"{trouble}; its plugin is not changed")
+    free = allowed_away(options.max_unavailable, len(state.expected)) - len(state.away | state.pending)
+    chosen = [name for name in names if name in state.away]
+    chosen += [name for name in names if name not in state.away][: max(0, free)]
+    if chosen:
+        return RollStep("replace", pods=tuple(state.old[name] for name in chosen), nodes=tuple(chosen))
+    if not state.pending and waited.get(NO_NODE, 0.0) > options.node_timeout:
+        unavailable = tuple(sorted(state.away))
+        message = (
+            f"{', '.join(unavailable)} without a Ready plugin, expected at most {options.max_unavailable} "
+            "(max_unavailable)"
+        )
+        return RollStep("stop", nodes=unavailable, message=message)
+    return RollStep("wait")
+
+
+def _find_failure(
+    state: RollState, verdicts: Mapping[str, NodeVerdict], options: RollOptions, waited: Mapping[str, float]
+) -> RollStep | None:
+    """Stop, or restore the former template, for a Node that does not work with the new one."""
+    for name in sorted(state.pending):
+        verdict = verdicts.get(name)
+        red = verdict is not None and verdict.verdict == "red"
+        late = waited.get(name, 0.0) > options.node_timeout
+        if not red and not late:
+            continue
+        lacks = [lack.message for lack in verdict.lacks] if verdict is not None else []
+        why = "; ".join(lacks) or "it does not work"
+        if late and not red:
+            why += f" (after {options.node_timeout:.0f} s)"
+        kind: Literal["restore", "stop"] = "stop" if state.proven or options.restores else "restore"
+        return RollStep(kind, nodes=(name,), message=why)
+    return None
+
+
+def find_trouble(verdict: NodeVerdict | None) -> str:
+    """What a new pod does not repair, empty if there is nothing."""
+    return "" if verdict is None else "; ".join(lack.message for lack in verdict.lacks if lack.verdict == "red")

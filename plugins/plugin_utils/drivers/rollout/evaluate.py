@@ -1,0 +1,241 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The gate: is a driver's node plugin registered and working on every node it should be on? Pure.
+
+A CSINode object proves nothing, since kubelets make one at start, and neither does a Ready plugin pod: drivers open the
+pipes of csi-proxy once, so a running pod stays Ready when csi-proxy dies, and only mounts fail. So registration, pod
+and host are evaluated together, and what could not be read is reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.explain import (
+    creation_trouble,
+    pod_trouble,
+    registration_hint,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import (
+    DaemonSetFacts,
+    HostFacts,
+    Picture,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.scheduling import why_not
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.verdict import Evaluation, Lack, NodeVerdict
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
+
+# Label of a Node whose csi-proxy serves. A node that lacks only it is to have a plugin pod.
+_SERVING = "kubewin.io/csi-proxy"
+_REPAIR = "run enable_csi.yml for this host, which starts csi-proxy and checks its pipes"
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the user allows, and what is known from elsewhere.
+
+    only: evaluate these nodes, report the others; empty evaluates all. allow_zero_nodes: nodes that the DaemonSet's
+    selector and tolerations leave out, up to all of them, are reported only. host_facts_max_age, stable_for: seconds. stable_for
+    is how long a pod must have been Ready when its registration is not known to be its own. proven: nodes on which a
+    volume was just written and read back, which replaces reading the host. template: hash of the pod template that this
+    run applied, empty if it applied none.
+    """
+
+    only: frozenset[str] = frozenset()
+    allow_zero_nodes: bool = False
+    host_facts_max_age: float = 3600.0
+    stable_for: float = 10.0
+    proven: frozenset[str] = frozenset()
+    template: str = ""
+
+
+def evaluate(picture: Picture, rules: Rules) -> Evaluation:
+    """Evaluate every expected node, and give the reason for every Windows node that is not expected."""
+    daemon_set = picture.daemon_set
+    if daemon_set is None:
+        lack = Lack("CSI-G02", "red", "its DaemonSet does not exist", "run enable_csi.yml, which applies it")
+        return Evaluation(nodes=(), others=(), trouble=(lack,))
+    evaluated: list[NodeVerdict] = []
+    others: list[tuple[str, str]] = []
+    known = {node.name for node in picture.nodes}
+    others += [(name, "the Node does not exist") for name in sorted(rules.only - known)]
+    for node in sorted(picture.nodes, key=lambda one: one.name):
+        away = why_not(daemon_set, node)
+        chosen = not rules.only or node.name in rules.only
+        if chosen and away is None:
+            evaluated.append(_evaluate_node(daemon_set, picture, rules, node))
+        elif chosen and rules.only and not (rules.allow_zero_nodes and _SERVING not in str(away)):
+            message = f"the DaemonSet places no pod here: {away}"
+            evaluated.append(NodeVerdict(node.name, "", (Lack("CSI-G03", "red", message, _for_label(away)),)))
+        elif away is not None:
+            others.append((node.name, f"no plugin pod: {away}"))
+        else:
+            others.append(
+                (node.name, f"not in this run; {_in_short(_evaluate_node(daemon_set, picture, rules, node))}")
+            )
+    trouble = list(_whole(daemon_set, rules, evaluated))
+    return Evaluation(nodes=tuple(evaluated), others=tuple(others), trouble=tuple(trouble))
+
+
+def _for_label(away: str | None) -> str:
+    if away is not None and _SERVING in away:
+        return "run enable_csi with this host in the inventory; it sets the label once csi-proxy serves its pipes"
+    return "compare the Node's labels and taints with the DaemonSet's selector and tolerations"
+
+
+def _in_short(verdict: NodeVerdict) -> str:
+    return verdict.verdict if not verdict.lacks else f"{verdict.verdict}: {verdict.lacks[0].message}"
+
+
+def _whole(daemon_set: DaemonSetFacts, rules: Rules, evaluated: Sequence[NodeVerdict]) -> Iterator[Lack]:
+    if rules.template and daemon_set.template != rules.template:
+        images = ", ".join(str(part.get("image", "")) for part in daemon_set.pod_spec.get("containers") or [])
+        message = (
+            f"DaemonSet {daemon_set.namespace}/{daemon_set.name} has pod template {daemon_set.template} ({images}), expected "
+            f"{rules.template}, which this run applied: another run or user changed it meanwhile"
+        )
+        remedy = "compare the settings of both runs, then run enable_csi again with the right ones while no other run is active"
+        yield Lack("CSI-G06", "red", message, remedy)
+    if not evaluated and not rules.allow_zero_nodes:
+        message = "there is no node to check: the DaemonSet matches no Windows node"
+        yield Lack("CSI-G01", "red", message, "see the reasons per node, or set allow_zero_nodes if that is intended")
+    elif not daemon_set.observed:
+        message = "the DaemonSet controller has not processed the newest DaemonSet yet"
+        yield Lack("CSI-G04", "waiting", message, "check that kube-controller-manager runs")
+
+
+def _evaluate_node(daemon_set: DaemonSetFacts, picture: Picture, rules: Rules, node: ObservedNode) -> NodeVerdict:
+    pods = [pod for pod in picture.pods if pod.node == node.name]
+    # While one is replaced there are two; the newer one is what the node will have.
+    pod = next((one for one in pods if not one.deleting), pods[0] if pods else None)
+    host = picture.hosts.get(node.name)
+    lacks: list[Lack] = []
+    if not node.ready:
+        because = f": {node.not_ready_because}" if node.not_ready_because else ""
+        remedy = f"kubectl describe node {node.name}"
+        lacks.append(Lack("CSI-G05", "waiting", f"the Node is not Ready{because}", remedy))
+    found = list(_host(daemon_set.pipes, picture, rules, node, host)) if daemon_set.pipes else []
+    proven = node.name in rules.proven and any(lack.verdict == "unproven" for lack in found)
+    # Facts of the host outrank an earlier proof; missing facts do not.
+    lacks += [lack for lack in found if not (proven and lack.verdict == "unproven")]
+    lacks += _pod(daemon_set, picture, rules, node, pod, host)
+    lacks += _registration(picture, node, pod)
+    lacks += _others(daemon_set, picture, node)
+    notes = ["cordoned; the plugin runs, but workloads are not scheduled here"] if node.cordoned else []
+    notes += ["the host was not read; a volume was proven there"] if proven else []
+    return NodeVerdict(node=node.name, pod=pod.name if pod else "", lacks=tuple(lacks), notes=tuple(notes))
+
+
+def _others(daemon_set: DaemonSetFacts, picture: Picture, node: ObservedNode) -> Iterator[Lack]:
+    for provider in picture.other_providers.get(node.name, ()):
+        message = f"DaemonSet {provider} also provides {picture.driver} here; the two remove each other's registration"
+        both = sorted({provider, f"{daemon_set.namespace}/{daemon_set.name}"})
+        yield Lack("CSI-G30", "red", message, f"delete one of the two DaemonSets, {' or '.join(both)}, at its source")
+
+
+def _host(
+    mounted: Sequence[str], picture: Picture, rules: Rules, node: ObservedNode, host: HostFacts | None
+) -> Iterator[Lack]:
+    """What the host lacks of the pipes that the pods mount."""
+    kind = "registered, unproven" if node.name in picture.registrations else "unproven"
+    if host is None:
+        message = f"{kind}: the host's csi-proxy and its pipes were not read"
+        yield Lack("CSI-G40", "unproven", message, "add the host to the inventory, or verify a volume there")
+        return
+    age = None if host.observed_at is None else picture.controller_now - host.observed_at
+    if age is None or age > timedelta(seconds=rules.host_facts_max_age):
+        when = "at an unknown time" if age is None else f"{int(age.total_seconds())} s ago"
+        message = f"{kind}: the host was read {when}, expected within {rules.host_facts_max_age:.0f} s"
+        yield Lack("CSI-G41", "unproven", message, "read it again with csi_proxy_info")
+    if host.serving is None and not host.missing_pipes:
+        message = f"{kind}: the host could not be read" + (f": {host.reason}" if host.reason else "")
+        yield Lack("CSI-G40", "unproven", message, "read it with csi_proxy_info")
+        return
+    absent = list(dict.fromkeys(host.missing_pipes))
+    if host.pipes is not None:
+        absent = [pipe for pipe in mounted if pipe not in host.pipes]
+    absent = [pipe for pipe in absent if pipe in mounted] or ([] if host.serving else absent)
+    if absent:
+        state = f" (service {host.state})" if host.state else ""
+        message = f"host {node.name} does not serve pipe {', '.join(absent)}{state}"
+        yield Lack("CSI-G42", "red", message + (f": {host.reason}" if host.reason else ""), _REPAIR)
+    elif not host.serving:
+        state = host.state or "not serving"
+        message = f"csi-proxy on host {node.name} is {state}" + (f": {host.reason}" if host.reason else "")
+        yield Lack("CSI-G43", "red", message, _REPAIR)
+
+
+def _pod(
+    daemon_set: DaemonSetFacts, picture: Picture, rules: Rules, node: ObservedNode, pod: PodFacts | None,
+    host: HostFacts | None,
+) -> Iterator[Lack]:  # fmt: skip
+    if pod is None:
+        message, remedy = creation_trouble(daemon_set, picture)
+        yield Lack("CSI-G10", "waiting", message, remedy)
+        return
+    if pod.deleting:
+        yield Lack("CSI-G15", "waiting", f"pod {pod.name} is being deleted", "wait for its successor")
+        return
+    if not pod.ready:
+        message, remedy = pod_trouble(daemon_set, picture, pod)
+        yield Lack("CSI-G11", "waiting", message, remedy)
+        return
+    if (
+        host is not None
+        and host.boot_time is not None
+        and pod.started_at is not None
+        and pod.started_at < host.boot_time
+    ):
+        message = f"pod {pod.name} has been Ready since before the node booted at {host.boot_time:%Y-%m-%d %H:%M:%SZ}"
+        yield Lack("CSI-G12", "waiting", message, f"kubectl -n {daemon_set.namespace} delete pod {pod.name}")
+        return
+    if not daemon_set.made(pod):
+        message = f"pod {pod.name} still runs an older template"
+        remedy = f"kubectl -n {daemon_set.namespace} rollout status daemonset {daemon_set.name}"
+        yield Lack("CSI-G14", "waiting", message, remedy)
+        return
+    if not _stable(picture, rules, node, pod):
+        message = f"pod {pod.name} has been Ready for less than {rules.stable_for:.0f} s"
+        yield Lack("CSI-G13", "waiting", message, "wait")
+
+
+def _stable(picture: Picture, rules: Rules, node: ObservedNode, pod: PodFacts) -> bool:
+    """Whether a Ready pod counts as working.
+
+    The plugin container has no readiness probe, so a pod that is about to crash is Ready for a moment, and the entry
+    in the CSINode may be of a pod before it. An entry known to be written after this pod started is its own:
+    registering took the driver's answer. Otherwise, and after a restart, the pod has to last.
+    """
+    restarted = pod.last_restart
+    if restarted is not None and picture.now - restarted < timedelta(seconds=rules.stable_for):
+        return False
+    registration = picture.registrations.get(node.name)
+    written = registration.written_at if registration is not None else None
+    # The API has whole seconds.
+    if written is not None and pod.started_at is not None and written >= pod.started_at - timedelta(seconds=1):
+        return True
+    return pod.ready_since is None or picture.now - pod.ready_since >= timedelta(seconds=rules.stable_for)
+
+
+def _registration(picture: Picture, node: ObservedNode, pod: PodFacts | None) -> Iterator[Lack]:
+    registration = picture.registrations.get(node.name)
+    if registration is None:
+        hint = registration_hint(picture, pod)
+        message = f"{picture.driver} is not in the CSINode's spec.drivers" + (f": {hint}" if hint else "")
+        yield Lack("CSI-G20", "waiting", message, f"kubectl get csinode {node.name} -o yaml")
+        return
+    annotated = node.node_ids.get(picture.driver)
+    if annotated != registration.node_id:
+        found = f"is {annotated}" if annotated else "does not name the driver"
+        message = (
+            f"the Node's annotation csi.volume.kubernetes.io/nodeid {found}, its CSINode has {registration.node_id}"
+        )
+        yield Lack("CSI-G21", "waiting", message, "wait for the kubelet; if it does not change, restart the plugin pod")
+    missing = [key for key in registration.topology_keys if key not in node.labels]
+    if missing:
+        message = f"topology label {', '.join(missing)} is missing on the Node"
+        yield Lack("CSI-G22", "waiting", message, "wait for the kubelet; if it does not change, restart the plugin pod")

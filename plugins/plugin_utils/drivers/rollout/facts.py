@@ -1,0 +1,219 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the gate evaluates: the few facts of each object, read once from the API's JSON. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import line
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import REVISION, PodFacts, host_paths, owned_by
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import moment
+
+_PIPE = "\\\\.\\pipe\\"
+_TEMPLATE_GENERATION_ANNOTATION = "deprecated.daemonset.template.generation"
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """A driver's entry in a CSINode.
+
+    written_at: when the entry was written last. None if not recorded, and if other drivers are in that CSINode too: the
+    API dates all entries of the kubelet together, so another driver's registration would renew the time of this one.
+    """
+
+    node_id: str
+    topology_keys: tuple[str, ...]
+    written_at: datetime | None
+
+    @classmethod
+    def from_object(cls, csi_node: Mapping[str, Any], driver: str) -> Registration | None:
+        """Read a storage.k8s.io/v1 CSINode; None when the driver is not in spec.drivers."""
+        entries = (csi_node.get("spec") or {}).get("drivers") or []
+        entry = next((one for one in entries if one.get("name") == driver), None)
+        if entry is None:
+            return None
+        writes = [moment(one.get("time")) for one in csi_node["metadata"].get("managedFields") or []]
+        return cls(
+            node_id=str(entry.get("nodeID", "")),
+            topology_keys=tuple(entry.get("topologyKeys") or ()),
+            written_at=max((one for one in writes if one is not None), default=None) if len(entries) == 1 else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonSetFacts:
+    """The plugin's DaemonSet.
+
+    pipes: what its pods mount, bare names. pod_spec: selector, affinity and tolerations. revision: hash of its template, empty
+    where it is not known. template: of template_hash, empty where it is not compared.
+    """
+
+    namespace: str
+    name: str
+    desired: int
+    current: int
+    ready: int
+    observed: bool
+    template_generation: str
+    pipes: tuple[str, ...]
+    pod_spec: Mapping[str, Any]
+    host_network: bool = False
+    revision: str = ""
+    template: str = ""
+
+    @classmethod
+    def from_object(cls, daemon_set: Mapping[str, Any], revision: str = "", template: str = "") -> DaemonSetFacts:
+        """Read an apps/v1 DaemonSet."""
+        metadata, spec, status = daemon_set["metadata"], daemon_set["spec"], daemon_set.get("status") or {}
+        pod = spec["template"]["spec"]
+        return cls(
+            namespace=metadata["namespace"],
+            name=metadata["name"],
+            desired=int(status.get("desiredNumberScheduled") or 0),
+            current=int(status.get("currentNumberScheduled") or 0),
+            ready=int(status.get("numberReady") or 0),
+            observed=int(status.get("observedGeneration") or 0) >= int(metadata.get("generation") or 0),
+            template_generation=str((metadata.get("annotations") or {}).get(_TEMPLATE_GENERATION_ANNOTATION, "")),
+            pipes=tuple(path[len(_PIPE) :] for path in host_paths(pod) if path.startswith(_PIPE)),
+            pod_spec=pod,
+            host_network=bool(pod.get("hostNetwork")),
+            revision=revision,
+            template=template,
+        )
+
+    def made(self, pod: PodFacts) -> bool:
+        """Whether a pod is of the template as it is now, by the hash of its revision; by its generation where that is not known."""
+        if self.revision:
+            return pod.revision == self.revision
+        return not self.template_generation or pod.template_generation in ("", self.template_generation)
+
+
+def template_hash(daemon_set: Mapping[str, Any]) -> str:
+    """A hash of the pod template as the API server keeps it."""
+    text = json.dumps(daemon_set["spec"]["template"], sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def revision_of(daemon_set: Mapping[str, Any], revisions: Iterable[Mapping[str, Any]]) -> str:
+    """The hash of a DaemonSet's template: that of the ControllerRevision which keeps this very template.
+
+    Empty while the controller has not made one yet. A revision is never taken for its number alone: the list may be older
+    than the DaemonSet.
+    """
+    template = _bare(daemon_set["spec"]["template"])
+    for one in own_revisions(daemon_set, revisions):
+        if _bare(kept_template(one)) == template:
+            return hash_of(one)
+    return ""
+
+
+def own_revisions(
+    daemon_set: Mapping[str, Any], revisions: Iterable[Mapping[str, Any]]
+) -> tuple[Mapping[str, Any], ...]:
+    """The ControllerRevisions of a DaemonSet, the newest first."""
+    own = [one for one in revisions if owned_by(daemon_set["metadata"].get("uid"), one)]
+    return tuple(sorted(own, key=lambda one: -int(one.get("revision") or 0)))
+
+
+def hash_of(revision: Mapping[str, Any]) -> str:
+    """The hash that pods of a ControllerRevision carry."""
+    return str((revision["metadata"].get("labels") or {}).get(REVISION, ""))
+
+
+def kept_template(revision: Mapping[str, Any]) -> dict[str, Any]:
+    """The pod template that a ControllerRevision keeps."""
+    template = ((revision.get("data") or {}).get("spec") or {}).get("template") or {}
+    found: dict[str, Any] = _bare({key: value for key, value in template.items() if key != "$patch"})
+    return found
+
+
+def _bare(value: Any) -> Any:
+    """Without nulls: what is kept has them where the API leaves them out."""
+    if isinstance(value, Mapping):
+        return {key: _bare(item) for key, item in value.items() if item is not None}
+    return [_bare(item) for item in value] if isinstance(value, list) else value
+
+
+@dataclass(frozen=True, slots=True)
+class HostFacts:
+    """What csi_proxy_info read on a node's host. pipes: None if only the missing ones were reported."""
+
+    node: str
+    observed_at: datetime | None
+    serving: bool | None
+    release: str
+    state: str
+    reason: str
+    missing_pipes: tuple[str, ...]
+    pipes: tuple[str, ...] | None
+    boot_time: datetime | None
+
+    @classmethod
+    def from_option(cls, given: Mapping[str, Any]) -> HostFacts:
+        """Read an element of the module's option hosts."""
+        pipes = given.get("pipes")
+        return cls(
+            node=str(given["node"]),
+            observed_at=moment(given.get("observed_at")),
+            serving=given.get("serving"),
+            release=str(given.get("release") or ""),
+            state=str(given.get("state") or ""),
+            reason=str(given.get("reason") or ""),
+            missing_pipes=tuple(given.get("missing_pipes") or ()),
+            pipes=None if pipes is None else tuple(pipes),
+            boot_time=moment(given.get("boot_time")),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class EventFacts:
+    """A warning about a DaemonSet or pod."""
+
+    kind: str
+    name: str
+    reason: str
+    message: str
+    last_seen: datetime | None
+
+    @classmethod
+    def from_object(cls, event: Mapping[str, Any]) -> EventFacts:
+        """Read a core/v1 Event."""
+        about, series = event.get("involvedObject") or {}, event.get("series") or {}
+        times = [series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime")]
+        return cls(
+            kind=str(about.get("kind", "")),
+            name=str(about.get("name", "")),
+            reason=str(event.get("reason", "")),
+            message=line(str(event.get("message", ""))),
+            last_seen=next((moment(time) for time in times if moment(time)), None),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """Everything an evaluation is made from.
+
+    now: the cluster's clock. controller_now: ours, which host facts were dated with. daemon_set: None when absent.
+    other_providers: "namespace/name" of DaemonSets that serve the same driver, by node. logs: last lines by pod, as far
+    as they were read.
+    """
+
+    now: datetime
+    controller_now: datetime
+    driver: str
+    daemon_set: DaemonSetFacts | None
+    nodes: Sequence[ObservedNode]
+    registrations: Mapping[str, Registration]
+    pods: Sequence[PodFacts]
+    hosts: Mapping[str, HostFacts] = field(default_factory=dict)
+    events: Sequence[EventFacts] = ()
+    other_providers: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    logs: Mapping[str, str] = field(default_factory=dict)

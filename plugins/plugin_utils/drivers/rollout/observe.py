@@ -1,0 +1,248 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A view of a rollout that watches keep current. Talks, and decides nothing."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import (
+    DaemonSetFacts,
+    EventFacts,
+    HostFacts,
+    Picture,
+    Registration,
+    revision_of,
+    template_hash,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.scheduling import why_not
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import ObservedDaemonSet
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError, GoneError, UnreachableError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.kinds import Kind
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MANAGER
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
+
+# Logs explain; a few are enough for a message, and reading them all would cost more than the gate itself.
+_LOGS = 10
+
+# The container whose log explains a missing registration.
+_REGISTRAR = "node-driver-registrar"
+_LISTED_AGAIN = "LISTED_AGAIN"
+# Seconds of one watch: a connection that broke without a sign is noticed after it.
+_WATCH = 30.0
+# Of a planned template that no pod has yet.
+_NO_REVISION = "planned"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Which rollout. selector: of the DaemonSet's pods where it is not the driver's label app, as for a DaemonSet that is not ours."""
+
+    driver: Driver
+    namespace: str
+    daemon_set: str
+    selector: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """One kind that is listed, then watched."""
+
+    kind: Kind
+    namespace: str | None
+    selector: Mapping[str, str] = field(default_factory=dict)
+
+
+def find_target(client: Client, driver: Driver, daemon_set: str = "", namespace: str = "") -> Target:
+    """The DaemonSet to observe: ours, else another owner's that serves the driver on Windows.
+
+    daemon_set, namespace: what the user named, each may be empty.
+    """
+    if namespace:
+        return Target(driver, namespace, daemon_set or driver.daemonset)
+    name = daemon_set or driver.daemonset
+    observed = [(item, ObservedDaemonSet.from_object(item)) for item in client.list(kinds.DAEMON_SET).items]
+    own = next((one for _item, one in observed if one.name == name and one.managed_by == MANAGER), None)
+    if own is not None:
+        return Target(driver, own.namespace, name)
+    others = [(item, one) for item, one in observed if one.serves_on_windows(driver.name)]
+    if daemon_set:
+        others = [(item, one) for item, one in others if one.name == daemon_set]
+    if not others:
+        return Target(driver, driver.namespace, name)
+    item, other = min(others, key=lambda pair: (pair[1].name != name, -pair[1].ready))
+    labels = ((item["spec"].get("selector") or {}).get("matchLabels") or {}).items()
+    return Target(driver, other.namespace, other.name, ",".join(f"{key}={value}" for key, value in labels))
+
+
+@dataclass(frozen=True, slots=True)
+class InstalledDrivers:
+    """Keys of the catalog's drivers that have a node plugin for Windows nodes. own: those whose DaemonSet is ours."""
+
+    every: tuple[str, ...]
+    own: tuple[str, ...]
+
+
+def installed_drivers(client: Client) -> InstalledDrivers:
+    """Read which of the catalog's drivers have a Windows node plugin in a cluster, also of another owner."""
+    observed = [ObservedDaemonSet.from_object(item) for item in client.list(kinds.DAEMON_SET).items]
+    serving = {
+        key: [one.managed_by for one in observed if not one.going and one.serves_on_windows(driver.name)]
+        for key, driver in DRIVERS.items()
+    }
+    return InstalledDrivers(
+        tuple(key for key, managers in serving.items() if managers),
+        tuple(key for key, managers in serving.items() if MANAGER in managers),
+    )
+
+
+class View:
+    """The objects of one rollout: load once, then take in changes. A watch that breaks starts again from a new list."""
+
+    def __init__(self, client: Client, target: Target, hosts: Iterable[HostFacts]) -> None:
+        self._client = client
+        self._target = target
+        self._hosts = {host.node: host for host in hosts}
+        self._objects: dict[Kind, dict[str, dict[str, Any]]] = {}
+        self._versions: dict[Kind, str] = {}
+        self._changes: queue.Queue[tuple[Kind, str, Any]] = queue.Queue()
+        self._providers: tuple[DaemonSetFacts, ...] = ()
+        self._events: tuple[EventFacts, ...] = ()
+        self._logs: dict[str, str] = {}
+
+    def load(self) -> None:
+        """Read everything once."""
+        listed = self._client.list(kinds.DAEMON_SET).items
+        mine = (self._target.namespace, self._target.daemon_set)
+        self._providers = tuple(
+            DaemonSetFacts.from_object(item)
+            for item in listed
+            if (item["metadata"]["namespace"], item["metadata"]["name"]) != mine
+            and ObservedDaemonSet.from_object(item).serves_on_windows(self._target.driver.name)
+        )
+        for source in self._sources():
+            self._objects[source.kind], self._versions[source.kind] = self._list(source)
+
+    def watch(self, seconds: float) -> None:
+        """Keep watching for that long, in the background; the threads end with it, or with the process."""
+        ends = time.monotonic() + seconds
+        for source in self._sources():
+            arguments = (source, self._versions[source.kind], ends)
+            threading.Thread(target=self._follow, args=arguments, daemon=True).start()
+
+    def wait(self, seconds: float) -> None:
+        """Take in changes, at the latest after that time. An error of a watch is raised here."""
+        try:
+            self._take(*self._changes.get(timeout=max(0.0, seconds)))
+            while True:
+                self._take(*self._changes.get_nowait())
+        except queue.Empty:
+            return
+
+    def explain(self) -> None:
+        """Read what explains trouble: warnings in the namespace, and logs of pods that do not work."""
+        namespace = self._target.namespace
+        listed = self._client.list(kinds.EVENT, namespace, field_selector="type=Warning").items
+        self._events = tuple(EventFacts.from_object(event) for event in listed)
+        picture = self.picture()
+        troubled = [pod for pod in picture.pods if not pod.ready or pod.node not in picture.registrations]
+        for pod in troubled[:_LOGS]:
+            container = _REGISTRAR if pod.ready else self._target.driver.container
+            restarted = any(one.restarts for one in pod.containers if one.name == container)
+            log = self._client.log(namespace, pod.name, container, previous=True) if restarted else ""
+            self._logs[pod.name] = log or self._client.log(namespace, pod.name, container)
+
+    def picture(self, planned: dict[str, Any] | None = None) -> Picture:
+        """The current state, for the evaluation. planned: the DaemonSet as it would be, to evaluate that."""
+        daemon_set = planned or self._objects[kinds.DAEMON_SET].get(self._target.daemon_set)
+        nodes = [ObservedNode.from_object(node) for node in self._objects[kinds.NODE].values()]
+        found = {
+            name: Registration.from_object(item, self._target.driver.name)
+            for name, item in self._objects[kinds.CSI_NODE].items()
+        }
+        revisions = self._objects[kinds.CONTROLLER_REVISION].values()
+        return Picture(
+            now=self._client.now(),
+            controller_now=datetime.now(timezone.utc),
+            driver=self._target.driver.name,
+            daemon_set=None
+            if daemon_set is None
+            else DaemonSetFacts.from_object(
+                daemon_set,
+                revision_of(daemon_set, revisions) or (_NO_REVISION if planned else ""),
+                template_hash(daemon_set),
+            ),
+            nodes=nodes,
+            registrations={name: one for name, one in found.items() if one is not None},
+            pods=[PodFacts.from_object(pod) for pod in self._objects[kinds.POD].values()],
+            hosts=self._hosts,
+            events=self._events,
+            other_providers={node.name: self._others_on(node) for node in nodes} if self._providers else {},
+            logs=self._logs,
+        )
+
+    def _others_on(self, node: ObservedNode) -> list[str]:
+        # One without a Ready pod only claims to provide the driver, and registers nothing anywhere.
+        return [f"{one.namespace}/{one.name}" for one in self._providers if one.ready and why_not(one, node) is None]
+
+    def _sources(self) -> Sequence[_Source]:
+        target = self._target
+        pods = {"label_selector": target.selector or f"app={target.driver.app_label}"}
+        return (
+            _Source(kinds.DAEMON_SET, target.namespace, {"field_selector": f"metadata.name={target.daemon_set}"}),
+            _Source(kinds.NODE, None, {"label_selector": kinds.WINDOWS}),
+            _Source(kinds.CSI_NODE, None),
+            _Source(kinds.POD, target.namespace, pods),
+            _Source(kinds.CONTROLLER_REVISION, target.namespace, pods),
+        )
+
+    def _list(self, source: _Source) -> tuple[dict[str, dict[str, Any]], str]:
+        listed = self._client.list(source.kind, source.namespace, **source.selector)
+        return {str(item["metadata"]["name"]): item for item in listed.items}, listed.resource_version
+
+    def _follow(self, source: _Source, version: str, ends: float) -> None:
+        """Watch one kind until the time is over. Runs in a thread of its own and puts everything into the queue."""
+        refused = False
+        while (left := ends - time.monotonic()) > 0:
+            try:
+                for kind_of_change, item in self._client.watch(
+                    source.kind, version, min(left, _WATCH), source.namespace, **source.selector
+                ):
+                    version = str(item["metadata"].get("resourceVersion", version))
+                    refused = False
+                    if kind_of_change != "BOOKMARK":
+                        self._changes.put((source.kind, kind_of_change, item))
+            except ClusterError as error:
+                # A server that just started refuses for a moment; the list below waits for it, the second refusal counts.
+                if not isinstance(error, (GoneError, UnreachableError)) and (refused or error.status not in (401, 403)):
+                    self._changes.put((source.kind, "ERROR", error))
+                    return
+                refused = error.status in (401, 403)
+                try:
+                    items, version = self._list(source)
+                except ClusterError as lost:
+                    self._changes.put((source.kind, "ERROR", lost))
+                    return
+                self._changes.put((source.kind, _LISTED_AGAIN, items))
+
+    def _take(self, kind: Kind, change: str, item: Any) -> None:
+        if change == "ERROR":
+            raise item
+        if change == _LISTED_AGAIN:
+            self._objects[kind] = item
+        elif change == "DELETED":
+            self._objects[kind].pop(item["metadata"]["name"], None)
+        else:
+            self._objects[kind][item["metadata"]["name"]] = item

@@ -1,0 +1,154 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a template reads: catalog data and the request, merged. Pure; no decision is left to the template."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver, ModeRule, Probe
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, parse
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import Request
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import (
+    MANAGED_BY,
+    MANAGER,
+    SERVING_LABEL,
+    SERVING_VALUE,
+)
+
+# Upstream tolerates every taint that keeps pods away or throws them out, so that storage comes up wherever a node does.
+_TOLERATE_EVERYTHING = ({"effect": "NoExecute", "operator": "Exists"}, {"effect": "NoSchedule", "operator": "Exists"})
+
+
+def settings(
+    driver: Driver, desired: Request, rule: ModeRule, version: Version, namespace: str, kubernetes: Version, *,
+    create_namespace: bool, create_csi_driver: bool, create_feature_states: bool,
+) -> dict[str, Any]:  # fmt: skip
+    """The variables of templates/node.yaml.j2 and its children, JSON types only."""
+    release = driver.release(version)
+    selector = {"kubernetes.io/os": "windows", **desired.node_selector}
+    if rule.mode == "csi_proxy" and desired.csi_proxy_managed:
+        selector[SERVING_LABEL] = SERVING_VALUE
+    return {
+        "driver": driver.key,
+        "csi_driver": driver.name,
+        "version": str(version),
+        "mode": rule.mode,
+        "namespace": namespace,
+        "create_namespace": create_namespace,
+        "create_csi_driver": create_csi_driver,
+        "csi_driver_spec": dict(driver.csi_driver_of(version)),
+        "create_feature_states": create_feature_states and driver.feature_states is not None,
+        "feature_states": driver.feature_states.name if driver.feature_states else None,
+        "feature_states_data": _feature_states(driver, version),
+        "daemonset": driver.daemonset,
+        "container": driver.container,
+        "service_account": desired.service_account or driver.service_account,
+        "app_label": driver.app_label,
+        "role_label": driver.role_label,
+        "labels": {
+            MANAGED_BY: MANAGER,
+            "app.kubernetes.io/name": driver.daemonset,
+            "app.kubernetes.io/part-of": driver.name,
+        },
+        "annotations": {"kubewin.io/mode": rule.mode, "kubewin.io/driver-version": str(version)},
+        "images": images(driver, desired, version, rule),
+        "image_pull_policy": desired.image_pull_policy,
+        "image_pull_secrets": list(desired.image_pull_secrets),
+        "kubelet_dir": desired.kubelet_dir.rstrip("\\"),
+        "pipes": list(rule.all_pipes),
+        "ports": dict(rule.ports),
+        "liveness": _probe(rule.liveness),
+        "readiness": _probe(rule.readiness),
+        "registrar_liveness": _probe(rule.registrar_liveness),
+        "avoid_nodes": {label: list(values) for label, values in driver.avoid_nodes.items()},
+        "host_process": rule.mode == "host_process",
+        "max_volumes": release.max_volumes
+        if release
+        else max((known.max_volumes for known in driver.releases), default=0),
+        "log_level": desired.log_level,
+        "node_selector": selector,
+        "tolerations": [
+            dict(entry) for entry in (_TOLERATE_EVERYTHING if desired.tolerations is None else desired.tolerations)
+        ],
+        "priority_class": driver.priority_class,
+        "resources": _resources(rule, desired),
+        # The field came with Kubernetes 1.24; older servers refuse a field they do not know.
+        "os_name": kubernetes.release >= parse("1.24.0").release,
+        "cluster_rules": [entry.as_object() for entry in driver.cluster_rules],
+        "namespace_rules": [entry.as_object() for entry in driver.namespace_rules],
+        "storage_class": _storage_class(driver, desired),
+        "options": dict(desired.options),
+    }
+
+
+def images(driver: Driver, desired: Request, version: Version, rule: ModeRule) -> dict[str, str]:
+    """Image references by role.
+
+    A release the catalog does not have takes the nearest known one's with its own driver tag.
+    """
+    known = driver.release(version)
+    base: Mapping[str, str]
+    if known is not None:
+        base = known.images_for(rule.mode)
+    else:
+        near = driver.nearest(version, rule.mode, known_only=True)
+        nearest = driver.release(parse(near[0])) if near else None
+        base = nearest.images_for(rule.mode) if nearest else {}
+        repository, dummy, tag = base.get("driver", "").rpartition(":")
+        # What stands behind the release in the tag, "-windows-hp", belongs to the mode.
+        behind = tag.removeprefix(f"v{near[0]}") if near else ""
+        base = {**base, "driver": f"{repository}:v{version}{behind}"}
+    result: dict[str, str] = {}
+    for role, reference in base.items():
+        if role == "liveness_probe" and rule.liveness is None:
+            continue
+        image = reference
+        if desired.image_mirror:
+            image = f"{desired.image_mirror.rstrip('/')}/{image.split('/', 1)[1]}"
+        image = desired.images.get(role) or image
+        digest = desired.image_digests.get(role)
+        if digest:
+            image = f"{image.split('@', 1)[0]}@{digest}"
+        result[role] = image
+    return result
+
+
+def _feature_states(driver: Driver, version: Version) -> dict[str, str]:
+    if driver.feature_states is None:
+        return {}
+    needed = {
+        key: "true"
+        for key, fixed in driver.feature_states.required_before.items()
+        if version.release < parse(fixed).release
+    }
+    return {**driver.feature_states.of(version), **needed}
+
+
+def _resources(rule: ModeRule, desired: Request) -> dict[str, Any]:
+    given = {role: numbers for role, numbers in desired.resources.items() if numbers}
+    return {role: dict(numbers) for role, numbers in {**rule.resources, **given}.items()}
+
+
+def _probe(probe: Probe | None) -> dict[str, int] | None:
+    if probe is None:
+        return None
+    return {"delay": probe.delay, "timeout": probe.timeout, "period": probe.period, "failures": probe.failures}
+
+
+def _storage_class(driver: Driver, desired: Request) -> dict[str, Any]:
+    given, upstream = desired.storage_class, driver.storage_class
+    parameters = {**upstream.parameters, **(given.get("parameters") or {})}
+    # Without what only the user can know, a class would make no volume: it is left out, and a finding says so.
+    complete = all(parameters.get(key) for key in upstream.required)
+    return {
+        "create": bool(given.get("create", True)) and complete,
+        "name": given.get("name") or upstream.name,
+        "parameters": parameters,
+        "reclaim_policy": given.get("reclaim_policy") or upstream.reclaim_policy,
+        "binding_mode": given.get("binding_mode") or upstream.binding_mode,
+        "allow_expansion": upstream.allow_expansion,
+        "default": bool(given.get("default", False)),
+    }

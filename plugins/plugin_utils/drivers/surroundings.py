@@ -1,0 +1,419 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is around a deployment and must be as the driver needs it.
+
+Namespace, objects of the controller, other providers. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding, Severity, blocker, note, warning
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_proxy, wmco
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver, ModeRule
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, from_image, parse
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import ownership
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.fit import containerd, image_for
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import ObservedController, Request, Snapshot
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import ObservedDaemonSet
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import (
+    HANDOVER,
+    MANAGED_BY,
+    MANAGER,
+    SERVING_LABEL,
+    SERVING_VALUE,
+    absent_or_ours,
+)
+
+# The parameter that names a file system, in lower case: Azure's own and the one of the provisioner.
+FILE_SYSTEM = ("fstype", "csi.storage.k8s.io/fstype")
+
+PSA_ENFORCE = "pod-security.kubernetes.io/enforce"
+LABEL_SYNC = "security.openshift.io/scc.podSecurityLabelSync"
+
+
+def namespace_findings(snapshot: Snapshot, namespace: str) -> Iterator[Finding]:
+    """The namespace must let privileged pods in: every mode needs hostPath volumes or HostProcess."""
+    found = snapshot.namespaces.get(namespace)
+    if found is None:
+        return
+    subject = f"Namespace {namespace}"
+    if (found.get("status") or {}).get("phase") == "Terminating":
+        yield blocker(
+            "CSI-D11", subject, "it is being deleted", "wait until it is deleted, or choose another namespace"
+        )
+    labels = found["metadata"].get("labels") or {}
+    level = labels.get(PSA_ENFORCE)
+    ours = labels.get(MANAGED_BY) == MANAGER
+    command = f"kubectl label namespace {namespace} {PSA_ENFORCE}=privileged --overwrite"
+    if level is not None and level != "privileged" and not ours:
+        message = f"label {PSA_ENFORCE} is {level}, expected privileged: pods with host paths are refused"
+        yield blocker("CSI-D10", subject, message, command)
+
+
+def openshift_findings(snapshot: Snapshot, namespace: str, account: str) -> Iterator[Finding]:
+    """What OpenShift requires beside the label: its SCC for the plugin's account, and a label that is not reset."""
+    if ownership.platform(snapshot) != "openshift":
+        return
+    command = f"oc adm policy add-scc-to-user privileged -z {account} -n {namespace}"
+    subject = f"ServiceAccount {namespace}/{account}"
+    if snapshot.privileged is False:
+        message = "it lacks the required SCC privileged, so no plugin pod would be admitted"
+        yield blocker("CSI-D12", subject, message, command)
+    elif snapshot.privileged is None:
+        message = "it needs the SCC privileged, and this account may not check whether it has it"
+        yield warning("CSI-D12", subject, message, command)
+    found = snapshot.namespaces.get(namespace)
+    # OpenShift keeps the level in step everywhere but in its own namespaces; one of ours is applied with the label.
+    if found is None or absent_or_ours(found) or namespace.startswith("openshift-"):
+        return
+    labels = found["metadata"].get("labels") or {}
+    if labels.get(LABEL_SYNC) != "false":
+        message = f"label {LABEL_SYNC} is {labels.get(LABEL_SYNC, 'not set')}, so OpenShift may reset {PSA_ENFORCE}"
+        remedy = f"kubectl label namespace {namespace} {LABEL_SYNC}=false --overwrite"
+        yield warning("CSI-D13", f"Namespace {namespace}", message, remedy)
+
+
+def controller_findings(
+    driver: Driver, desired: Request, snapshot: Snapshot, controller: ObservedController | None
+) -> Iterator[Finding]:
+    """The Linux controller belongs to the driver's own installation: it is read, never changed."""
+    names = " or ".join(driver.controller.deployments)
+    if controller is None:
+        looked = ", ".join(
+            dict.fromkeys(
+                [*filter(None, [desired.controller_namespace, desired.namespace]), *driver.controller.namespaces]
+            )
+        )
+        severity: Severity = "warning" if desired.create_cluster_objects else "blocker"
+        message = f"found no Deployment {names}, and none with its image, in {looked}, so no volume is provisioned or attached"
+        remedy = f"install the driver first: {driver.controller.pointer}"
+        yield Finding("CSI-D30", severity, f"{driver.title} controller", message, remedy)
+        return
+    subject = f"Deployment {controller.namespace}/{controller.name}"
+    if controller.available < 1:
+        message = f"{controller.available} of {controller.desired} replicas are available"
+        remedy = f"kubectl -n {controller.namespace} describe deployment {controller.name}"
+        if controller.desired == 0:
+            message = "it is scaled to 0 replicas"
+            remedy = f"kubectl -n {controller.namespace} scale deployment {controller.name} --replicas=1"
+        yield Finding("CSI-D31", "warning" if desired.create_cluster_objects else "blocker", subject, message, remedy)
+    if from_image(controller.image) is None and not snapshot.openshift:
+        message = f"its release cannot be read from image {controller.image}"
+        yield warning("CSI-D32", subject, message, "compare it with the version below, or set version")
+
+
+# What decides whether a volume is mounted on Windows. The rest differs between releases and distributions and decides nothing
+# there: fsGroupPolicy and SELinux are of Linux, tokens and republishing are renewals.
+_DECIDING = ("attachRequired", "podInfoOnMount", "volumeLifecycleModes")
+
+
+def object_findings(
+    driver: Driver, desired: Request, snapshot: Snapshot, version: Version, namespace: str
+) -> Iterator[Finding]:
+    """CSIDriver and feature-state map: only checked, unless their creation was requested."""
+    create = "or set create_cluster_objects (kubewin_create_cluster_objects) to create it"
+    if snapshot.csi_driver is None:
+        if not desired.create_cluster_objects:
+            remedy = f"install the driver first: {driver.controller.pointer}, {create}"
+            yield blocker("CSI-D20", f"CSIDriver {driver.name}", "it does not exist", remedy)
+    else:
+        spec = snapshot.csi_driver.get("spec") or {}
+        of_release = driver.csi_driver_of(version)
+        for key in _DECIDING:
+            expected = of_release.get(key)
+            # Absent means the API's default, which the server always fills in; only a different value is a finding.
+            if expected is None or key not in spec or spec[key] == expected:
+                continue
+            if isinstance(expected, list) and set(expected) <= set(spec[key] or ()):
+                continue
+            message = f"spec.{key} is {_word(spec[key])}, expected {_word(expected)}"
+            # A driver that needs no attachment works with one as well, where its controller has the sidecar for it.
+            severity: Severity = "blocker" if key == "attachRequired" and expected else "note"
+            remedy = "correct it by the driver's own manifest; this collection never changes it"
+            yield Finding("CSI-D21", severity, f"CSIDriver {driver.name}", message, remedy)
+    for one in driver.advisories:
+        if one.concerns(version):
+            message = f"release {version} {one.what} ({one.name}, {one.source})"
+            remedy = f"upgrade controller and node plugin to {' or '.join(one.fixed)}, or later"
+            yield warning("CSI-D24", f"{driver.title} {version}", message, remedy)
+    states = driver.feature_states
+    if states is None:
+        return
+    if namespace not in snapshot.feature_states:
+        # It was not read, so it gets no finding; the report lists what could not be read.
+        return
+    data = snapshot.feature_states[namespace]
+    subject = f"ConfigMap {namespace}/{states.name}"
+    if data is None:
+        if not desired.create_cluster_objects:
+            remedy = (
+                f"it belongs to the driver's installation ({driver.controller.pointer}); deploy into its namespace, "
+                f"{create}"
+            )
+            yield blocker("CSI-D22", subject, "it does not exist, and the node plugin reads it when it starts", remedy)
+        return
+    for key, fixed_in in states.required_before.items():
+        if version.release < parse(fixed_in).release and data.get(key) != "true":
+            message = (
+                f"{key} is {data.get(key, 'not set')}, expected true: releases before {fixed_in} do not start on "
+                "Windows without it"
+            )
+            yield blocker("CSI-D23", subject, message, f'set {key} to "true" there, or deploy {fixed_in} or later')
+
+
+def issue_findings(driver: Driver, rule: ModeRule, version: Version) -> Iterator[Finding]:
+    """Errors of the driver on Windows without a released fix."""
+    for issue in driver.known_issues:
+        if issue.concerns(version, rule.mode):
+            message = f"release {version} in mode {rule.mode} {issue.what} (fixed by {issue.source}, not released yet)"
+            remedy = f"wait for the first release after {issue.latest}; until then {issue.workaround}"
+            yield note("CSI-D25", f"{driver.title} {version}", message, remedy)
+
+
+def no_priority(driver: Driver, namespace: str) -> Finding:
+    """GKE admits system priorities outside kube-system only where a ResourceQuota says so."""
+    message = f"its pods have no priority class: outside kube-system, GKE admits {driver.priority_class} only with a ResourceQuota"
+    remedy = "set namespace to kube-system, or accept that other pods may preempt the plugin"
+    return note("CSI-D35", f"DaemonSet {namespace}/{driver.daemonset}", message, remedy)
+
+
+def provider_findings(driver: Driver, desired: Request, snapshot: Snapshot, namespace: str) -> Iterator[Finding]:
+    """Two node plugins of one driver on a node take each other's registration away."""
+    # Our label is a text that anyone may write: elsewhere it counts on what has a Ready pod.
+    ours = [
+        one
+        for one in snapshot.daemon_sets
+        if one.managed_by == MANAGER
+        and one.serves_on_windows(driver.name)
+        and (one.namespace == namespace or one.ready)
+    ]
+    theirs = ownership.providers(driver, snapshot, namespace)
+    for found in theirs:
+        owner = found.owner
+        manager = ownership.described(owner)
+        if f"{found.namespace}/{found.name}" == desired.replace and not owner.recreates:
+            message = f"it provides {driver.name} on Windows nodes, is {manager}, and will be replaced node by node"
+            yield warning("CSI-D49", found.title, message, f"{owner.how}; keep a copy")
+            continue
+        same_name = (found.namespace, found.name) == (namespace, driver.daemonset)
+        if not found.serving and not same_name:
+            yield _claim(driver, found, snapshot)
+            continue
+        keep = "keep it and omit this driver"
+        if owner.recreates:
+            # Its owner would recreate it.
+            keep += f"; to hand over, first disable it at its source: {owner.how}"
+        else:
+            keep += (
+                f", or replace it node by node: ansible-playbook -i inventory.yml kubewin.csi.handover -e kubewin_drivers={driver.key} "
+                f"-e kubewin_handover=to_kubewin -e kubewin_replace={found.namespace}/{found.name}"
+            )
+        if ours:
+            mine = ", ".join(f"{one.namespace}/{one.name}" for one in ours)
+            message = (
+                f"it provides {driver.name} on Windows nodes beside {mine} of this collection, and is {manager}; the "
+                "two remove each other's registration"
+            )
+            remedy = (
+                "hand over to it node by node: ansible-playbook -i inventory.yml kubewin.csi.handover -e "
+                f"kubewin_drivers={driver.key} -e kubewin_handover=to_platform; or remove it at its source: "
+                f"{owner.how}"
+            )
+            yield blocker("CSI-D43", found.title, message, remedy)
+        elif same_name:
+            yield blocker(
+                "CSI-D41", found.title, f"it has the name of this collection's DaemonSet and is {manager}", keep
+            )
+        else:
+            message = f"it already provides {driver.name} on Windows nodes and is {manager}"
+            yield blocker("CSI-D40", found.title, message, keep)
+    for one in ours:
+        if one.going:
+            # An interrupted removal: it would delete what is applied now.
+            message = "it is being deleted, so changes to it would be lost"
+            remedy = (
+                "wait until it is deleted, or finish its removal: ansible-playbook -i inventory.yml kubewin.csi.remove -e "
+                f"kubewin_drivers={driver.key}; check its finalizers"
+            )
+            yield blocker("CSI-D14", f"DaemonSet {one.namespace}/{one.name}", message, remedy)
+    yield from _unfinished(driver, desired, snapshot, ours)
+
+
+def _claim(driver: Driver, found: ownership.Provider, snapshot: Snapshot) -> Finding:
+    """A DaemonSet that only names a driver's folder does not block the deployment of the driver."""
+    observed = next(one for one in snapshot.daemon_sets if (one.namespace, one.name) == (found.namespace, found.name))
+    made = f", created {observed.made}" if observed.made else ""
+    message = (
+        f"it is to provide {driver.name} on Windows nodes, but none of its pods is Ready and no node has registered "
+        f"the driver through it; it is {ownership.described(found.owner)}{made}"
+    )
+    remedy = (
+        "if it should provide the driver, repair it first, because two node plugins remove each other's "
+        f"registration; if not: kubectl -n {found.namespace} delete daemonset {found.name}. The API server's audit "
+        "log names the account that created it"
+    )
+    return warning("CSI-D39", found.title, message, remedy)
+
+
+def _unfinished(
+    driver: Driver, desired: Request, snapshot: Snapshot, ours: Sequence[ObservedDaemonSet]
+) -> Iterator[Finding]:
+    """An interrupted hand-over: deploying now would restart plugins on nodes that it has not reached."""
+    remedy = f"run it again: ansible-playbook -i inventory.yml kubewin.csi.handover -e kubewin_drivers={driver.key} -e kubewin_handover="
+    if snapshot.replacing and snapshot.replacing != desired.replace:
+        message = f"a hand-over from {snapshot.replacing} to this collection's node plugin is not finished"
+        remedy_here = f"{remedy}to_kubewin -e kubewin_replace={snapshot.replacing}"
+        yield blocker("CSI-D47", f"DaemonSet {snapshot.replacing}", message, remedy_here)
+    for one in ours:
+        if one.marks.annotations.get(HANDOVER) == "to_platform":
+            message = "a hand-over from this collection's node plugin to the platform's is not finished"
+            yield blocker("CSI-D47", f"DaemonSet {one.namespace}/{one.name}", message, f"{remedy}to_platform")
+
+
+def port_findings(driver: Driver, rule: ModeRule, snapshot: Snapshot) -> Iterator[Finding]:
+    """A HostProcess pod uses host ports: a pod with the same port keeps the plugin from being scheduled."""
+    if rule.mode != "host_process":
+        return
+    for other in snapshot.daemon_sets:
+        taken = sorted(other.host_ports & frozenset(rule.ports.values()))
+        if taken and other.on_windows and not other.serves_on_windows(driver.name):
+            listed = ", ".join(str(port) for port in taken)
+            message = (
+                f"its pods use host port {listed}, which {driver.title} in mode {rule.mode} needs: on a node with "
+                "both, the second pod stays Pending"
+            )
+            remedy = "change its port, or place the two on different nodes with node_selector"
+            yield warning("CSI-D44", f"DaemonSet {other.namespace}/{other.name}", message, remedy)
+
+
+def node_findings(
+    driver: Driver, desired: Request, rule: ModeRule, version: Version, snapshot: Snapshot
+) -> Iterator[Finding]:
+    """Windows nodes: whether there are any, whether images exist for them, what trips this driver there."""
+    if not snapshot.nodes:
+        labels = {"kubernetes.io/os": "windows", **desired.node_selector}
+        message = f"no Node has the label {' and '.join(f'{key}={value}' for key, value in labels.items())}"
+        yield warning("CSI-D50", "Nodes", message, "label a Node, or set allow_zero_nodes; otherwise the gate fails")
+        return
+    yield from _build_findings(driver, version, rule, snapshot)
+    yield from _runtime_findings(driver, version, rule, snapshot)
+    if (
+        rule.mode == "csi_proxy"
+        and driver.wmic_below is not None
+        and _may_use_wmic(driver.wmic_below, desired, snapshot)
+    ):
+        message = (
+            f"csi-proxy below {driver.wmic_below} reads the serial number with wmic.exe, which newer Windows no "
+            "longer includes"
+        )
+        yield note("CSI-D52", "csi-proxy", message, f"use csi-proxy {driver.wmic_below} or later")
+    if rule.mode == "csi_proxy" and desired.csi_proxy_managed:
+        without = [node.name for node in snapshot.nodes if node.labels.get(SERVING_LABEL) != SERVING_VALUE]
+        if without:
+            message = f"{', '.join(without)} get no plugin pod until csi-proxy serves there"
+            remedy = f"run enable_csi with their hosts in the inventory; it sets {SERVING_LABEL}={SERVING_VALUE}"
+            yield note("CSI-D53", "Nodes", message, remedy)
+
+
+def _may_use_wmic(below: str, desired: Request, snapshot: Snapshot) -> bool:
+    """Whether csi-proxy may be older than a release; what platforms other than OpenShift bring is unknown."""
+    brought = [wmco.csi_proxy_on(node.annotations) for node in snapshot.nodes if node.of_operator]
+    if any(release and csi_proxy.is_below(release, below) for release in brought):
+        return True
+    given = desired.csi_proxy_version
+    return not (desired.csi_proxy_managed and given) or parse(given) < parse(below)
+
+
+def _build_findings(driver: Driver, version: Version, rule: ModeRule, snapshot: Snapshot) -> Iterator[Finding]:
+    images = driver.builds(version, rule)
+    if images is None:
+        return
+    unknown = [node for node in snapshot.nodes if node.build and node.build not in images]
+    for build in dict.fromkeys(node.build for node in unknown):
+        names = ", ".join(node.name for node in unknown if node.build == build)
+        message = (
+            f"Windows build {build} has no image of {driver.title} {version}; images exist for {', '.join(images)}"
+        )
+        remedy = "exclude those nodes, or choose a release that has one"
+        if image_for(build, images) == "maybe":
+            remedy = (
+                "containerd with containerd/platforms 0.2.1 or later may run an older build's image; otherwise "
+                "exclude those nodes"
+            )
+        yield warning("CSI-D51", f"Nodes {names}", message, remedy)
+
+
+def _runtime_findings(driver: Driver, version: Version, rule: ModeRule, snapshot: Snapshot) -> Iterator[Finding]:
+    if rule.wmic_before is not None and version.release < parse(rule.wmic_before).release:
+        message = (
+            f"{driver.title} before {rule.wmic_before} reads the node's serial number with wmic.exe, which newer "
+            "Windows no longer includes"
+        )
+        remedy = f"check for wmic.exe on the nodes, or choose {rule.wmic_before} or later"
+        yield warning("CSI-D57", f"{driver.title} {version}", message, remedy)
+    maturity = rule.maturity_of(version)
+    if maturity is not None and maturity.word != "GA":
+        message = f"mode {rule.mode}: upstream calls it {maturity.word} ({maturity.source})"
+        yield note("CSI-D58", f"{driver.title} {version}", message, "none, if that is acceptable")
+    for text in rule.notes:
+        yield note("CSI-D58", f"{driver.title} {version}", f"mode {rule.mode}: {text}", "none, if that is acceptable")
+    if rule.min_containerd is None:
+        return
+    silent = [node.name for node in snapshot.nodes if not node.runtime]
+    if silent:
+        message = f"these nodes do not report their container runtime; mode {rule.mode} needs containerd {rule.min_containerd}"
+        yield note("CSI-D56", f"Nodes {', '.join(silent)}", message, "check it there")
+    early = [node.name for node in snapshot.nodes if (found := containerd(node)) is not None and found.minor < (1, 7)]
+    if early and rule.mounts_directories:
+        message = (
+            "containerd 1.6 places the mounts of a HostProcess container below CONTAINER_SANDBOX_MOUNT_POINT only, "
+            "and this driver mounts directories"
+        )
+        yield warning("CSI-D55", f"Nodes {', '.join(early)}", message, "upgrade containerd to 1.7 or later")
+
+
+def parameter_findings(desired: Request, rendered: Mapping[str, Any], driver: Driver) -> Iterator[Finding]:
+    """A StorageClass that could make no volume for Windows."""
+    if not desired.storage_class.get("create", True):
+        return
+    subject = f"StorageClass {rendered['name']}"
+    parameters = rendered["parameters"]
+    missing = [key for key in driver.storage_class.required if not parameters.get(key)]
+    if missing:
+        message = f"not created: its {', '.join(missing)} must be set"
+        remedy = "set storage_class.parameters, or use volumes with their own"
+        yield note("CSI-D46", subject, message, remedy)
+    for key, value in parameters.items():
+        if key.lower() in FILE_SYSTEM and driver.fstypes and value not in driver.fstypes:
+            usable = " or ".join(one or "empty" for one in driver.fstypes)
+            message = f"its {key} is {value}, with which {driver.title} mounts nothing on Windows, expected {usable}"
+            yield blocker("CSI-D45", subject, message, f"set storage_class.parameters.{key} to {driver.fstypes[0]}")
+
+
+def storage_class_findings(
+    rendered: Mapping[str, Any], live: Mapping[str, Any] | None, driver: Driver
+) -> Iterator[Finding]:
+    """Report, with the remedy, a StorageClass whose immutable fields differ, before the server refuses it."""
+    if live is None or not rendered["create"]:
+        return
+    expected = {
+        "provisioner": driver.name,
+        "parameters": rendered["parameters"],
+        "reclaimPolicy": rendered["reclaim_policy"],
+        "volumeBindingMode": rendered["binding_mode"],
+    }
+    for key, value in expected.items():
+        # The server leaves out an empty mapping.
+        if (live.get(key) or None) != (value or None):
+            subject = f"StorageClass {rendered['name']}"
+            message = f"its {key} is {live.get(key)}, expected {value}, and Kubernetes does not allow changing it"
+            remedy = "set another storage_class.name, or delete it first; its volumes are kept"
+            yield blocker("CSI-D42", subject, message, remedy)
+
+
+def _word(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

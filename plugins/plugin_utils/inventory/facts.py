@@ -1,0 +1,153 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What an inventory is made from: Windows Nodes, what is registered there, and WMCO's list of instances. Pure.
+
+This is what an inventory cache keeps, so nothing secret is ever read into it: of a Node's annotations only those that
+were asked for, and of an instance's entry only the user's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import plain, restore
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import wmco
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.ownership import platform_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
+
+SCHEMA = 1
+
+# Which WMCO prepared the Node, and which one it is to become.
+_ALWAYS_KEPT = (wmco.VERSION, wmco.DESIRED)
+
+_DRIVER_KEYS = {driver.name: key for key, driver in DRIVERS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class NodeListed:
+    """A Windows Node.
+
+    build: "20348", empty if it is not reported. wmco: the Windows Machine Config Operator prepared it. annotations: those
+    that were asked for. addresses: (type, address) in the Node's order. drivers: registered in its CSINode, by the
+    catalog's key where it knows them.
+    """
+
+    name: str
+    build: str
+    wmco: bool
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    addresses: tuple[tuple[str, str], ...]
+    ready: bool
+    unschedulable: bool
+    kubelet_version: str
+    os_image: str
+    drivers: tuple[str, ...]
+
+    @classmethod
+    def from_object(cls, node: Mapping[str, Any], annotations: Iterable[str], drivers: Iterable[str]) -> NodeListed:
+        """Read a core/v1 Node, keep these annotations of it; drivers as its CSINode names them."""
+        base = ObservedNode.from_object(node)
+        status, present = node.get("status") or {}, node["metadata"].get("annotations") or {}
+        return cls(
+            name=base.name,
+            build=base.build,
+            wmco=base.of_operator,
+            labels=base.labels,
+            annotations={key: str(present[key]) for key in (*_ALWAYS_KEPT, *annotations) if key in present},
+            addresses=tuple((str(one["type"]), str(one["address"])) for one in status.get("addresses") or []),
+            ready=base.ready,
+            unschedulable=base.cordoned,
+            kubelet_version=base.kubelet,
+            os_image=str((status.get("nodeInfo") or {}).get("osImage", "")),
+            drivers=tuple(sorted(_DRIVER_KEYS.get(name, name) for name in drivers)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """An entry of the ConfigMap windows-instances.
+
+    name: its key, an IPv4 address or DNS name. user: empty when problem says why. resolved: what the name means in DNS,
+    looked up only where no Node has the name.
+    """
+
+    name: str
+    user: str
+    problem: str = ""
+    resolved: tuple[str, ...] = ()
+
+    @classmethod
+    def from_entry(cls, key: str, value: str) -> Instance:
+        """Read an entry as the operator does: username=<user>. A value that is none is not shown: it may be a secret."""
+        word, equals, user = value.strip().partition("=")
+        if word != "username" or not equals or not user:
+            return cls(
+                key,
+                "",
+                f"the value of {key} in the ConfigMap windows-instances is not username=<user>, so the operator "
+                "rejects the whole map. Correct it",
+            )
+        return cls(key, user)
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """A cluster as far as an inventory needs it.
+
+    server: URL of the API server. read_at: RFC 3339. platform: a key of deploy.ownership.PLATFORMS, empty for any other.
+    """
+
+    server: str
+    read_at: str
+    platform: str
+    nodes: tuple[NodeListed, ...]
+    instances: tuple[Instance, ...]
+
+    @classmethod
+    def from_objects(
+        cls, server: str, read_at: str, kubernetes: str, nodes: Iterable[Mapping[str, Any]],
+        csi_nodes: Iterable[Mapping[str, Any]], instances: Mapping[str, Any] | None, annotations: Iterable[str],
+    ) -> Observation:  # fmt: skip
+        """Read core/v1 Nodes, storage.k8s.io/v1 CSINodes and the ConfigMap (None: absent or not asked for)."""
+        registered = {
+            one["metadata"]["name"]: [str(entry["name"]) for entry in (one.get("spec") or {}).get("drivers") or []]
+            for one in csi_nodes
+        }
+        listed, kept = list(nodes), tuple(annotations)
+        platform = platform_of(kubernetes, (ObservedNode.from_object(node) for node in listed))
+        return cls(
+            server=server,
+            read_at=read_at,
+            platform="openshift" if instances is not None else platform,
+            nodes=tuple(
+                NodeListed.from_object(node, kept, registered.get(node["metadata"]["name"], ())) for node in listed
+            ),
+            instances=tuple(
+                Instance.from_entry(key, str(value))
+                for key, value in sorted(((instances or {}).get("data") or {}).items())
+            ),
+        )
+
+    def resolved(self, addresses: Mapping[str, tuple[str, ...]]) -> Observation:
+        """The same with what these instances' names mean in DNS."""
+        return replace(
+            self,
+            instances=tuple(replace(one, resolved=addresses.get(one.name, one.resolved)) for one in self.instances),
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """For a cache: JSON's types alone."""
+        return {"schema": SCHEMA, **plain(self)}
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> Observation:
+        """What as_dict made; ValueError for anything else."""
+        if given.get("schema") != SCHEMA:
+            raise ValueError(f"schema is {given.get('schema')!r}, expected {SCHEMA}")
+        observed: Observation = restore(cls, {name: value for name, value in given.items() if name != "schema"})
+        return observed

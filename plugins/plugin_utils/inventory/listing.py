@@ -1,0 +1,243 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The hosts of an inventory, their variables and groups. Pure.
+
+Every Windows Node and every entry of windows-instances is listed, also what nothing can be done with, with the reason:
+a host that is omitted silently is not upgraded.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import wmco
+from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.address import INSTANCE, Candidate, choose, unusable
+from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.facts import Instance, NodeListed, Observation
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.matching import Host, Node, match_hosts
+
+# The default group of the plays, and its members from this inventory.
+ALL = "windows"
+HOSTS = "kubewin_windows"
+UNREACHABLE = "kubewin_unreachable"
+WITHOUT_NODE = "kubewin_without_node"
+
+_BYOH = f"{wmco.PREFIX}byoh"
+
+# Who prepares a platform's Windows nodes, csi-proxy included.
+_OWNERS = {"aks": "node_image", "eks": "node_image", "gke": "node_image", "rke2": "rancher_wins"}
+
+# Connection variables other than the address. The ssh that the collection uses starts cmd.exe.
+_CONNECTIONS: Mapping[str, Mapping[str, str]] = {
+    "none": {},
+    "winrm": {"ansible_connection": "winrm"},
+    "psrp": {"ansible_connection": "psrp"},
+    "ssh": {"ansible_connection": "ssh", "ansible_shell_type": "cmd"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the user asked for; the plugin's options of the same names.
+
+    nodes, instances: whether they are among sources. port: None leaves it to the connection.
+    """
+
+    nodes: bool = True
+    instances: bool = True
+    address: tuple[str, ...] = (INSTANCE, "InternalIP")
+    ip_family: tuple[str, ...] = ("ipv4", "ipv6")
+    connection: str = "auto"
+    port: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One host. groups: those that follow from its facts; further ones follow from its variables."""
+
+    name: str
+    variables: Mapping[str, Any] = field(default_factory=dict)
+    groups: tuple[str, ...] = ()
+
+    def composed(self, variables: Mapping[str, Any], families: Iterable[str]) -> Listed:
+        """The same after the user's own expressions, which may have given it an address or taken it away."""
+        merged = {**self.variables, **variables}
+        if "ansible_host" in variables:
+            given = str(variables["ansible_host"] or "")
+            why = unusable(given, tuple(families)) if given else "empty"
+            merged.pop("kubewin_unreachable_because", None)
+            merged["kubewin_address_from"] = "compose"
+            if why:
+                merged.pop("ansible_host")
+                merged.pop("kubewin_address_from")
+                merged["kubewin_unreachable_because"] = (
+                    f"compose set ansible_host to {given[:80]!r}, which is {why}, expected an IP address or a host "
+                    "name. Correct the expression"
+                )
+        return dataclasses.replace(self, variables=merged)
+
+    @property
+    def group(self) -> str:
+        """The group that says what can be done with it."""
+        if "kubewin_without_node_because" in self.variables:
+            return WITHOUT_NODE
+        return UNREACHABLE if "kubewin_unreachable_because" in self.variables else HOSTS
+
+
+def unknown_names(observed: Observation) -> tuple[str, ...]:
+    """Instances that no Node is by name, so that DNS has to resolve their address."""
+    nodes = _matchable(observed)
+    return tuple(
+        one.name
+        for one in observed.instances
+        if not one.problem and _host(one).names and isinstance(_node_of(one, nodes), str)
+    )
+
+
+def hosts(observed: Observation, desired: Request) -> Iterator[Listed]:
+    """Every host, in the order of names: Nodes first, then instances that are no Node."""
+    matchable = _matchable(observed)
+    of_node: dict[str, Instance] = {}
+    strangers: dict[str, str] = {}
+    for instance in observed.instances if desired.instances else ():
+        found = instance.problem or _node_of(instance, matchable)
+        if isinstance(found, str):
+            strangers[instance.name] = found
+        elif found.name in of_node:
+            strangers[instance.name] = (
+                f"{instance.name} and {of_node[found.name].name} are both Node {found.name}, expected one entry per "
+                "machine. Remove one from the ConfigMap windows-instances"
+            )
+        else:
+            of_node[found.name] = instance
+    for node in sorted(observed.nodes, key=lambda one: one.name):
+        if desired.nodes or node.name in of_node:
+            yield _listed_node(node, of_node.get(node.name), observed, desired)
+    by_name = {one.name: one for one in observed.instances}
+    for name, because in sorted(strangers.items()):
+        yield _listed_instance(by_name[name], because, observed, desired)
+
+
+def _matchable(observed: Observation) -> list[Node]:
+    return [
+        Node.from_object({"metadata": {"name": node.name}, "status": {"addresses": _addresses(node)}})
+        for node in observed.nodes
+    ]
+
+
+def _addresses(node: NodeListed) -> list[dict[str, str]]:
+    return [{"type": kind, "address": value} for kind, value in node.addresses]
+
+
+def _host(instance: Instance, nodes: Iterable[Node] = ()) -> Host:
+    """An instance as a host for matching:  its key is an address, or a name with what that means in DNS."""
+    is_address = instance.name.replace(".", "").isdigit()
+    return Host(
+        inventory_name=instance.name,
+        names=() if is_address else (instance.name,),
+        addresses=(instance.name,) if is_address else instance.resolved,
+        claimed_node=instance.name if any(node.name == instance.name for node in nodes) else None,
+    )
+
+
+def _node_of(instance: Instance, nodes: list[Node]) -> Node | str:
+    """The Node that an instance is, or why it is none."""
+    matching = match_hosts([_host(instance, nodes)], nodes)
+    name = matching.matched.get(instance.name)
+    if name is None:
+        return (
+            f"{instance.name} of the ConfigMap windows-instances is not a Node: {matching.errors[instance.name]}. "
+            "The operator makes a new instance a Node; if it does not, check its log"
+        )
+    return next(node for node in nodes if node.name == name)
+
+
+def _listed_node(node: NodeListed, instance: Instance | None, observed: Observation, desired: Request) -> Listed:
+    owner = _owner(node, instance, observed.platform)
+    variables = {
+        **_shared(observed),
+        "kubewin_node_name": node.name,
+        "kubewin_owner": owner,
+        "kubewin_build": node.build,
+        "kubewin_registered_drivers": list(node.drivers),
+        "kubewin_node": {
+            "ready": node.ready,
+            "unschedulable": node.unschedulable,
+            "kubelet_version": node.kubelet_version,
+            "os_image": node.os_image,
+            "labels": dict(node.labels),
+            "annotations": dict(node.annotations),
+            "addresses": _addresses(node),
+        },
+        **_instance(instance),
+        **_connection(_candidates(node, instance), observed, desired),
+    }
+    groups = [f"kubewin_owner_{owner}", f"kubewin_platform_{observed.platform or 'other'}"]
+    groups += [f"kubewin_build_{node.build}"] if node.build else []
+    groups += [f"kubewin_driver_{driver}" for driver in node.drivers]
+    return Listed(node.name, variables, tuple(groups))
+
+
+def _listed_instance(instance: Instance, because: str, observed: Observation, desired: Request) -> Listed:
+    variables = {
+        **_shared(observed),
+        "kubewin_owner": "wmco_byoh",
+        "kubewin_without_node_because": because,
+        **_instance(instance),
+        **_connection(
+            [Candidate(INSTANCE, instance.name)], observed, dataclasses.replace(desired, address=(INSTANCE,))
+        ),
+    }
+    return Listed(
+        instance.name, variables, ("kubewin_owner_wmco_byoh", f"kubewin_platform_{observed.platform or 'other'}")
+    )
+
+
+def _shared(observed: Observation) -> dict[str, str]:
+    return {
+        "kubewin_cluster": observed.server,
+        "kubewin_read_at": observed.read_at,
+        "kubewin_platform": observed.platform or "other",
+    }
+
+
+def _instance(instance: Instance | None) -> dict[str, str]:
+    if instance is None:
+        return {}
+    user = {"kubewin_instance_user": instance.user} if instance.user else {}
+    return {"kubewin_instance": instance.name, **user}
+
+
+def _owner(node: NodeListed, instance: Instance | None, platform: str) -> str:
+    if instance is not None or node.labels.get(_BYOH) == "true":
+        return "wmco_byoh"
+    return "wmco" if platform == "openshift" else _OWNERS.get(platform, "unmanaged")
+
+
+def _candidates(node: NodeListed, instance: Instance | None) -> list[Candidate]:
+    found = [Candidate(INSTANCE, instance.name)] if instance is not None else []
+    found += [Candidate(kind, value) for kind, value in node.addresses]
+    found += [Candidate(f"annotation:{key}", value) for key, value in node.annotations.items()]
+    return found + [Candidate(f"label:{key}", value) for key, value in node.labels.items()]
+
+
+def _connection(candidates: list[Candidate], observed: Observation, desired: Request) -> dict[str, Any]:
+    # Only what was asked for or is an address by its nature belongs into a message.
+    asked = [one for one in candidates if ":" not in one.origin or one.origin in desired.address]
+    choice = choose(asked, desired.address, desired.ip_family)
+    if not choice.value:
+        return {"kubewin_unreachable_because": choice.because}
+    # The operator's own way to its nodes is ssh; nothing says that they have WinRM.
+    kind = (
+        desired.connection if desired.connection != "auto" else "ssh" if observed.platform == "openshift" else "winrm"
+    )
+    port = {"ansible_port": desired.port} if desired.port is not None else {}
+    return {
+        "ansible_host": choice.value,
+        "kubewin_address_from": choice.origin,
+        **_CONNECTIONS[kind],
+        **port,
+    }

@@ -1,0 +1,178 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Applies objects: reads all of them first, then writes only those that differ.
+
+Each write is bound to the object as it was compared: what another run or user wrote in between is read and compared first, and a request
+that arrives late, when another run has changed the object, is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Answer
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.compare import Change, change
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError, is_overtaken
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.kinds import Kind
+
+# Writes of others between the two requests of a comparison, before it is made over both states.
+_TRIES = 8
+# Of no object that exists. A server-side apply with it creates an object, and conflicts if there is one; tried on kube-apiserver 1.36.
+_ABSENT = "1"
+
+
+class Objects(Protocol):
+    """What is needed of a Client."""
+
+    def get(self, kind: Kind, name: str, namespace: str | None = None) -> dict[str, Any] | None:
+        """One object, None when it does not exist."""
+
+    def apply(self, definition: Mapping[str, Any], *, dry_run: bool, force: bool = False) -> Answer:
+        """Server-side apply of one object."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The changes, in the order of the definitions, and what the server warned of."""
+
+    changes: tuple[Change, ...]
+    warnings: tuple[str, ...]
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything was, or would be, written."""
+        return any(item.action != "none" for item in self.changes)
+
+
+class Applier:
+    """Server-side apply of a list of objects with one read before the first write.
+
+    only_existing: an object that does not exist is an error instead of being created (labels on Nodes). force: take
+    fields over from other managers.
+    """
+
+    def __init__(self, client: Objects, *, only_existing: bool = False, force: bool = False) -> None:
+        self._client = client
+        self._only_existing = only_existing
+        self._force = force
+        self._warnings: dict[str, None] = {}
+        self._namespaces: dict[str, bool] = {}
+        self._uids: dict[str, str] = {}
+        self._versions: dict[str, str] = {}
+
+    def plan(self, definitions: Sequence[Mapping[str, Any]]) -> Outcome:
+        """What applying would change. Refusals of any object are raised here, before anything is written."""
+        coming = _named(definitions)
+        changes = tuple(self._read(item, coming) for item in definitions)
+        return Outcome(changes=changes, warnings=tuple(self._warnings))
+
+    def apply(self, definitions: Sequence[Mapping[str, Any]]) -> Outcome:
+        """Plan, then write what differs, in order.
+
+        Objects of a namespace made by the same call are validated after it exists.
+        """
+        planned = self.plan(definitions)
+        done: list[Change] = []
+        coming = _named(definitions)
+        for definition, item in zip(definitions, planned.changes, strict=True):
+            done.append(self._write(definition, item, coming))
+        return Outcome(changes=tuple(done), warnings=tuple(self._warnings))
+
+    def _write(self, definition: Mapping[str, Any], planned: Change, coming: set[tuple[str, str]]) -> Change:
+        pinned, path = self._pinned(definition), _path(definition)
+        for left in reversed(range(_TRIES)):
+            if planned.action == "none":
+                break
+            body = {**pinned, "metadata": {**pinned["metadata"], "resourceVersion": self._versions[path]}}
+            try:
+                answer = self._client.apply(body, dry_run=False, force=self._force)
+            except ClusterError as error:
+                if not left or not is_overtaken(error):
+                    raise
+                planned = self._read(definition, coming)
+                continue
+            self._warnings.update(dict.fromkeys(answer.warnings))
+            return change(definition, None if planned.action == "create" else planned.before, answer.body)
+        return planned
+
+    def _read(self, definition: Mapping[str, Any], coming: set[tuple[str, str]]) -> Change:
+        kind = kinds.kind_of(definition)
+        name, namespace = definition["metadata"]["name"], definition["metadata"].get("namespace")
+        if kind.namespaced and namespace is None:
+            raise ClusterError(f"{kind.kind} {name} has no namespace", "invalid")
+        for left in reversed(range(_TRIES)):
+            live = self._client.get(kind, name, namespace)
+            self._versions[kind.path(namespace, name)] = _ABSENT if live is None else str(_version(live))
+            if live is None:
+                self._may_be_created(definition, kind, coming)
+                if namespace is not None and not self._namespace_exists(namespace):
+                    return change(definition, None, None)
+            else:
+                self._uids[kind.path(namespace, name)] = str(live["metadata"]["uid"])
+            try:
+                answer = self._client.apply(self._pinned(definition), dry_run=True, force=self._force)
+            except ClusterError as error:
+                if error.status == 404 and live is None and self._binds(definition, coming):
+                    return change(definition, None, None)
+                raise
+            # What others wrote in between, as a kubelet does to its Node, is no change of ours.
+            if live is None or not left or _version(live) == _version(answer.body):
+                break
+        self._warnings.update(dict.fromkeys(answer.warnings))
+        return change(definition, live, answer.body)
+
+    def _may_be_created(self, definition: Mapping[str, Any], kind: Kind, coming: set[tuple[str, str]]) -> None:
+        """ClusterError for an object that does not exist and cannot be created by this call."""
+        name, namespace = definition["metadata"]["name"], definition["metadata"].get("namespace")
+        if self._only_existing:
+            raise ClusterError(
+                f"{kind.kind} {name} does not exist, and this task must not create it. Correct its name",
+                "not_found",
+                404,
+            )
+        if namespace is None or self._namespace_exists(namespace) or (kinds.NAMESPACE.kind, namespace) in coming:
+            return
+        raise ClusterError(
+            f"{kind.kind} {namespace}/{name} cannot be created: namespace {namespace} does not exist and is "
+            "not among the applied objects",
+            "not_found",
+            404,
+        )
+
+    @staticmethod
+    def _binds(definition: Mapping[str, Any], coming: set[tuple[str, str]]) -> bool:
+        """Whether it binds a role of the same call: the server wants to see the role before it lets us bind it."""
+        role = definition.get("roleRef") or {}
+        return (str(role.get("kind")), str(role.get("name"))) in coming
+
+    def _pinned(self, definition: Mapping[str, Any]) -> Mapping[str, Any]:
+        """With only_existing, bound to the object that was read, so that a deleted one is not created again."""
+        if not self._only_existing:
+            return definition
+        metadata = definition["metadata"]
+        return {**definition, "metadata": {**metadata, "uid": self._uids[_path(definition)]}}
+
+    def _namespace_exists(self, namespace: str) -> bool:
+        if namespace not in self._namespaces:
+            self._namespaces[namespace] = self._client.get(kinds.NAMESPACE, namespace) is not None
+        return self._namespaces[namespace]
+
+
+def _named(definitions: Sequence[Mapping[str, Any]]) -> set[tuple[str, str]]:
+    """Kinds and names."""
+    return {(str(item["kind"]), str(item["metadata"]["name"])) for item in definitions}
+
+
+def _path(definition: Mapping[str, Any]) -> str:
+    metadata = definition["metadata"]
+    return kinds.kind_of(definition).path(metadata.get("namespace"), metadata["name"])
+
+
+def _version(live: Mapping[str, Any]) -> str | None:
+    """The state of an object. The server's answer to a dry run has that of the object it compared with."""
+    version: str | None = live["metadata"].get("resourceVersion")
+    return version

@@ -1,0 +1,79 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Objects as they are given to modules, and differences as they are shown."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ansible.module_utils.common.yaml import yaml_dump, yaml_load_all
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.apply import Outcome
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
+
+try:
+    from yaml import YAMLError
+except ImportError:
+    # kubernetes.core's module class says so in its words.
+    YAMLError = ValueError  # type: ignore[misc, assignment]
+
+
+# What Ansible puts in the place of a secret (ansible.module_utils.common.parameters).
+_HIDDEN = ("********", "VALUE_SPECIFIED_IN_NO_LOG_PARAMETER")
+
+
+def documents(given: Any) -> list[dict[str, Any]]:
+    """The objects of the option; ClusterError names what is none, or what Ansible hid a part of."""
+    text = given if isinstance(given, str) else json.dumps(given, default=str)
+    if any(mark in text for mark in _HIDDEN):
+        line = next((line.strip() for line in text.splitlines() if any(mark in line for mark in _HIDDEN)), "")
+        raise ClusterError(
+            f"the definition has {line[:200]!r}, where Ansible masked the value of a no_log option, expected the "
+            "objects to apply. Use values that no such task returned.",
+            "invalid",
+        )
+    try:
+        listed = list(yaml_load_all(given)) if isinstance(given, str) else given
+    except YAMLError as error:
+        raise ClusterError(f"the definition is not YAML: {error}", "invalid") from error
+    found: list[dict[str, Any]] = []
+    for item in [listed] if isinstance(listed, dict) else listed or []:
+        if item is None:
+            continue
+        if not isinstance(item, dict) or not isinstance((item.get("metadata") or {}).get("name"), str):
+            raise ClusterError(
+                f"found {str(item)[:200]}, expected objects with kind, apiVersion and metadata.name", "invalid"
+            )
+        try:
+            kinds.kind_of(item)
+        except ValueError as error:
+            raise ClusterError(str(error), "invalid") from error
+        found.append(item)
+    if not found:
+        raise ClusterError("the definition has no object", "invalid")
+    return found
+
+
+def daemon_set(objects: list[dict[str, Any]]) -> dict[str, Any]:
+    """The node plugin among the objects; ClusterError when there is none."""
+    for item in objects:
+        if item["kind"] == "DaemonSet":
+            return item
+    raise ClusterError("the definition has no DaemonSet, expected the one of the node plugin", "invalid")
+
+
+def applied(outcome: Outcome) -> dict[str, Any]:
+    """What a module returns of objects that were, or would be, applied."""
+    return {
+        "changed": outcome.changed,
+        "objects": [change.as_dict() for change in outcome.changes],
+        "diff": [_as_text(change.diff()) for change in outcome.changes if change.action != "none"],
+    }
+
+
+def _as_text(diff: dict[str, Any]) -> dict[str, Any]:
+    """A diff of YAML texts, which are more readable than JSON."""
+    sides = {side: yaml_dump(diff[side], sort_keys=True) if diff[side] else "" for side in ("before", "after")}
+    return {**diff, **sides}

@@ -1,0 +1,53 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reading errors of the client and its transport without importing either.
+
+Both may be absent where this is only checked.
+"""
+
+from __future__ import annotations
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import read_number
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import line
+
+
+def status_of(error: BaseException) -> int | None:
+    """HTTP status of an API error, None for anything else (the client's error classes must not be imported here)."""
+    status = getattr(error, "status", None)
+    return status if isinstance(status, int) and status > 0 else None
+
+
+def body_of(error: BaseException) -> str:
+    """The body of an API error, as text."""
+    body = getattr(error, "body", "") or ""
+    return body.decode("utf-8", "replace") if isinstance(body, bytes) else str(body)
+
+
+def is_connection(error: BaseException) -> bool:
+    """A network problem: of the operating system, or any of urllib3's."""
+    return isinstance(error, OSError) or any(cls.__module__.startswith("urllib3.") for cls in type(error).__mro__)
+
+
+def is_refused(error: BaseException | None) -> bool:
+    """Whether nothing listens there, whatever wraps that."""
+    if error is None or isinstance(error, ConnectionRefusedError):
+        return error is not None
+    reason = getattr(error, "reason", None)
+    return is_refused(reason if isinstance(reason, BaseException) else error.__cause__ or error.__context__)
+
+
+def brief(error: BaseException) -> str:
+    """The innermost cause in one line; urllib3 wraps it several times."""
+    inner: BaseException = error
+    while isinstance(getattr(inner, "reason", None), BaseException):
+        inner = inner.reason  # type: ignore[attr-defined]  # checked in the line above
+    return line(str(inner).splitlines()[0][:300]) if str(inner) else type(inner).__name__
+
+
+def retry_after(error: BaseException) -> float | None:
+    """Seconds of the Retry-After header, None without one or when it is a date."""
+    headers = getattr(error, "headers", None) or {}
+    value = headers.get("Retry-After") if hasattr(headers, "get") else None
+    seconds = read_number(value)
+    return max(0.0, float(seconds)) if seconds is not None else None

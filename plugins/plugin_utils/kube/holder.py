@@ -1,0 +1,128 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The holder of a lease: a process that is distinguishable from every other one, and known to have ended where that is visible."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import read_number
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import moment
+
+_PROC = Path("/proc")
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A held Lease. lasts: its duration in seconds. fresh: its renewTime is less than that away from the API server's clock.
+
+    A renewTime is of another clock, so it decides nothing by itself: a lease has expired once nothing of it changed for as long as
+    it lasts on the clock of the observer, as in client-go (tools/leaderelection/leaderelection.go, observedTime).
+    """
+
+    holder: str
+    renewed: datetime | None
+    version: str
+    lasts: float
+    fresh: bool
+
+    @classmethod
+    def from_object(cls, lease: Mapping[str, Any] | None, now: datetime) -> Held | None:
+        """Read a coordination.k8s.io/v1 Lease; None if no run holds it or its holder has ended. now: the API server's clock."""
+        spec = (lease or {}).get("spec") or {}
+        holder, renewed = str(spec.get("holderIdentity") or ""), moment(spec.get("renewTime"))
+        if lease is None or not holder or is_dead(holder):
+            return None
+        lasts = float(spec.get("leaseDurationSeconds") or 0)
+        fresh = renewed is not None and abs((now - renewed).total_seconds()) < lasts
+        return cls(holder, renewed, str(lease["metadata"].get("resourceVersion", "")), lasts, fresh)
+
+    def is_renewed_since(self, before: Held) -> bool:
+        """Whether its run lives: it renewed or took the lease since it was read before."""
+        return (self.holder, self.renewed) != (before.holder, before.renewed)
+
+    def __str__(self) -> str:
+        when = "without a time" if self.renewed is None else f"at {self.renewed:%Y-%m-%d %H:%M:%SZ}"
+        return f"{self.holder} renewed its lease {when}"
+
+
+def holder_of_run() -> str:
+    """The run that this process of Ansible's works for, also when that has ended and this process has another parent."""
+    parent = multiprocessing.parent_process()
+    return holder_of((parent and parent.pid) or os.getpid())
+
+
+def holder_of(process: int) -> str:
+    """Machine, its boot and process table, process and its start; no other process is ever called so."""
+    return f"{socket.gethostname()}/{_table()}/{process}-{_began(process) or ''}"
+
+
+def is_dead(holder: str) -> bool:
+    """Whether a holder of this machine is known to have ended; of others nothing is known."""
+    dummy, table, process = ([*holder.split("/"), "", ""])[:3]
+    number, dummy, began = process.partition("-")
+    identifier = read_number(number)
+    # No system has larger ones: os.kill raises OverflowError beyond a C int.
+    if table != _table() or identifier is None or not 0 < identifier < 1 << 31:
+        return False
+    found = _began(identifier)
+    return _is_gone(identifier) if found is None else found != began
+
+
+def _table() -> str:
+    """This boot of this machine, and the process table that is visible to this process."""
+    try:
+        boot = (_PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot[:13]}-{os.stat(_PROC / 'self/ns/pid').st_ino}"
+    except OSError:
+        # As on macOS. A process and its start identify a run of one machine.
+        return sys.platform
+
+
+def _is_gone(process: int) -> bool:
+    """Whether there is no such process. One of another user may be hidden in /proc (hidepid) although it exists."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _began(process: int) -> str | None:
+    """When a process began, in ticks since the boot or as ps prints it; empty when only its exit code is left, None when it cannot be read."""
+    try:
+        stat = (_PROC / f"{process}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None if (_PROC / "self/stat").exists() else _told_by_ps(process)
+    # The name in parentheses may hold anything; what follows is its state, and numbers.
+    state, *numbers = stat.rpartition(")")[2].split()
+    return "" if state in ("Z", "X") else numbers[18]
+
+
+def _told_by_ps(process: int) -> str | None:
+    """The same where there is no /proc (POSIX has no lstart; Linux, macOS and the BSDs have it)."""
+    environment = {**os.environ, "LC_ALL": "C", "TZ": "UTC"}
+    try:
+        output = subprocess.run(
+            ["ps", "-o", "stat=,lstart=", "-p", str(process)],
+            capture_output=True,
+            text=True,
+            env=environment,
+            check=False,
+        ).stdout
+    except OSError:
+        return None
+    state, *began = output.split() or [""]
+    return None if not began else "" if state.startswith("Z") else ".".join(began)

@@ -1,0 +1,93 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Labels and annotations of this collection, and what an object's metadata says about its manager. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import controller_of
+
+SERVING_LABEL = "kubewin.io/csi-proxy"
+SERVING_VALUE = "serving"
+PART_OF = "app.kubernetes.io/part-of"
+MANAGED_BY = "app.kubernetes.io/managed-by"
+MANAGER = "kubewin.csi"
+MODE = "kubewin.io/mode"
+# On a Node: the reason of a cordon of ours.
+CORDONED = "kubewin.io/cordoned"
+# On our DaemonSet: a hand-over to the platform is under way.
+HANDOVER = "kubewin.io/handover"
+HELM = "meta.helm.sh/release-name"
+# Tools that put back what they keep, by the label or annotation that they leave on it, and what of them keeps it ({}: its name).
+TOOLS = {
+    "argocd.argoproj.io/tracking-id": ("Argo CD", "the Application {}"),
+    "argocd.argoproj.io/instance": ("Argo CD", "the Application {}"),
+    "kustomize.toolkit.fluxcd.io/name": ("Flux", "the source of Flux's Kustomization {}"),
+    "helm.toolkit.fluxcd.io/name": ("Flux", "the source of Flux's HelmRelease {}"),
+    "olm.owner": ("the Operator Lifecycle Manager", "the operator {}"),
+}
+
+
+def absent_or_ours(live: Mapping[str, Any] | None) -> bool:
+    """Whether an object is ours to write: it does not exist, or has our label."""
+    return live is None or (live["metadata"].get("labels") or {}).get(MANAGED_BY) == MANAGER
+
+
+# Labels and annotations that show the owner of an object, see drivers/ownership.py. Nothing else of its labels and annotations is kept: the
+# others may be long or private.
+_OWNERSHIP = frozenset({
+    MANAGED_BY, HANDOVER, HELM, *TOOLS, "addonmanager.kubernetes.io/mode", "components.gke.io/component-name",
+    "csi.openshift.io/managed", "kubernetes.azure.com/managedby", "operator.openshift.io/spec-hash",
+})  # fmt: skip
+
+
+def selector_of(workload: Mapping[str, Any]) -> str:
+    """The label selector of a workload's pods."""
+    labels = (workload["spec"].get("selector") or {}).get("matchLabels") or {}
+    return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+
+
+# Annotations by which OpenShift's storage operators mark what they apply: library-go pkg/operator/resource/resourceapply/apps.go.
+OPENSHIFT_OPERATOR = ("operator.openshift.io/spec-hash", "csi.openshift.io/managed")
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """Ownership in an object's metadata. owner: its controller, "ClusterCSIDriver file.csi.azure.com"."""
+
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    owner: str = ""
+
+    @classmethod
+    def from_object(cls, live: Mapping[str, Any]) -> Marks:
+        """Read any object."""
+        metadata = live.get("metadata") or {}
+        return cls(
+            labels={key: str(text) for key, text in (metadata.get("labels") or {}).items() if key in _OWNERSHIP},
+            annotations={
+                key: str(text) for key, text in (metadata.get("annotations") or {}).items() if key in _OWNERSHIP
+            },
+            owner=" ".join(controller_of(metadata)).strip(),
+        )
+
+    def tools(self) -> Iterator[tuple[str, str, str]]:
+        """Each tool that would put the object back: its name, its mark, and where the object is to be taken out."""
+        for key, (tool, source) in TOOLS.items():
+            found = self.labels.get(key) or self.annotations.get(key)
+            if found:
+                mark = f"label {key}={found}" if key in self.labels else f"annotation {key}"
+                yield tool, mark, source.format(found.partition(":")[0])
+
+
+def made_by(live: Mapping[str, Any]) -> str:
+    """When an object was created and with which program: Kubernetes keeps no user, only what a client calls itself."""
+    metadata = live["metadata"]
+    writers = [one for one in metadata.get("managedFields") or [] if not one.get("subresource")]
+    first: Mapping[str, Any] = min(writers, key=lambda one: str(one.get("time", "")), default={})
+    by = f" with {first['manager']}" if first.get("manager") else ""
+    return f"{metadata['creationTimestamp']}{by}" if metadata.get("creationTimestamp") else ""

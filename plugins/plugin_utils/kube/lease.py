@@ -1,0 +1,326 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One run at a time: a short Lease (coordination.k8s.io/v1) that its holder renews as long as it works.
+
+While a module works, a thread renews. Between the modules of one run, while its tasks work, a process beside it does (``keep``),
+which ends with the run. A run that died leaves a lease that ends by itself. A run that lost its lease detects that before its
+next change, also when it slept: a machine that was suspended, a process that was stopped. Of writes that are late, see fencing.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import FIELD_MANAGER, Client
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError, UnreachableError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.fencing import Reference, fence
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import Held, is_dead
+
+# Seconds without a renewal after which the next run may follow, by its own clock.
+SECONDS = 45
+# Renewed after this part of it, so that a change begins with the larger part left.
+_RENEWALS = 4
+# Seconds after which a write that has no answer is given up: renewal, check and write fit into SECONDS.
+_SILENCE = 10.0
+# Seconds between two reads of another run's lease, and between two checks that our own run is alive.
+_LOOK = 1.0
+# Tries to give it back.
+_ENDS = 5
+# On a Lease that was taken over from a run that did not give it back: that run, until its objects are fenced.
+_UNFENCED = "kubewin.io/unfenced"
+# Linux's monotonic clock stands still while the machine sleeps; elsewhere there is one, which does not.
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+def uptime() -> float:
+    """Seconds on a clock that no one sets and that also counts the time that this machine sleeps."""
+    return time.clock_gettime(_CLOCK)
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """Which lease it is. what: it is of, for messages."""
+
+    namespace: str
+    name: str
+    labels: Mapping[str, str]
+    what: str
+
+
+class Lease:
+    """Taken, and renewed by a thread until it is left or ended.
+
+    holder: a name as of holder.py. notify: progress callback. late: names what the former holder may still write; called, and
+    fenced, when the lease is taken from a run that did not give it back. clock: runs also while this machine sleeps.
+    """
+
+    def __init__(
+        self, client: Client, about: About, holder: str, notify: Callable[[str], None] = lambda _line: None, *,
+        late: Callable[[], Iterable[Reference]] = tuple,
+        clock: Callable[[], float] = uptime, sleep: Callable[[float], None] = time.sleep,
+    ) -> None:  # fmt: skip
+        # Each try to renew it says when it was made, so none is repeated for long.
+        self._client = client.guarded(lambda: None, _SILENCE, SECONDS / _RENEWALS)
+        self._fencing = bind_client(client, self.confirm)
+        self._patience, self._late = client.retry_for, late
+        self._about, self._holder, self._notify = about, holder, notify
+        self._clock, self._sleep = clock, sleep
+        self._version = ""
+        self._alive = 0.0
+        self._server_time = client.now()
+        self._renewing = threading.Lock()
+        self._stop = threading.Event()
+        self._lost = ""
+        self._thread = threading.Thread(target=self._keep_on, daemon=True)
+
+    def take(self) -> None:
+        """Take it, or keep it, and fence what a former holder that did not give it back may still write.
+
+        ClusterError locked if another run renews it.
+        """
+        for _again in range(5):
+            live = self.wait()
+            if live is None:
+                # Another run may be faster; the next read shows the holder.
+                self._client.create(self._definition())
+                continue
+            self._version = live["metadata"]["resourceVersion"]
+            former = str((live.get("spec") or {}).get("holderIdentity") or "")
+            if former == self._holder:
+                # A process of this run took it over, and may have ended before it fenced.
+                former = str((live["metadata"].get("annotations") or {}).get(_UNFENCED) or "")
+            try:
+                self._write({_UNFENCED: former} if former else {})
+            except ClusterError as error:
+                if error.status not in (404, 409):
+                    raise
+                continue
+            generation = f"{self._holder} {self._version}"
+            self._thread.start()
+            if former:
+                try:
+                    fence(self._fencing, self._late(), generation)
+                    self.renew({_UNFENCED: None})
+                except BaseException:
+                    # Not given back: the next run has to fence.
+                    self.stop()
+                    raise
+            return
+        raise ClusterError(f"another run began {self._about.what} at the same time. Wait for it to end", "locked", 409)
+
+    def wait(self) -> dict[str, Any] | None:
+        """Answer with the lease when no other run holds it, with None when there is none.
+
+        Waits until a lease that is not renewed expires, which is within its duration. ClusterError locked if its run is alive.
+        """
+        first: Held | None = None
+        since = 0.0
+        while True:
+            asked = self._clock()
+            live = self._read()
+            other = self._other(live or {})
+            if other is None:
+                return live
+            if first is None:
+                self._notify(f"{self._about.what}: {other}; waiting up to {other.lasts:.0f} s for a renewal")
+            elif other.is_renewed_since(first):
+                raise self._locked(other)
+            elif other.version == first.version and asked - since >= other.lasts:
+                return live
+            if first is None or other.version != first.version:
+                first, since = other, self._clock()
+            self._sleep(_LOOK)
+
+    def others(self) -> str:
+        """Which other run seems to hold it now, by its time, empty when none does."""
+        other = self._other(self._read() or {})
+        return str(self._locked(other)) if other is not None and other.fresh else ""
+
+    def _other(self, live: Mapping[str, Any]) -> Held | None:
+        """Another run's lease."""
+        found = Held.from_object(live, self._client.now())
+        return None if found is None or found.holder == self._holder else found
+
+    def _locked(self, other: Held) -> ClusterError:
+        remedy = f"wait for it to end, then run again. If it was killed, its lease expires within {other.lasts:.0f} s"
+        return ClusterError(f"another run works on {self._about.what}: {other}; {remedy}", "locked", 409)
+
+    def check(self) -> None:
+        """Between changes. ClusterError taken_over when it is ours no more, or the run that we are of has ended.
+
+        The thread may have slept as we did, so it is renewed here when that is due.
+        """
+        self._renew_for_change(needed=self._due())
+
+    def confirm(self) -> None:
+        """Before each write: renew it by a conditional write (see fencing.py). ClusterError as of check."""
+        self._renew_for_change(needed=True)
+
+    def _renew_for_change(self, *, needed: bool) -> None:
+        if is_dead(self._holder):
+            raise ClusterError("the parent run has ended; no further change is made", "interrupted")
+        if needed:
+            self._keep()
+        if self._lost:
+            raise ClusterError(self._lost, "taken_over")
+
+    def _due(self) -> bool:
+        """By the API server's clock as well: that of a virtual machine stands still while it is paused."""
+        slept, passed = self._clock() - self._alive, self._client.now() - self._server_time
+        return max(slept, abs(passed.total_seconds())) > SECONDS / _RENEWALS
+
+    def keep(self, ended: Callable[[], bool], renewed: Callable[[float], None] = lambda _at: None) -> str:
+        """Renew the lease until the run ends, in a process beside it; return why the lease is lost, empty if it is not.
+
+        renewed: called with the time of each renewal, of the clock.
+        """
+        due = self._clock()
+        last = due
+        while not ended():
+            if self._clock() >= due:
+                due = self._clock() + SECONDS / _RENEWALS
+                try:
+                    self.renew()
+                    last = self._alive
+                    renewed(last)
+                except ClusterError as error:
+                    if error.reason == "taken_over":
+                        return str(error)
+                    if self._clock() - last > SECONDS:
+                        return f"the lease of {self._about.what} could not be renewed for {SECONDS} s: {error}"
+                    due = self._clock() + _LOOK
+            self._sleep(_LOOK)
+        return ""
+
+    def renew(self, annotations: Mapping[str, str | None] | None = None) -> None:
+        """Keep our lease. ClusterError taken_over when it is not: another run may also have taken it, and ended."""
+        about = self._about
+        with self._renewing:
+            for _again in range(5):
+                if self._version:
+                    try:
+                        self._write(annotations or {})
+                        return
+                    except ClusterError as error:
+                        if error.status not in (404, 409):
+                            raise
+                live = self._read()
+                holder = str(((live or {}).get("spec") or {}).get("holderIdentity") or "")
+                if live is None or holder != self._holder:
+                    raise ClusterError(
+                        f"Lease {about.namespace}/{about.name} is {f'held by {holder}' if live else 'missing'}, "
+                        f"expected {self._holder}: another run works or worked on {about.what}. Wait for it to end, "
+                        "then run again",
+                        "taken_over",
+                    )
+                # The version may be newer after our own write whose response was lost, or after a change of a label.
+                self._version = live["metadata"]["resourceVersion"]
+        raise ClusterError(
+            f"Lease {about.namespace}/{about.name} changes faster than it can be renewed", "conflict", 409
+        )
+
+    def leave(self) -> None:
+        """End of this process, not of the run, which renews it from here on."""
+        self.stop()
+        if self._lost:
+            raise ClusterError(self._lost, "taken_over")
+        self.renew()
+
+    def end(self, *, unanswered: bool = False) -> None:
+        """End of the run: the next one need not wait. An error here is not raised, since why the run ends matters more.
+
+        unanswered: a write of the run may still arrive, so the lease is left to expire, and the next run fences.
+        """
+        self.stop()
+        if unanswered:
+            return
+        with contextlib.suppress(ClusterError):
+            for _again in range(_ENDS):
+                live = None if self._lost else self._read()
+                if live is None or (live.get("spec") or {}).get("holderIdentity") != self._holder:
+                    return
+                about, metadata = self._about, live["metadata"]
+                if _UNFENCED in (metadata.get("annotations") or {}):
+                    # The next run has to fence, so it must see that this one did not.
+                    return
+                try:
+                    self._client.delete(
+                        kinds.LEASE, about.name, about.namespace, metadata["uid"],
+                        dry_run=False, policy="Background", version=metadata["resourceVersion"],
+                    )  # fmt: skip
+                    return
+                except ClusterError as error:
+                    # The process beside the run renewed it at this moment.
+                    if error.status != 409:
+                        raise
+
+    def stop(self) -> None:
+        """Renew it no more. It is left as it is."""
+        self._stop.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _read(self) -> dict[str, Any] | None:
+        return self._client.get(kinds.LEASE, self._about.name, self._about.namespace)
+
+    def _spec(self) -> dict[str, Any]:
+        return {
+            "holderIdentity": self._holder,
+            "leaseDurationSeconds": SECONDS,
+            "renewTime": _stamp(self._client.now()),
+        }
+
+    def _definition(self) -> dict[str, Any]:
+        about = self._about
+        metadata = {"name": about.name, "namespace": about.namespace, "labels": dict(about.labels)}
+        spec = self._spec()
+        return {"apiVersion": kinds.LEASE.api_version, "kind": "Lease", "metadata": metadata, "spec": spec}
+
+    def _write(self, annotations: Mapping[str, str | None]) -> None:
+        alive, server_time = self._clock(), self._client.now()
+        metadata = {"resourceVersion": self._version, **({"annotations": dict(annotations)} if annotations else {})}
+        body = {"metadata": metadata, "spec": self._spec()}
+        made = self._client.patch(kinds.LEASE, self._about.name, self._about.namespace, body, FIELD_MANAGER)
+        self._version, self._alive, self._server_time = made["metadata"]["resourceVersion"], alive, server_time
+
+    def _keep(self) -> None:
+        began = self._clock()
+        while True:
+            try:
+                self.renew()
+            except ClusterError as error:
+                if (
+                    isinstance(error, UnreachableError)
+                    and self._clock() - began < self._patience
+                    and not self._stop.is_set()
+                ):
+                    continue
+                self._lost = f"the lease of {self._about.what} could not be renewed, so another run may have taken it over: {error}"
+            return
+
+    def _keep_on(self) -> None:
+        while not (self._lost or self._stop.wait(SECONDS / _RENEWALS)):
+            self._keep()
+        if self._lost:
+            self._notify(self._lost)
+
+
+def bind_client(client: Client, confirm: Callable[[], None]) -> Client:
+    """A client of a run that holds a lease: `confirm` (of the Lease) is called right before each try of each write that lasts.
+
+    Every such write names the version of its object that was read before: TypeError otherwise, which is a programming error. See
+    fencing.py.
+    """
+    return client.guarded(confirm, _SILENCE, conditional=True)
+
+
+def _stamp(when: datetime) -> str:
+    return when.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

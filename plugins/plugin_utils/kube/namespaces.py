@@ -1,0 +1,34 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether a namespace can take what is to be kept there, asked before the first change; and the one that names its cluster."""
+
+from __future__ import annotations
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
+
+
+def unusable(client: Client, name: str, what: str) -> str:
+    """Why it cannot be in that namespace, empty when it can. what: its future content, as text."""
+    live = client.get(kinds.NAMESPACE, name)
+    if live is None:
+        return f"Namespace {name}, where {what} to be kept, does not exist. Create it: kubectl create namespace {name}"
+    if "deletionTimestamp" in live["metadata"]:
+        return (
+            f"Namespace {name}, where {what} to be kept, is being deleted. Wait until it is deleted (kubectl "
+            f"describe namespace {name} shows what blocks that), then: kubectl create namespace {name}; or set "
+            "another one"
+        )
+    return ""
+
+
+def cluster_uid(client: Client) -> str:
+    """The identity of this cluster for what is stored outside of it: the uid of its Namespace kube-system."""
+    live = client.get(kinds.NAMESPACE, "kube-system")
+    if live is None:
+        raise ClusterError(
+            "Namespace kube-system does not exist, expected its uid, which identifies the cluster", "api_error"
+        )
+    return str(live["metadata"]["uid"])

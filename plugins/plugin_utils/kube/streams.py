@@ -1,0 +1,215 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Running a command in a container: the web socket that the API server opens to a kubelet.
+
+The kubernetes client has this (kubernetes.stream), and sends nothing of the client's headers but the token: an account
+that acts as another one would act as itself here. So the socket is opened with the same certificates, proxy and headers
+as every other request, and its end is read as it is meant: exit code, trouble before the command started, or a cut.
+
+Protocol v4.channel.k8s.io (kubernetes/kubernetes, staging/src/k8s.io/apimachinery/pkg/util/remotecommand): the first byte
+of a message is its channel, 1 output, 2 errors, 3 the command's end as a Status object.
+"""
+
+from __future__ import annotations
+
+import ssl
+import time
+import urllib.parse
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import DecodeError, read_number, read_object
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import harmless, line, restored
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import (
+    ClusterError,
+    StreamError,
+    causes_of,
+    failure,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.faults import brief
+
+PROTOCOL = "v4.channel.k8s.io"
+_OUTPUT, _ERRORS, _END = 1, 2, 3
+# Nothing that is run here says more; a runaway command must not fill our memory.
+_LIMIT = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """A command that ended: its exit code and its output, as text."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+
+def executed(messages: Iterable[tuple[int, bytes]]) -> Executed:
+    """The end of a command, from its messages."""
+    output: dict[int, bytes] = {}
+    for channel, data in messages:
+        output[channel] = (output.get(channel, b"") + data)[:_LIMIT]
+    code = exit_code(output[_END].decode("utf-8", "replace"))
+    return Executed(code, *(harmless(output.get(one, b"").decode("utf-8", "replace")) for one in (_OUTPUT, _ERRORS)))
+
+
+class Output:
+    """Output of a command as a stream, with the interface of a file.
+
+    The errors named at `messages` come out of read. code, stderr: once the output is over.
+    """
+
+    def __init__(self, messages: Generator[tuple[int, bytes], None, None]) -> None:
+        self._messages = messages
+        self._rest = b""
+        self._errors = b""
+        self.code = -1
+
+    @property
+    def stderr(self) -> str:
+        """Its stderr."""
+        return line(self._errors.decode("utf-8", "replace"))
+
+    def read(self, size: int) -> bytes:
+        """That many bytes, fewer only at the end."""
+        parts, have = [self._rest], len(self._rest)
+        while have < size and self.code < 0:
+            channel, data = next(self._messages)
+            if channel == _OUTPUT:
+                parts.append(data)
+                have += len(data)
+            elif channel == _ERRORS:
+                self._errors = (self._errors + data)[:_LIMIT]
+            else:
+                self.code = exit_code(data.decode("utf-8", "replace"))
+        found = b"".join(parts)
+        self._rest = found[size:]
+        return found[:size]
+
+    def close(self) -> None:
+        """Need no more of it."""
+        self._messages.close()
+
+
+def messages(
+    dynamic: Any, namespace: str, pod: str, container: str, command: Sequence[str], timeout: float
+) -> Generator[tuple[int, bytes], None, None]:
+    """Run a command without input in a container: (channel, data) as they come; the last is the command's end.
+
+    Raises ClusterError, and StreamError if its end did not arrive.
+    """
+    deadline = time.monotonic() + timeout
+    query = [
+        ("container", container),
+        ("stdout", "true"),
+        ("stderr", "true"),
+        *(("command", restored(word)) for word in command),
+    ]
+    path = f"{kinds.POD.path(namespace, pod)}/exec?{urllib.parse.urlencode(query)}"
+    socket = _open(dynamic, path, namespace, pod, timeout)
+    try:
+        while True:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise StreamError(
+                    f"{line(' '.join(command))} in pod {namespace}/{pod} did not end within {timeout:.0f} s", "timeout"
+                )
+            socket.settimeout(left)
+            data = socket.recv()
+            data = data.encode() if isinstance(data, str) else data
+            if not data:
+                # Kubelets open the channels with messages of one byte; an empty one is the end of the connection.
+                raise StreamError(f"the connection to pod {namespace}/{pod} ended before its command did", "cut")
+            if data[1:]:
+                yield data[0], data[1:]
+            if data[0] == _END and data[1:]:
+                return
+    except ClusterError:
+        raise
+    except Exception as error:
+        # The library has its own classes for a timeout and a broken connection; in each case the end did not arrive.
+        raise StreamError(f"the connection to pod {namespace}/{pod} broke: {brief(error)}", "cut") from error
+    finally:
+        socket.close(timeout=1)
+
+
+def exit_code(status: str) -> int:
+    """The exit code in a Status object that ended a command.
+
+    Raises ClusterError when the command could not be started.
+    """
+    try:
+        found = read_object(status)
+    except DecodeError:
+        found = {}
+    if found.get("status") == "Success":
+        return 0
+    for cause in causes_of(found):
+        code = read_number(cause.get("message"))
+        if found.get("reason") == "NonZeroExitCode" and cause.get("reason") == "ExitCode" and code is not None:
+            return code
+    message = line(str(found.get("message") or status))[:500]
+    raise ClusterError(f"the command could not be started: {message}", "exec_failed")
+
+
+def _open(dynamic: Any, path: str, namespace: str, pod: str, timeout: float) -> Any:
+    """The web socket, connected."""
+    # Both come with the kubernetes client, which may be absent where this is only checked.
+    from kubernetes.stream import ws_client
+    from websocket import WebSocket, WebSocketBadStatusException
+
+    client: Any = ws_client
+    configuration = dynamic.client.configuration
+    headers = request_headers(dynamic.client)
+    options: dict[str, Any] = {"header": [f"{name}: {value}" for name, value in headers.items()]}
+    if configuration.proxy or configuration.proxy_headers:
+        options = client.websocket_proxycare(options, configuration, configuration.host, None)
+    url = configuration.host.rstrip("/") + path
+    url = url.replace("https://", "wss://", 1).replace("http://", "ws://", 1)
+    socket: Any = WebSocket(sslopt=_tls(configuration))
+    socket.settimeout(min(timeout, 30.0))
+    try:
+        socket.connect(url, subprotocols=[PROTOCOL], **options)
+    except WebSocketBadStatusException as error:
+        body = getattr(error, "resp_body", b"") or b""
+        text = body.decode("utf-8", "replace") if isinstance(body, bytes) else str(body)
+        if not text.strip():
+            # An API server always says why.
+            text = "a command in a pod needs a WebSocket, which something between here and the API server blocks"
+        raise failure("create", _EXEC, namespace, pod, int(error.status_code), text) from error
+    except Exception as error:
+        raise StreamError(f"pod {namespace}/{pod} could not be reached for a command: {brief(error)}", "cut") from error
+    return socket
+
+
+_EXEC = kinds.Kind("v1", "Pod", "pods/exec", True)
+
+
+def request_headers(client: Any) -> Mapping[str, str]:
+    """Who we are, as every other request of this client says it: token, and whom we act as."""
+    configuration = client.configuration
+    headers = {name: str(value) for name, value in dict(client.default_headers).items() if name.lower() != "user-agent"}
+    # Clients before 37 keep the token under the header's name, later ones under that of the scheme.
+    names = ("authorization", "BearerToken")
+    token = next((found for name in names if (found := configuration.get_api_key_with_prefix(name))), None)
+    if token is None and getattr(configuration, "username", None):
+        token = configuration.get_basic_auth_token()
+    if token:
+        headers["Authorization"] = token
+    return headers
+
+
+def _tls(configuration: Any) -> dict[str, Any]:
+    options: dict[str, Any] = {"cert_reqs": ssl.CERT_NONE, "check_hostname": False}
+    if configuration.verify_ssl:
+        options = {"cert_reqs": ssl.CERT_REQUIRED}
+        if configuration.ssl_ca_cert:
+            options["ca_certs"] = configuration.ssl_ca_cert
+        if configuration.assert_hostname is not None:
+            options["check_hostname"] = bool(configuration.assert_hostname)
+    for option, name in (("certfile", "cert_file"), ("keyfile", "key_file"), ("server_hostname", "tls_server_name")):
+        if getattr(configuration, name, None):
+            options[option] = getattr(configuration, name)
+    return options

@@ -1,0 +1,77 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What must hold besides the rules for workloads to start again, grouped, so that a headline can count it. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.pod_spec import Dependency, Kind
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import listed, number
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.subjects import Subjects
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Workload
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Assumption
+
+# In the order of a report: what is assumed, by what pods depend on.
+_GROUPS: Mapping[str, tuple[str, tuple[Kind, ...]]] = {
+    "admission": (
+        "Admission accepts the next pods and claims: quotas, limit ranges, Pod Security, webhooks, and on OpenShift the node "
+        "selector of a namespace",
+        (),
+    ),
+    "room": (
+        "Nodes have room for the next pods: CPU, memory and number of pods",
+        ("device", "host port", "affinity between pods", "topology spread"),
+    ),
+    "references": (
+        "What pods and drivers name exists and can be used",
+        ("image", "Secret", "ConfigMap", "ServiceAccount", "PriorityClass", "SecretProviderClass", "host path"),
+    ),
+    "fields": ("Fields that the report does not read keep no pod from starting", ("field",)),
+}
+# Each pod depends on these.
+_ALWAYS = ("admission", "room")
+_MANY = {"PriorityClass": "PriorityClasses", "SecretProviderClass": "SecretProviderClasses"}
+_NAMED = 3
+
+
+def collect_assumptions(index: Index, subjects: Subjects, ready: Iterable[Workload]) -> tuple[Assumption, ...]:
+    """The assumptions of workloads that start again by every rule."""
+    names: dict[Kind, dict[str, None]] = defaultdict(dict)
+    workloads: dict[str, list[str]] = defaultdict(list)
+    for workload in ready:
+        dependencies = [*_of_workload(index, subjects, workload)]
+        for one in dependencies:
+            names[one.kind][one.name] = None
+        kinds = {one.kind for one in dependencies}
+        for group, (_text, needs) in _GROUPS.items():
+            if group in _ALWAYS or not kinds.isdisjoint(needs):
+                workloads[group].append(workload.key)
+    return tuple(
+        Assumption(
+            group, _sentence(text, {kind: [*names[kind]] for kind in needs if names[kind]}), tuple(workloads[group])
+        )
+        for group, (text, needs) in _GROUPS.items()
+        if workloads[group]
+    )
+
+
+def _of_workload(index: Index, subjects: Subjects, workload: Workload) -> Iterable[Dependency]:
+    if workload.template is not None:
+        yield from workload.template.dependencies
+    else:
+        yield Dependency("field", f"spec of {workload.key}, which has no template")
+    for key in subjects.by_workload.get(workload.key, ()):
+        subject = subjects.subjects[key]
+        if subject.source.secret or subject.source.field == "azureFile":
+            yield Dependency("Secret", f"of {subject.title}")
+        for plugin in index.providers.get(subject.driver, ()):
+            yield from plugin.dependencies
+
+
+def _sentence(text: str, names: Mapping[Kind, list[str]]) -> str:
+    parts = [f"{number(len(some), kind, _MANY.get(kind, ''))} ({listed(some, _NAMED)})" for kind, some in names.items()]
+    return text + (f"; {', '.join(parts)}" if parts else "")

@@ -1,0 +1,114 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Readiness of a cluster's Windows storage: one snapshot in, one report out. Pure.
+
+The order: which workloads use which volumes on Windows; which drivers these need on which nodes; whether the drivers
+work there; the verdict of each volume; the verdict of each workload.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight import (
+    cluster_checks,
+    nodes,
+    target,
+    volumes,
+    workloads,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.assumptions import collect_assumptions
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.subjects import collect, migrated, moved
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import usage
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import (
+    NO_TARGET,
+    SEVERITIES,
+    Finding,
+    Report,
+    Target,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Options of a report.
+
+    target: other versions to evaluate for. before: evaluate the present versions, before an upgrade to the target.
+    host_facts_max_age: seconds.
+    """
+
+    target: Target = NO_TARGET
+    before: bool = False
+    host_facts_max_age: float = 3600.0
+
+
+def evaluate(snapshot: Snapshot, options: Options | None = None) -> Report:
+    """Evaluate a snapshot. ValueError if the target is invalid."""
+    asked = options or Options()
+    if asked.before:
+        there = evaluate(snapshot, replace(asked, before=False))
+        return _on_the_way(evaluate(snapshot, replace(asked, target=NO_TARGET, before=False)), there)
+    target.check(asked.target)
+    now = Index(snapshot)
+    index = Index(target.simulate(now, asked.target)) if asked.target else now
+    use = usage(index)
+    subjects = collect(index, use)
+    on_nodes = nodes.evaluate(index, subjects.demand, migrated(subjects), asked.host_facts_max_age)
+    no_mbr = nodes.old_csi_proxy(index, in_tree.MBR_CSI_PROXY)
+    on_volumes = volumes.evaluate(index, subjects, on_nodes.drivers, no_mbr)
+    of_cluster = cluster_checks.evaluate(index, subjects.demand, moved(subjects))
+    of_target = target.evaluate(now, asked.target, subjects.demand) if asked.target else ()
+    of_objects = (*of_cluster.findings, *on_nodes.findings, *on_volumes.findings, *of_target)
+    everywhere = [one for one in (*of_cluster.everywhere, *of_target) if one.doubt or one.severity == "blocker"]
+    on_workloads = workloads.evaluate(
+        index, use, subjects, on_volumes, of_objects, of_cluster.halves, on_nodes.against, everywhere
+    )
+    yes = {one.workload for one in on_workloads.verdicts if one.starts_again == "yes"}
+    ready = (one for one in use.workloads if one.key in yes and not one.done)
+    stopping = {(one.id, one.object, one.message) for one in on_workloads.stopping}
+    unique = {(one.id, one.object, one.message): one for one in (*of_objects, *on_workloads.findings)}
+    findings = [one if key in stopping else _explaining(one) for key, one in unique.items()]
+    return Report(
+        cluster=snapshot.name,
+        kubernetes=snapshot.cluster.kubernetes,
+        openshift=snapshot.cluster.openshift,
+        taken_at=snapshot.taken_at.isoformat(),
+        target=asked.target,
+        findings=tuple(sorted(findings, key=_order)),
+        volumes=tuple(on_volumes.verdicts),
+        nodes=on_nodes.verdicts,
+        workloads=on_workloads.verdicts,
+        unread=tuple(asdict(one) for one in snapshot.unread),
+        assumptions=collect_assumptions(index, subjects, ready),
+    )
+
+
+def _explaining(finding: Finding) -> Finding:
+    """A finding that stops no workload: a warning, or about a volume a note."""
+    if finding.id.startswith("CSI-V") and (finding.doubt or finding.severity == "blocker"):
+        return replace(finding, severity="note", doubt=False)
+    return replace(finding, severity="warning" if finding.severity == "blocker" else finding.severity, doubt=False)
+
+
+def _on_the_way(now: Report, there: Report) -> Report:
+    """The report of now, in which a blocker that the upgrade itself resolves is a warning, and a workload that only these stop accepted."""
+    left = {(one.id, one.object) for one in there.findings}
+    findings = tuple(
+        replace(one, severity="warning") if one.severity == "blocker" and (one.id, one.object) not in left else one
+        for one in now.findings
+    )
+    accepted = tuple(
+        one
+        if not one.causes or any((cause.id, cause.object) in left for cause in one.causes)
+        else replace(one, accepted="the upgrade resolves what stops it")
+        for one in now.workloads
+    )
+    return replace(now, findings=tuple(sorted(findings, key=_order)), workloads=accepted)
+
+
+def _order(finding: Finding) -> tuple[int, str, str, str]:
+    return SEVERITIES.index(finding.severity), finding.id, finding.object, finding.message

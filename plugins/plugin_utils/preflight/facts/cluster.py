@@ -1,0 +1,183 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What holds for a cluster as a whole: its versions, operators, drivers, namespaces and settings. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import line
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import model
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.controllers import images_of, installed_as
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import ANYWHERE, Placement
+
+PROFILE = "security.openshift.io/csi-ephemeral-volume-profile"
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedDriver:
+    """A CSIDriver. spec: as in the API. profile: by OpenShift's label, which namespaces may use it in pods themselves."""
+
+    name: str
+    spec: Mapping[str, Any] = field(default_factory=dict)
+    profile: str = ""
+
+    @classmethod
+    def from_object(cls, driver: Mapping[str, Any]) -> ObservedDriver:
+        """Read a storage.k8s.io/v1 CSIDriver: metadata (name, labels), spec (whole)."""
+        metadata = driver["metadata"]
+        profile = str((metadata.get("labels") or {}).get(PROFILE) or "")
+        return cls(name=str(metadata["name"]), spec=dict(driver.get("spec") or {}), profile=profile)
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedController:
+    """A driver's Linux controller. driver: its key in the catalog. images: by container, sidecars included."""
+
+    driver: str
+    observed: model.ObservedController
+    images: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def from_object(cls, deployment: Mapping[str, Any]) -> ObservedController | None:
+        """Read an apps/v1 Deployment; None when neither its name nor its images are those of a driver's controller.
+
+        Reads metadata (namespace, name), spec (replicas, template.spec.containers (name, image)), status.availableReplicas.
+        """
+        installed = installed_as(deployment)
+        if installed is None:
+            return None
+        driver, container = installed
+        observed = model.ObservedController.from_object(deployment, container)
+        return cls(driver=driver.key, observed=observed, images=images_of(deployment["spec"]["template"]["spec"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition that operators report of themselves."""
+
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+
+
+def conditions_of(entries: Sequence[Mapping[str, Any]] | None) -> tuple[Condition, ...]:
+    """Read a list of conditions: type, status, reason, message."""
+    return tuple(
+        Condition(
+            str(one.get("type", "")),
+            str(one.get("status", "")),
+            str(one.get("reason", "")),
+            line(str(one.get("message", ""))),
+        )
+        for one in entries or ()
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedOperatorCondition:
+    """An OperatorCondition. overrides win over status."""
+
+    namespace: str
+    name: str
+    status: tuple[Condition, ...] = ()
+    overrides: tuple[Condition, ...] = ()
+
+    @classmethod
+    def from_object(cls, item: Mapping[str, Any]) -> ObservedOperatorCondition:
+        """Read an operators.coreos.com/v2 OperatorCondition: metadata, spec.overrides, status.conditions (as conditions_of)."""
+        metadata = item["metadata"]
+        return cls(
+            namespace=str(metadata["namespace"]),
+            name=str(metadata["name"]),
+            status=conditions_of((item.get("status") or {}).get("conditions")),
+            overrides=conditions_of((item.get("spec") or {}).get("overrides")),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedNamespace:
+    """A Namespace. labels: those of Pod Security and of OpenShift's label sync only."""
+
+    name: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    phase: str = "Active"
+
+    @classmethod
+    def from_object(cls, namespace: Mapping[str, Any]) -> ObservedNamespace:
+        """Read a core/v1 Namespace: metadata (name, labels), status.phase."""
+        labels = namespace["metadata"].get("labels") or {}
+        kept = ("pod-security.kubernetes.io/", "security.openshift.io/", "app.kubernetes.io/managed-by")
+        return cls(
+            name=str(namespace["metadata"]["name"]),
+            labels={key: str(value) for key, value in labels.items() if key.startswith(kept)},
+            phase=str((namespace.get("status") or {}).get("phase") or "Active"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedConfigMap:
+    """A ConfigMap that was asked for: windows-services-*, admin-gates, admin-acks, a driver's feature states.
+
+    exists: False if the server has none. One that was not read is not in a snapshot.
+    """
+
+    namespace: str
+    name: str
+    data: Mapping[str, str] = field(default_factory=dict)
+    immutable: bool = False
+    exists: bool = True
+
+    @classmethod
+    def from_object(cls, item: Mapping[str, Any]) -> ObservedConfigMap:
+        """Read a core/v1 ConfigMap: metadata (namespace, name), data, immutable."""
+        metadata = item["metadata"]
+        data = {key: str(value) for key, value in (item.get("data") or {}).items()}
+        return cls(str(metadata["namespace"]), str(metadata["name"]), data, bool(item.get("immutable")))
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedRuntimeClass:
+    """A RuntimeClass: what it adds to the placement of its pods."""
+
+    name: str
+    placement: Placement = ANYWHERE
+
+    @classmethod
+    def from_object(cls, item: Mapping[str, Any]) -> ObservedRuntimeClass:
+        """Read a node.k8s.io/v1 RuntimeClass: metadata.name, scheduling (nodeSelector, tolerations)."""
+        return cls(str(item["metadata"]["name"]), Placement.from_spec(item.get("scheduling") or {}))
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedCluster:
+    """What holds for the cluster as a whole.
+
+    kubernetes: the API server's gitVersion. openshift: the last completed version, empty elsewhere. updating_to: the
+    version that an update is bringing, empty when none runs. conditions: of the ClusterVersion. infrastructure: the
+    platform's name from OpenShift's Infrastructure "cluster" (Azure, VSphere). storage_driver:
+    spec.vsphereStorageDriver of storages.operator.openshift.io "cluster", None when that object was not there. wmco: the
+    operator's version where its ClusterServiceVersion was read, else empty; annotations of its nodes are with the nodes.
+    """
+
+    kubernetes: str
+    openshift: str = ""
+    updating_to: str = ""
+    conditions: tuple[Condition, ...] = ()
+    infrastructure: str = ""
+    storage_driver: str | None = None
+    wmco: str = ""
+    operator_conditions: tuple[ObservedOperatorCondition, ...] = ()
+
+    @staticmethod
+    def openshift_versions(cluster_version: Mapping[str, Any]) -> tuple[str, str]:
+        """(openshift, updating_to) of a config.openshift.io/v1 ClusterVersion: status.history (state, version), status.desired.version."""
+        status = cluster_version.get("status") or {}
+        history = status.get("history") or []
+        done = next((str(one.get("version", "")) for one in history if one.get("state") == "Completed"), "")
+        desired = str((status.get("desired") or {}).get("version") or "")
+        return done or desired, desired if done and desired != done else ""

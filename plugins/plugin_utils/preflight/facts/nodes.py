@@ -1,0 +1,88 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""CSINodes, and facts of the hosts of Nodes. Pure."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import HostFacts
+
+MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
+
+
+@dataclass(frozen=True, slots=True)
+class DriverEntry:
+    """A driver in a CSINode. limit: most volumes, None when it sets none."""
+
+    name: str
+    node_id: str
+    topology_keys: tuple[str, ...] = ()
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedCsiNode:
+    """A CSINode. migrated: in-tree plugins for which the kubelet uses CSI, None if it does not report them."""
+
+    name: str
+    drivers: tuple[DriverEntry, ...] = ()
+    migrated: tuple[str, ...] | None = None
+
+    @classmethod
+    def from_object(cls, csi_node: Mapping[str, Any]) -> ObservedCsiNode:
+        """Read a storage.k8s.io/v1 CSINode.
+
+        Reads metadata (name, annotations), spec.drivers (name, nodeID, topologyKeys, allocatable.count).
+        """
+        metadata = csi_node["metadata"]
+        annotation = (metadata.get("annotations") or {}).get(MIGRATED_PLUGINS)
+        return cls(
+            name=str(metadata["name"]),
+            drivers=tuple(
+                DriverEntry(
+                    sys.intern(str(one.get("name", ""))),
+                    str(one.get("nodeID", "")),
+                    tuple(one.get("topologyKeys") or ()),
+                    (one.get("allocatable") or {}).get("count"),
+                )
+                for one in (csi_node.get("spec") or {}).get("drivers") or ()
+            ),
+            migrated=None
+            if annotation is None
+            else tuple(part.strip() for part in annotation.split(",") if part.strip()),
+        )
+
+    def entry(self, driver: str) -> DriverEntry | None:
+        """What it says of a driver, None when it does not name it."""
+        return next((one for one in self.drivers if one.name == driver), None)
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedHost:
+    """What csi_proxy_info saw on a node's host.
+
+    facts: as the gate takes them. managed_by: owner of csi-proxy there. findings: those of that module.
+    """
+
+    facts: HostFacts
+    managed_by: str = ""
+    findings: tuple[Mapping[str, str], ...] = ()
+
+    @property
+    def node(self) -> str:
+        """The Node that this host is."""
+        return self.facts.node
+
+    @classmethod
+    def from_option(cls, given: Mapping[str, Any]) -> ObservedHost:
+        """Read an entry of the gate's option hosts, with managed_by and findings."""
+        return cls(
+            facts=HostFacts.from_option(given),
+            managed_by=str(given.get("managed_by") or ""),
+            findings=tuple({key: str(value) for key, value in one.items()} for one in given.get("findings") or ()),
+        )

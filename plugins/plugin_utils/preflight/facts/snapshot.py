@@ -1,0 +1,96 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What readiness is evaluated from: the few facts of each object of a cluster, read once from the API's JSON. Pure.
+
+Each ``from_object`` of these facts names the fields it reads, so that a reader decodes no others. Absent fields are what the
+API says they mean. What could not be read at all is in ``Snapshot.unread``, and nothing that depends on it is ready.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluster import (
+    ObservedCluster,
+    ObservedConfigMap,
+    ObservedController,
+    ObservedDriver,
+    ObservedNamespace,
+    ObservedRuntimeClass,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedCsiNode, ObservedHost
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import (
+    ObservedAttachment,
+    ObservedCapacity,
+    ObservedClaim,
+    ObservedClass,
+    ObservedVolume,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod, ObservedTemplate
+
+SNAPSHOT_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """Something that could not be read. resource: "pods". rule: what the account lacks, as text, empty otherwise."""
+
+    resource: str
+    why: str
+    rule: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A cluster as it was observed. taken_at: by the cluster's clock. unread: what could not be read, and so is unknown.
+
+    hosts_at: by the controller's clock, which dated what hosts saw. capacities: where a CSIDriver says that it reports them.
+    """
+
+    taken_at: datetime
+    cluster: ObservedCluster
+    name: str = ""
+    hosts_at: datetime | None = None
+    nodes: tuple[ObservedNode, ...] = ()
+    csi_nodes: tuple[ObservedCsiNode, ...] = ()
+    volumes: tuple[ObservedVolume, ...] = ()
+    claims: tuple[ObservedClaim, ...] = ()
+    attachments: tuple[ObservedAttachment, ...] = ()
+    classes: tuple[ObservedClass, ...] = ()
+    capacities: tuple[ObservedCapacity, ...] = ()
+    pods: tuple[ObservedPod, ...] = ()
+    templates: tuple[ObservedTemplate, ...] = ()
+    drivers: tuple[ObservedDriver, ...] = ()
+    controllers: tuple[ObservedController, ...] = ()
+    namespaces: tuple[ObservedNamespace, ...] = ()
+    config_maps: tuple[ObservedConfigMap, ...] = ()
+    runtime_classes: tuple[ObservedRuntimeClass, ...] = ()
+    hosts: tuple[ObservedHost, ...] = ()
+    unread: tuple[Unread, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """For a file; what from_dict reads."""
+        import msgspec
+
+        found: dict[str, Any] = msgspec.to_builtins(self)
+        return {"snapshot_version": SNAPSHOT_VERSION, **found}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Snapshot:
+        """Read what as_dict wrote; ValueError says what is wrong with it."""
+        import msgspec
+
+        version = data.get("snapshot_version")
+        if version != SNAPSHOT_VERSION:
+            raise ValueError(
+                f"snapshot_version is {version}, expected {SNAPSHOT_VERSION}. Take the snapshot again with this release"
+            )
+        try:
+            return msgspec.convert({key: value for key, value in data.items() if key != "snapshot_version"}, cls)
+        except msgspec.ValidationError as error:
+            raise ValueError(f"this is not a snapshot: {error}") from error

@@ -1,0 +1,225 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where the bytes of volumes are, of PersistentVolumes and of pods. Pure."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from math import ceil
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
+
+PIPE = "\\\\.\\pipe\\csi-proxy-"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a volume's bytes are.
+
+    field: the API's name of the kind ("csi", "azureDisk"). driver: of a csi one. handle: what names the disk or share.
+    kind: of azureDisk. secret_namespace: of azureFile. policy: a vsphereVolume names a storage policy. read_only: it asks
+    for that. attribute: fsType of a csi one's attributes. protocol, server: of a csi share, the server as a host's name.
+    secret: a csi one names a Secret for mounting it.
+    """
+
+    field: str
+    driver: str = ""
+    handle: str = ""
+    fs_type: str = ""
+    kind: str = ""
+    secret_namespace: str = ""
+    policy: bool = False
+    read_only: bool = False
+    attribute: str = ""
+    protocol: str = ""
+    server: str = ""
+    secret: bool = False
+
+    @classmethod
+    def from_spec(cls, spec: Mapping[str, Any]) -> Source:
+        """Read the one source of a PersistentVolumeSpec or of an entry of a pod's volumes.
+
+        Reads, of the kind that is there, readOnly and: csi (driver, volumeHandle, fsType, nodeStageSecretRef.name, of
+        volumeAttributes protocol, source, server, fsType, fstype and secretName), awsElasticBlockStore (volumeID, fsType),
+        azureDisk (diskURI, kind, fsType), azureFile (shareName, secretName, secretNamespace), gcePersistentDisk (pdName,
+        fsType), cinder (volumeID, fsType), vsphereVolume (volumePath, fsType, storagePolicyName), portworxVolume
+        (volumeID, fsType), rbd, cephfs, glusterfs, flocker, quobyte, storageos, scaleIO, nfs, iscsi, fc, local, hostPath,
+        flexVolume (only that they are there). The field is empty for any other kind.
+        """
+        for name in in_tree.FIELDS:
+            entry = spec.get(name)
+            if entry is not None:
+                attributes = (entry.get("volumeAttributes") if name == "csi" else None) or _NOTHING
+                return cls(
+                    field=name,
+                    driver=sys.intern(str(entry.get("driver") or "")),
+                    handle=_handle(name, entry),
+                    fs_type=sys.intern(str(entry.get("fsType") or "")),
+                    kind=str(entry.get("kind") or ""),
+                    secret_namespace=str(entry.get("secretNamespace") or ""),
+                    policy=bool(entry.get("storagePolicyName")),
+                    read_only=bool(entry.get("readOnly")),
+                    attribute=sys.intern(str(attributes.get("fsType") or attributes.get("fstype") or "")),
+                    protocol=sys.intern(str(attributes.get("protocol") or "")),
+                    server=server_of(attributes),
+                    secret=_has_secret(entry, attributes),
+                )
+        return cls(field="")
+
+
+_NOTHING: Mapping[str, Any] = {}
+
+
+def server_of(given: Mapping[str, Any]) -> str:
+    """The host of a share, by the attributes of a volume or the parameters of a class: source of SMB, server of Azure File."""
+    text = str(given.get("source") or given.get("Source") or given.get("server") or "")
+    return sys.intern(re.split(r"[\\/]", text.lstrip("\\/"), maxsplit=1)[0])
+
+
+def _has_secret(entry: Mapping[str, Any], attributes: Mapping[str, Any]) -> bool:
+    """Whether a csi source names a Secret: a PersistentVolume by a reference, a pod's own volume by an attribute."""
+    if entry.get("volumeHandle"):
+        return bool((entry.get("nodeStageSecretRef") or _NOTHING).get("name"))
+    return bool(attributes.get("secretName") or attributes.get("secretname"))
+
+
+def _handle(name: str, entry: Mapping[str, Any]) -> str:
+    if name == "azureFile":
+        return f"{entry.get('secretName', '')}#{entry.get('shareName', '')}"
+    for key in ("volumeHandle", "volumeID", "diskURI", "pdName", "volumePath"):
+        if key in entry:
+            return str(entry[key])
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Inline:
+    """A volume that a pod names itself."""
+
+    name: str
+    source: Source
+
+
+# Fields of a claim's spec that narrow or replace what it gets, and whose content is not read.
+_NARROWING = ("selector", "dataSource", "dataSourceRef", "volumeAttributesClassName")
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimTemplate:
+    """A claim that is made with each pod: by a StatefulSet, or of a generic ephemeral volume.
+
+    storage_class: None takes the default one, empty means none. block: a raw device. size: bytes. narrowed: names of the
+    spec's fields that narrow or replace what it gets (selector, dataSource, dataSourceRef, volumeAttributesClassName).
+    """
+
+    name: str
+    storage_class: str | None = None
+    access_modes: tuple[str, ...] = ()
+    block: bool = False
+    size: int = 0
+    narrowed: tuple[str, ...] = ()
+
+    @classmethod
+    def from_spec(cls, name: str, spec: Mapping[str, Any] | None) -> ClaimTemplate:
+        """Read a core/v1 PersistentVolumeClaimSpec.
+
+        Reads storageClassName, accessModes, volumeMode, resources.requests.storage, and whether selector, dataSource,
+        dataSourceRef and volumeAttributesClassName are there.
+        """
+        given = spec or {}
+        return cls(
+            name=name,
+            storage_class=given.get("storageClassName"),
+            access_modes=tuple(map(sys.intern, given.get("accessModes") or ())),
+            block=given.get("volumeMode") == "Block",
+            size=quantity(((given.get("resources") or {}).get("requests") or {}).get("storage")),
+            narrowed=tuple(one for one in _NARROWING if given.get(one) not in (None, "")),
+        )
+
+
+_QUANTITY = re.compile(r"([+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40}))([A-Za-z]*)(?:[eE]([+-]?[0-9]{1,2}))?")
+_UNITS: dict[str, Fraction] = {
+    "": Fraction(1),
+    **{unit: Fraction(1, 1000**power) for power, unit in enumerate("mun", 1)},
+    **{unit: Fraction(1000**power) for power, unit in enumerate("kMGTPE", 1)},
+    **{f"{unit}i": Fraction(1024**power) for power, unit in enumerate("KMGTPE", 1)},
+}
+
+
+@lru_cache(maxsize=4096)
+def quantity(text: str | None) -> int:
+    """A Kubernetes quantity such as 10Gi as a whole number, rounded up as the API does; 0 where there is none."""
+    found = _QUANTITY.fullmatch(str(text)) if text else None
+    if found is None or found[2] not in _UNITS:
+        return 0
+    return ceil(Fraction(found[1]) * _UNITS[found[2]] * Fraction(10) ** int(found[3] or 0))
+
+
+@dataclass(frozen=True, slots=True)
+class Volumes:
+    """What a pod's volumes are, as far as storage drivers have to do with them.
+
+    claims: names of claims in the pod's namespace. ephemeral: the claims of generic ephemeral volumes, each by its volume's
+    name. inline: sources without a claim. pipes: csi-proxy's pipes that it mounts, bare names. devices: what its containers
+    take as raw devices, by claim, or by volume where there is none.
+    """
+
+    claims: tuple[str, ...] = ()
+    ephemeral: tuple[ClaimTemplate, ...] = ()
+    inline: tuple[Inline, ...] = ()
+    pipes: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
+
+    @classmethod
+    def from_spec(cls, spec: Mapping[str, Any]) -> Volumes:
+        """Read a core/v1 PodSpec.
+
+        Reads of each entry of volumes: name, persistentVolumeClaim.claimName, of ephemeral.volumeClaimTemplate.spec what
+        ClaimTemplate reads, hostPath.path, and what Source reads; of image, gitRepo and photonPersistentDisk that they are there;
+        of containers and initContainers volumeDevices (name).
+        """
+        claims: list[str] = []
+        ephemeral: list[ClaimTemplate] = []
+        inline: list[Inline] = []
+        pipes: list[str] = []
+        devices = _devices(spec)
+        for volume in spec.get("volumes") or ():
+            if (claim := volume.get("persistentVolumeClaim")) is not None:
+                claims.append(str(claim.get("claimName", "")))
+                if devices:
+                    name = str(volume.get("name", ""))
+                    devices = tuple(claims[-1] if one == name else one for one in devices)
+            elif (made := volume.get("ephemeral")) is not None:
+                template = (made.get("volumeClaimTemplate") or {}).get("spec")
+                ephemeral.append(ClaimTemplate.from_spec(str(volume.get("name", "")), template))
+            elif (path := volume.get("hostPath")) is not None:
+                text = str(path.get("path", "")).replace("/", "\\").lower()
+                if text.startswith(PIPE):
+                    pipes.append(text[len(PIPE) - len("csi-proxy-") :])
+            else:
+                source = Source.from_spec(volume)
+                if source.field or not in_tree.UNSURE.isdisjoint(volume):
+                    inline.append(Inline(str(volume.get("name", "")), source))
+        if not (claims or ephemeral or inline or pipes or devices):
+            return NO_VOLUMES
+        return cls(tuple(claims), tuple(ephemeral), tuple(inline), tuple(pipes), devices)
+
+
+def _devices(spec: Mapping[str, Any]) -> tuple[str, ...]:
+    """The volumes that a pod's containers take as raw devices."""
+    return tuple(
+        str(device.get("name", ""))
+        for kind in ("containers", "initContainers")
+        for container in spec.get(kind) or ()
+        for device in container.get("volumeDevices") or ()
+    )
+
+
+NO_VOLUMES = Volumes()

@@ -1,0 +1,257 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PersistentVolumes, their claims, attachments and StorageClasses. Pure."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import line
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation import REGIONS, ZONES
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import Requirement, Term, terms_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import ClaimTemplate, Source, quantity
+
+MIGRATED_TO = "pv.kubernetes.io/migrated-to"
+PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
+PROVISIONERS = ("volume.kubernetes.io/storage-provisioner", "volume.beta.kubernetes.io/storage-provisioner")
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+OLD_CLASS = "volume.beta.kubernetes.io/storage-class"
+DEFAULT_CLASS = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
+
+_PLACES = (*ZONES, *REGIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedVolume:
+    """A PersistentVolume.
+
+    claim: "namespace/name" it is for, empty otherwise; claim_uid: empty while it is only reserved for that claim. terms: its
+    node affinity. places: its labels of zone and region. block: raw. size: bytes.
+    """
+
+    name: str
+    source: Source
+    uid: str = ""
+    claim: str = ""
+    claim_uid: str = ""
+    policy: str = ""
+    storage_class: str = ""
+    attributes_class: str = ""
+    provisioned_by: str = ""
+    migrated_to: str = ""
+    phase: str = ""
+    deleting: bool = False
+    access_modes: tuple[str, ...] = ()
+    block: bool = False
+    size: int = 0
+    terms: tuple[Term, ...] | None = None
+    places: tuple[tuple[str, str], ...] = ()
+    created: str = ""
+
+    @classmethod
+    def from_object(cls, volume: Mapping[str, Any]) -> ObservedVolume:
+        """Read a core/v1 PersistentVolume.
+
+        Reads metadata (name, uid, annotations, labels of zone and region, creationTimestamp, deletionTimestamp), spec
+        (claimRef (namespace, name, uid), persistentVolumeReclaimPolicy, storageClassName, volumeAttributesClassName,
+        accessModes, volumeMode, capacity.storage, nodeAffinity.required, and what Source reads), status.phase.
+        """
+        metadata, spec = volume["metadata"], volume.get("spec") or {}
+        annotations, claim = metadata.get("annotations") or {}, spec.get("claimRef") or {}
+        labels = metadata.get("labels") or {}
+        return cls(
+            name=str(metadata["name"]),
+            source=Source.from_spec(spec),
+            uid=str(metadata.get("uid") or ""),
+            claim=f"{claim.get('namespace', '')}/{claim.get('name', '')}" if claim else "",
+            claim_uid=str(claim.get("uid") or ""),
+            policy=sys.intern(str(spec.get("persistentVolumeReclaimPolicy") or "")),
+            storage_class=sys.intern(str(annotations.get(OLD_CLASS) or spec.get("storageClassName") or "")),
+            attributes_class=sys.intern(str(spec.get("volumeAttributesClassName") or "")),
+            provisioned_by=sys.intern(str(annotations.get(PROVISIONED_BY) or "")),
+            migrated_to=sys.intern(str(annotations.get(MIGRATED_TO) or "")),
+            phase=sys.intern(str((volume.get("status") or {}).get("phase") or "")),
+            deleting=bool(metadata.get("deletionTimestamp")),
+            access_modes=tuple(map(sys.intern, spec.get("accessModes") or ())),
+            block=spec.get("volumeMode") == "Block",
+            size=quantity((spec.get("capacity") or {}).get("storage")),
+            places=tuple((key, sys.intern(str(labels[key]))) for key in _PLACES if key in labels),
+            terms=terms_of((spec.get("nodeAffinity") or {}).get("required")),
+            created=str(metadata.get("creationTimestamp") or ""),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedClaim:
+    """A PersistentVolumeClaim.
+
+    storage_class, access_modes, block, size, narrowed: as a ClaimTemplate has them. pod: that it was made for. waits_since:
+    when one that is not bound was made.
+    """
+
+    namespace: str
+    name: str
+    uid: str = ""
+    volume: str = ""
+    storage_class: str | None = None
+    access_modes: tuple[str, ...] = ()
+    block: bool = False
+    size: int = 0
+    narrowed: tuple[str, ...] = ()
+    phase: str = ""
+    deleting: bool = False
+    provisioner: str = ""
+    migrated_to: str = ""
+    selected_node: str = ""
+    pod: str = ""
+    waits_since: str = ""
+
+    @property
+    def key(self) -> str:
+        """ "namespace/name"."""
+        return f"{self.namespace}/{self.name}"
+
+    @classmethod
+    def from_object(cls, claim: Mapping[str, Any]) -> ObservedClaim:
+        """Read a core/v1 PersistentVolumeClaim.
+
+        Reads metadata (namespace, name, uid, annotations, creationTimestamp, deletionTimestamp, ownerReferences (kind,
+        name, controller)), spec (volumeName, and what ClaimTemplate reads), status.phase.
+        """
+        metadata, spec, status = claim["metadata"], claim.get("spec") or {}, claim.get("status") or {}
+        annotations = metadata.get("annotations") or {}
+        asked = ClaimTemplate.from_spec("", spec)
+        return cls(
+            namespace=sys.intern(str(metadata["namespace"])),
+            name=str(metadata["name"]),
+            uid=str(metadata.get("uid") or ""),
+            volume=str(spec.get("volumeName") or ""),
+            storage_class=annotations.get(OLD_CLASS, asked.storage_class),
+            access_modes=asked.access_modes,
+            block=asked.block,
+            size=asked.size,
+            narrowed=asked.narrowed,
+            phase=sys.intern(str(status.get("phase") or "")),
+            deleting=bool(metadata.get("deletionTimestamp")),
+            provisioner=sys.intern(next((str(annotations[key]) for key in PROVISIONERS if annotations.get(key)), "")),
+            migrated_to=sys.intern(str(annotations.get(MIGRATED_TO) or "")),
+            selected_node=str(annotations.get(SELECTED_NODE) or ""),
+            pod=next(
+                (str(one["name"]) for one in metadata.get("ownerReferences") or () if one.get("kind") == "Pod"), ""
+            ),
+            waits_since="" if spec.get("volumeName") else str(metadata.get("creationTimestamp") or ""),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedAttachment:
+    """A VolumeAttachment. volume: the PersistentVolume's name; empty for one of an inline volume. deleting: since when.
+
+    waits_since: when one that is not attached was made.
+    """
+
+    name: str
+    attacher: str
+    node: str
+    volume: str = ""
+    attached: bool = False
+    attach_error: str = ""
+    detach_error: str = ""
+    deleting: str = ""
+    waits_since: str = ""
+
+    @classmethod
+    def from_object(cls, attachment: Mapping[str, Any]) -> ObservedAttachment:
+        """Read a storage.k8s.io/v1 VolumeAttachment.
+
+        Reads metadata (name, creationTimestamp, deletionTimestamp), spec (attacher, nodeName, source.persistentVolumeName), status
+        (attached, attachError.message, detachError.message).
+        """
+        metadata, spec, status = attachment["metadata"], attachment.get("spec") or {}, attachment.get("status") or {}
+        return cls(
+            name=str(metadata["name"]),
+            attacher=sys.intern(str(spec.get("attacher", ""))),
+            node=sys.intern(str(spec.get("nodeName", ""))),
+            volume=str((spec.get("source") or {}).get("persistentVolumeName") or ""),
+            attached=bool(status.get("attached")),
+            attach_error=_error(status.get("attachError")),
+            detach_error=_error(status.get("detachError")),
+            deleting=str(metadata.get("deletionTimestamp") or ""),
+            waits_since="" if status.get("attached") else str(metadata.get("creationTimestamp") or ""),
+        )
+
+
+def _error(entry: Mapping[str, Any] | None) -> str:
+    return "" if entry is None else line(str(entry.get("message") or "no message"))
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedClass:
+    """A StorageClass. default: it is marked as that, and so may others be. allowed: the topologies it makes volumes in, None for all."""
+
+    name: str
+    provisioner: str
+    default: bool = False
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    binding_mode: str = "Immediate"
+    policy: str = "Delete"
+    allowed: tuple[Term, ...] | None = None
+    created: str = ""
+
+    @classmethod
+    def from_object(cls, storage_class: Mapping[str, Any]) -> ObservedClass:
+        """Read a storage.k8s.io/v1 StorageClass.
+
+        Reads metadata (name, annotations, creationTimestamp), provisioner, parameters, volumeBindingMode, reclaimPolicy, allowedTopologies
+        (matchLabelExpressions (key, values)).
+        """
+        metadata = storage_class["metadata"]
+        annotations = metadata.get("annotations") or {}
+        return cls(
+            name=str(metadata["name"]),
+            provisioner=str(storage_class.get("provisioner", "")),
+            default=any(annotations.get(key) == "true" for key in DEFAULT_CLASS),
+            parameters=dict(storage_class.get("parameters") or {}),
+            binding_mode=str(storage_class.get("volumeBindingMode") or "Immediate"),
+            policy=str(storage_class.get("reclaimPolicy") or "Delete"),
+            allowed=tuple(
+                tuple(
+                    Requirement(str(one.get("key", "")), "In", tuple(one.get("values") or ()))
+                    for one in term.get("matchLabelExpressions") or ()
+                )
+                for term in storage_class.get("allowedTopologies") or ()
+            )
+            or None,
+            created=str(metadata.get("creationTimestamp") or ""),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedCapacity:
+    """A CSIStorageCapacity. size: the largest volume that can be made, in bytes, None if it is not reported.
+
+    nodes: the labels of the nodes from which it can be reached, empty for all, None for none.
+    """
+
+    storage_class: str
+    size: int | None = None
+    nodes: Term | None = None
+
+    @classmethod
+    def from_object(cls, capacity: Mapping[str, Any]) -> ObservedCapacity:
+        """Read a storage.k8s.io/v1 CSIStorageCapacity: nodeTopology (matchLabels, matchExpressions), storageClassName, capacity, maximumVolumeSize."""
+        selector = capacity.get("nodeTopology")
+        size = capacity.get("maximumVolumeSize") or capacity.get("capacity")
+        labels = sorted(((selector or {}).get("matchLabels") or {}).items())
+        expressions = terms_of({"nodeSelectorTerms": [{"matchExpressions": (selector or {}).get("matchExpressions")}]})
+        return cls(
+            storage_class=sys.intern(str(capacity.get("storageClassName") or "")),
+            size=quantity(size) if size is not None else None,
+            nodes=None
+            if selector is None
+            else (*(Requirement(key, "In", (str(value),)) for key, value in labels), *(expressions or ((),))[0]),
+        )

@@ -1,0 +1,319 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Pods and what makes them. Pure."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import floor
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import read_number
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import line
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.controllers import images_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import DaemonSetFacts
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import ObservedDaemonSet
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MANAGED_BY, MANAGER
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import ENDED, MIRROR, PodFacts, controller_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import ANYWHERE, Placement
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.pod_spec import Dependency, find_dependencies
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import (
+    NO_VOLUMES,
+    ClaimTemplate,
+    Volumes,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedPod:
+    """A pod. owner: "Kind/name" of its controller. mirror: of a static pod. plugin: only of pods of DaemonSets, for gates.
+
+    images: by container, likewise. host_process: it runs on the host itself. gone_by: when one that is being deleted should
+    have been gone. waits: why one that is Pending does not start; waits_since: since when.
+    """
+
+    namespace: str
+    name: str
+    node: str = ""
+    phase: str = "Running"
+    owner: str = ""
+    deleting: bool = False
+    mirror: bool = False
+    placement: Placement = ANYWHERE
+    volumes: Volumes = NO_VOLUMES
+    host_process: bool = False
+    images: tuple[tuple[str, str], ...] = ()
+    plugin: PodFacts | None = None
+    gone_by: str = ""
+    waits: str = ""
+    waits_since: str = ""
+
+    @property
+    def key(self) -> str:
+        """ "namespace/name"."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def finished(self) -> bool:
+        """Whether its containers will not run again."""
+        return self.phase in ENDED
+
+    @classmethod
+    def from_object(cls, pod: Mapping[str, Any]) -> ObservedPod:
+        """Read a core/v1 Pod.
+
+        Reads metadata (namespace, name, annotations, labels, creationTimestamp, deletionTimestamp, ownerReferences (kind, name,
+        controller)), spec (nodeName, what Placement and Volumes read, securityContext.windowsOptions.hostProcess), status
+        (phase); of pods that are Pending or that a DaemonSet owns also status.conditions (type, status, lastTransitionTime,
+        message) and status.containerStatuses (name, ready, restartCount, state, lastState), of the latter spec.containers (name,
+        image).
+        """
+        metadata, spec = pod["metadata"], pod.get("spec") or {}
+        owner = owner_of(metadata)
+        options = (spec.get("securityContext") or {}).get("windowsOptions") or {}
+        of_daemon_set = owner.startswith("DaemonSet/")
+        waits, waits_since = _find_wait(pod)
+        return cls(
+            namespace=sys.intern(str(metadata["namespace"])),
+            name=str(metadata["name"]),
+            node=sys.intern(str(spec.get("nodeName") or "")),
+            phase=sys.intern(str((pod.get("status") or {}).get("phase") or "")),
+            owner=sys.intern(owner),
+            deleting=bool(metadata.get("deletionTimestamp")),
+            mirror=MIRROR in (metadata.get("annotations") or {}),
+            placement=Placement.from_spec(spec),
+            volumes=Volumes.from_spec(spec),
+            host_process=bool(options.get("hostProcess")),
+            images=images_of(spec) if of_daemon_set else (),
+            plugin=PodFacts.from_object(pod) if of_daemon_set else None,
+            gone_by=str(metadata.get("deletionTimestamp") or ""),
+            waits=waits,
+            waits_since=waits_since,
+        )
+
+
+def _find_wait(pod: Mapping[str, Any]) -> tuple[str, str]:
+    """Why a core/v1 Pod that is Pending does not start, and since when; empty for any other.
+
+    A pod is Pending until each of its containers has started once (https://github.com/kubernetes/kubernetes,
+    pkg/kubelet/kubelet_pods.go, getPhase).
+    """
+    metadata, status = pod["metadata"], pod.get("status") or {}
+    if status.get("phase") != "Pending" or metadata.get("deletionTimestamp"):
+        return "", ""
+    conditions = {entry.get("type"): entry for entry in status.get("conditions") or ()}
+    scheduled = conditions.get("PodScheduled") or {}
+    since = str(scheduled.get("lastTransitionTime") or metadata.get("creationTimestamp") or "")
+    if scheduled.get("status") == "False":
+        return line(f"no node is found for it: {scheduled.get('message') or 'no reason is given'}"), since
+    for container in status.get("containerStatuses") or ():
+        if waiting := (container.get("state") or {}).get("waiting"):
+            parts = (f"container {container.get('name', '')} waits:", waiting.get("reason"), waiting.get("message"))
+            return line(" ".join(str(part) for part in parts if part)), since
+    return "it is Pending", since
+
+
+def owner_of(metadata: Mapping[str, Any]) -> str:
+    """ "Kind/name" of the object that controls this one, empty when none does."""
+    return "/".join(filter(None, controller_of(metadata)))
+
+
+def pod_is_evaluated(pod: Mapping[str, Any], windows_nodes: frozenset[str] | set[str]) -> bool:
+    """Whether a core/v1 Pod matters for the evaluation, so that the many others cost nothing.
+
+    It has a claim, an inline volume of a storage driver or a pipe of csi-proxy; or a DaemonSet put it on a Windows node. A pod that a
+    run of this collection left behind does not matter: it ends by itself, and nobody expects it to start again.
+    """
+    spec, metadata = pod.get("spec") or {}, pod["metadata"]
+    if (metadata.get("labels") or {}).get(MANAGED_BY) == MANAGER and not controller_of(metadata)[0]:
+        return False
+    for volume in spec.get("volumes") or ():
+        if "persistentVolumeClaim" in volume or "ephemeral" in volume:
+            return True
+        if "hostPath" not in volume and not in_tree.EVALUATED.isdisjoint(volume):
+            return True
+        if "hostPath" in volume and "pipe" in str((volume["hostPath"] or {}).get("path", "")):
+            return True
+    return spec.get("nodeName") in windows_nodes and controller_of(metadata)[0] == "DaemonSet"
+
+
+@dataclass(frozen=True, slots=True)
+class PluginTemplate:
+    """A DaemonSet as far as it may be a driver's node plugin.
+
+    observed: what deploying knows of DaemonSets; gate: what the gate does, its pod spec cut down to selector, affinity and
+    tolerations. selector: labels of its pods.
+    """
+
+    observed: ObservedDaemonSet
+    gate: DaemonSetFacts
+    images: tuple[tuple[str, str], ...] = ()
+    host_process: bool = False
+    selector: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedTemplate:
+    """Something that makes pods: Deployment, StatefulSet, DaemonSet, ReplicaSet, ReplicationController, Job, CronJob.
+
+    owner: its controller, "Kind/name", whose template says the same; of one with an owner no more is kept. replicas: None where pods follow nodes
+    or completions. parallel: how many pods of a Job run at a time. finished: a Job that is done.
+    first: the first ordinal of a StatefulSet. node: spec.nodeName of its pods. surges: its rollout starts a pod before the one
+    that it replaces ends. lacks: why it has fewer pods than it asks for; lacks_since: since when, empty if it is not known.
+    dependencies: what its pods need and no rule reads. held_back: why its next pods may not be made from this template.
+    """
+
+    kind: str
+    namespace: str
+    name: str
+    owner: str = ""
+    replicas: int | None = None
+    parallel: int = 1
+    finished: bool = False
+    placement: Placement = ANYWHERE
+    node: str = ""
+    volumes: Volumes = NO_VOLUMES
+    claim_templates: tuple[ClaimTemplate, ...] = ()
+    first: int = 0
+    surges: bool = False
+    plugin: PluginTemplate | None = None
+    lacks: str = ""
+    lacks_since: str = ""
+    dependencies: tuple[Dependency, ...] = ()
+    held_back: str = ""
+
+    @property
+    def key(self) -> str:
+        """ "Kind namespace/name"."""
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+    @property
+    def runs(self) -> bool:
+        """Whether it has pods now or will have by itself; one that runs by the clock comes at its own time."""
+        return not self.finished and self.replicas != 0 and self.kind != "CronJob"
+
+    @classmethod
+    def from_object(cls, kind: str, item: Mapping[str, Any]) -> ObservedTemplate:
+        """Read a Deployment, StatefulSet, DaemonSet or ReplicaSet (apps/v1), ReplicationController (v1), Job or CronJob (batch/v1).
+
+        Reads metadata (namespace, name, ownerReferences (kind, name, controller)); without a controller also
+        spec.replicas, paused, volumeClaimTemplates (metadata.name, spec as ClaimTemplate reads it), spec.ordinals.start,
+        status (conditions (type, status, reason, message, lastTransitionTime), replicas, currentRevision, updateRevision),
+        and below spec.template.spec (of a CronJob spec.jobTemplate.spec.template.spec) nodeName and what Placement, Volumes
+        and find_dependencies read; of Jobs and CronJobs parallelism and completions; of Deployments strategy, of others
+        updateStrategy (type, rollingUpdate (maxSurge, maxUnavailable, partition)); and of a DaemonSet also metadata (labels,
+        annotations, generation), spec.selector.matchLabels, there containers (name, image, args, command, env (name, value)),
+        hostNetwork, securityContext.windowsOptions.hostProcess, and status (desiredNumberScheduled, currentNumberScheduled,
+        numberReady, observedGeneration).
+        """
+        metadata, spec, status = item["metadata"], item.get("spec") or {}, item.get("status") or {}
+        namespace, name, owner = sys.intern(str(metadata["namespace"])), str(metadata["name"]), owner_of(metadata)
+        if owner and kind != "DaemonSet":
+            return cls(kind, namespace, name, owner)
+        outer = ((spec.get("jobTemplate") or {}).get("spec") or {}) if kind == "CronJob" else spec
+        pod = (outer.get("template") or {}).get("spec") or {}
+        counted = kind not in ("DaemonSet", "Job", "CronJob")
+        lacks, lacks_since = _find_lack(kind, spec, status) if kind not in ("Job", "CronJob") else ("", "")
+        return cls(
+            kind=kind,
+            namespace=namespace,
+            name=name,
+            owner=owner,
+            replicas=int(1 if spec.get("replicas") is None else spec["replicas"]) if counted else None,
+            parallel=_parallel(outer),
+            finished=kind == "Job"
+            and any(
+                one.get("type") in ("Complete", "Failed") and one.get("status") == "True"
+                for one in status.get("conditions") or ()
+            ),
+            placement=Placement.from_spec(pod),
+            node=str(pod.get("nodeName") or ""),
+            volumes=Volumes.from_spec(pod),
+            claim_templates=tuple(
+                ClaimTemplate.from_spec(str(one["metadata"]["name"]), one.get("spec"))
+                for one in spec.get("volumeClaimTemplates") or ()
+            ),
+            first=int((spec.get("ordinals") or {}).get("start") or 0),
+            surges=_surges(kind, spec),
+            plugin=_plugin(item, pod) if kind == "DaemonSet" else None,
+            lacks=lacks,
+            lacks_since=lacks_since,
+            dependencies=find_dependencies(pod, namespace),
+            held_back=_find_hold(kind, spec, status),
+        )
+
+
+def _find_hold(kind: str, spec: Mapping[str, Any], status: Mapping[str, Any]) -> str:
+    """Why the next pods of a workload may come from an earlier revision.
+
+    A paused Deployment scales the ReplicaSets that it has, and a StatefulSet makes the ordinals below its partition from its
+    current revision (https://github.com/kubernetes/kubernetes, pkg/controller/deployment/deployment_controller.go,
+    syncDeployment; pkg/controller/statefulset/stateful_set_utils.go, newVersionedStatefulSetPod).
+    """
+    if kind == "Deployment" and spec.get("paused"):
+        return "spec.paused: true"
+    partition = ((spec.get("updateStrategy") or {}).get("rollingUpdate") or {}).get("partition")
+    current, update = status.get("currentRevision"), status.get("updateRevision")
+    if kind == "StatefulSet" and partition and current != update:
+        return f"spec.updateStrategy.rollingUpdate.partition: {partition}, revisions {current} and {update}"
+    return ""
+
+
+def _find_lack(kind: str, spec: Mapping[str, Any], status: Mapping[str, Any]) -> tuple[str, str]:
+    """Why a workload has fewer pods than it asks for, and since when.
+
+    Only some controllers write a condition (https://github.com/kubernetes/kubernetes, pkg/controller/replicaset, and
+    deployment/sync.go, ReplicaFailure); the others show it by their counts alone.
+    """
+    for one in status.get("conditions") or ():
+        if one.get("type") == "ReplicaFailure" and one.get("status") == "True":
+            reasons = (str(one[key]) for key in ("reason", "message") if one.get(key))
+            return line(f"its pods are not created: {': '.join(reasons)}"), str(one.get("lastTransitionTime") or "")
+    of_nodes = kind == "DaemonSet"
+    replicas = 1 if spec.get("replicas") is None else spec["replicas"]
+    wanted = int((status.get("desiredNumberScheduled") or 0) if of_nodes else replicas)
+    made = int(status.get("currentNumberScheduled" if of_nodes else "replicas") or 0)
+    return (f"{made} of its {wanted} pods exist", "") if made < wanted else ("", "")
+
+
+def _parallel(spec: Mapping[str, Any]) -> int:
+    """How many pods of a Job run at a time; of one that is suspended by a zero, one."""
+    parallelism = int(spec.get("parallelism") or 1)
+    completions = spec.get("completions")
+    return max(1, parallelism if completions is None else min(parallelism, int(completions)))
+
+
+def _surges(kind: str, spec: Mapping[str, Any]) -> bool:
+    """As ResolveFenceposts of pkg/controller/deployment/util of kubernetes/kubernetes, with the API's defaults."""
+    strategy = spec.get("strategy" if kind == "Deployment" else "updateStrategy") or {}
+    rolling = strategy.get("rollingUpdate") or {}
+    if kind not in ("Deployment", "DaemonSet") or strategy.get("type", "RollingUpdate") != "RollingUpdate":
+        return False
+    if kind == "DaemonSet":
+        return _part_of(rolling.get("maxSurge", 0), 1) > 0
+    replicas = int(spec.get("replicas") or 1)
+    surge = _part_of(rolling.get("maxSurge", "25%"), replicas)
+    return surge > 0 and floor(_part_of(rolling.get("maxUnavailable", "25%"), replicas)) == 0
+
+
+def _part_of(text: int | str | None, whole: int) -> float:
+    """A number of pods, or a percentage of all of them."""
+    given = str(text or 0)
+    number = read_number(given.removesuffix("%")) or 0
+    return number * whole / 100 if given.endswith("%") else number
+
+
+def _plugin(item: Mapping[str, Any], pod: Mapping[str, Any]) -> PluginTemplate:
+    options = (pod.get("securityContext") or {}).get("windowsOptions") or {}
+    placing = {key: pod[key] for key in ("nodeSelector", "affinity", "tolerations") if key in pod}
+    return PluginTemplate(
+        observed=ObservedDaemonSet.from_object(item),
+        gate=replace(DaemonSetFacts.from_object(item), pod_spec=placing),
+        images=images_of(pod),
+        host_process=bool(options.get("hostProcess")),
+        selector=tuple(sorted(((item["spec"].get("selector") or {}).get("matchLabels") or {}).items())),
+    )

@@ -1,0 +1,334 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Indexes of a snapshot: built once, so that no query walks the cluster again. Pure.
+
+Sets of nodes are numbers with a bit for each node: "which nodes fit this selector" is then a few operations, however many
+nodes there are, and is worked out once for each different selector.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from functools import cached_property, reduce
+from itertools import chain
+from operator import or_
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import grouped
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import wmco
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation import REGIONS, ZONES
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, parse
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.scheduling import holds, tolerates, why_not
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MANAGER
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode, Taint
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluster import ObservedController
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import (
+    DriverEntry,
+    ObservedCsiNode,
+    ObservedHost,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import (
+    ANYWHERE,
+    Placement,
+    Requirement,
+    Term,
+    Toleration,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import (
+    ObservedAttachment,
+    ObservedClaim,
+    ObservedClass,
+    ObservedVolume,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod, ObservedTemplate
+
+BY_NAME: Mapping[str, Driver] = {driver.name: driver for driver in DRIVERS.values()}
+
+# Taints by a node's state, which do not decide where a pod belongs; GKE taints its Windows nodes with node.kubernetes.io/os
+# (https://github.com/kubernetes/kubernetes, staging/src/k8s.io/api/core/v1/well_known_taints.go).
+_PASSING = frozenset(
+    f"node.kubernetes.io/{name}"
+    for name in (
+        "disk-pressure",
+        "memory-pressure",
+        "network-unavailable",
+        "not-ready",
+        "out-of-service",
+        "pid-pressure",
+        "unreachable",
+        "unschedulable",
+    )
+)
+
+
+def version_of(text: str) -> Version | None:
+    """A version from the API, None if it is invalid."""
+    try:
+        return parse(text)
+    except ValueError:
+        return None
+
+
+def union(sets: Iterable[int]) -> int:
+    """The nodes of any of these sets."""
+    return reduce(or_, sets, 0)
+
+
+class Index:
+    """One snapshot. `windows` and `linux` are node sets; `names` turns a set into names."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        nodes = sorted(snapshot.nodes, key=lambda node: node.name)
+        self.node_list: list[ObservedNode] = nodes
+        self.nodes: dict[str, ObservedNode] = {node.name: node for node in nodes}
+        self.bit = {node.name: 1 << position for position, node in enumerate(nodes)}
+        self.windows = sum(self.bit[node.name] for node in nodes if node.windows)
+        self.linux = sum(self.bit[node.name] for node in nodes if not node.windows)
+        self.csi_nodes: dict[str, ObservedCsiNode] = {one.name: one for one in snapshot.csi_nodes}
+        self.volumes: dict[str, ObservedVolume] = {one.name: one for one in snapshot.volumes}
+        self.claims: dict[str, ObservedClaim] = {one.key: one for one in snapshot.claims}
+        self.classes = {one.name: one for one in snapshot.classes}
+        self.runtime_classes = {one.name: one.placement for one in snapshot.runtime_classes}
+        self.hosts: dict[str, ObservedHost] = {host.node: host for host in snapshot.hosts}
+        self.unread = frozenset(one.resource for one in snapshot.unread)
+        self.migrated_to = frozenset(one.migrated_to for one in snapshot.volumes)
+        self.provisioned_by = frozenset(one.provisioned_by for one in snapshot.volumes if one.phase == "Bound")
+        self.kubernetes = version_of(snapshot.cluster.kubernetes)
+        self._placed: dict[Placement, int] = {}
+        self._termed: dict[tuple[tuple[Term, ...], bool], int] = {}
+        self._tolerated: dict[tuple[Toleration, ...], int] = {}
+        self._named: dict[int, tuple[str, ...]] = {}
+        self._labels: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+        self._taints: dict[tuple[Taint, ...], int] = defaultdict(int)
+        for node in nodes:
+            bit = self.bit[node.name]
+            for key, value in node.labels.items():
+                self._labels[key][value] |= bit
+            self._taints[tuple(one for one in node.taints if one.key not in _PASSING)] |= bit
+
+    # Sets of nodes
+
+    @property
+    def all(self) -> int:
+        """Every node."""
+        return self.windows | self.linux
+
+    def names(self, nodes: int) -> tuple[str, ...]:
+        """The names of a set of nodes, sorted. The same set gives the same tuple."""
+        known = self._named.get(nodes)
+        if known is None:
+            known = self._named[nodes] = tuple(one.name for one in self.each(nodes))
+        return known
+
+    def each(self, nodes: int) -> Iterable[ObservedNode]:
+        """The nodes of a set, by name."""
+        while nodes:
+            lowest = nodes & -nodes
+            yield self.node_list[lowest.bit_length() - 1]
+            nodes ^= lowest
+
+    def with_label(self, key: str, value: str) -> int:
+        """The nodes with a label of that value."""
+        return self._labels[key][value] if key in self._labels and value in self._labels[key] else 0
+
+    def fitting(self, placement: Placement) -> int:
+        """Where a pod may be put, by selector, affinity, taints and runtime class; its system is ignored."""
+        known = self._placed.get(placement)
+        if known is not None:
+            return known
+        added = self.runtime_classes.get(placement.runtime_class, ANYWHERE)
+        nodes = self.all
+        for key, value in chain(placement.selector, added.selector):
+            nodes &= self.with_label(key, value)
+        if placement.terms is not None:
+            nodes &= self.matching(placement.terms)
+        nodes &= self._accepting(placement.tolerations + added.tolerations)
+        self._placed[placement] = nodes
+        return nodes
+
+    def untolerated(self, node: ObservedNode, placement: Placement) -> tuple[Taint, ...]:
+        """The taints of a node that keep such a pod off it."""
+        tolerations = placement.tolerations + self.runtime_classes.get(placement.runtime_class, ANYWHERE).tolerations
+        return tuple(
+            one
+            for one in node.taints
+            if one.effect != "PreferNoSchedule" and one.key not in _PASSING and not accepted(one, tolerations)
+        )
+
+    def _accepting(self, tolerations: tuple[Toleration, ...]) -> int:
+        known = self._tolerated.get(tolerations)
+        if known is None:
+            known = 0
+            for taints, nodes in self._taints.items():
+                if all(taint.effect == "PreferNoSchedule" or accepted(taint, tolerations) for taint in taints):
+                    known |= nodes
+            self._tolerated[tolerations] = known
+        return known
+
+    def matching(self, terms: tuple[Term, ...], topology_key: str = "", *, exact: bool = False) -> int:
+        """The nodes that a node affinity lets pass. topology_key: the driver's own for zones, of a volume's affinity.
+
+        exact: labels are compared as the scheduler does; otherwise an older label of a zone stands for the newer one.
+        """
+        known = self._termed.get((terms, exact)) if not topology_key else None
+        if known is not None:
+            return known
+        nodes = 0
+        for term in terms:
+            passing = self.all if term else 0
+            for one in term:
+                passing &= self._satisfying(one, topology_key, exact)
+            nodes |= passing
+        if not topology_key:
+            self._termed[terms, exact] = nodes
+        return nodes
+
+    def _satisfying(self, one: Requirement, topology_key: str, exact: bool) -> int:
+        if one.field:
+            named = union(self.bit.get(value, 0) for value in one.values)
+            return named if one.operator == "In" else self.all & ~named
+        keys: tuple[str, ...] = (one.key,)
+        if not exact and one.key in ZONES:
+            keys = (*ZONES, topology_key) if topology_key else ZONES
+        elif not exact and one.key in REGIONS:
+            keys = REGIONS
+        labels = [self._labels[key] for key in keys if key in self._labels]
+        if one.operator in ("In", "NotIn"):
+            nodes = union(by_value.get(value, 0) for by_value in labels for value in one.values)
+            return nodes if one.operator == "In" else self.all & ~nodes
+        if one.operator in ("Exists", "DoesNotExist"):
+            nodes = union(some for by_value in labels for some in by_value.values())
+            return nodes if one.operator == "Exists" else self.all & ~nodes
+        expression = {"key": one.key, "operator": one.operator, "values": list(one.values)}
+        every = chain.from_iterable(by_value.items() for by_value in labels)
+        return union(some for value, some in every if holds(expression, {one.key: value}))
+
+    # What pods and drivers there are
+
+    @cached_property
+    def attachments(self) -> Mapping[str, list[ObservedAttachment]]:
+        """VolumeAttachments by node."""
+        return grouped(((one.node, one) for one in self.snapshot.attachments), lambda one: one.name)
+
+    @cached_property
+    def attachments_of(self) -> Mapping[str, list[ObservedAttachment]]:
+        """VolumeAttachments by PersistentVolume."""
+        return grouped((one.volume, one) for some in self.attachments.values() for one in some if one.volume)
+
+    @cached_property
+    def default_class(self) -> ObservedClass | None:
+        """The class of claims that name none: the newest of those marked so, as the API server has it
+        (https://github.com/kubernetes/kubernetes, pkg/volume/util/storageclass.go, GetDefaultClass)."""
+        marked = sorted((one for one in self.snapshot.classes if one.default), key=lambda one: one.name)
+        return max(marked, key=lambda one: one.created, default=None)
+
+    @cached_property
+    def reserved(self) -> Mapping[str, list[ObservedVolume]]:
+        """By claim, the volumes that name it."""
+        named = (one for one in self.snapshot.volumes if one.claim and one.phase != "Released")
+        return grouped((one.claim, one) for one in named)
+
+    @cached_property
+    def attached_to_windows(self) -> frozenset[str]:
+        """PersistentVolumes that are attached to Windows nodes."""
+        return frozenset(
+            one.volume
+            for node in self.each(self.windows)
+            for one in self.attachments.get(node.name, ())
+            if one.attached and one.volume
+        )
+
+    @cached_property
+    def registered(self) -> frozenset[str]:
+        """CSI names of the drivers that any Windows node has registered."""
+        windows = (one for one in self.csi_nodes.values() if self.bit.get(one.name, 0) & self.windows)
+        return frozenset(entry.name for one in windows for entry in one.drivers)
+
+    @cached_property
+    def providers(self) -> Mapping[str, tuple[ObservedTemplate, ...]]:
+        """By CSI name, the DaemonSets that bring a driver to Windows nodes."""
+        names = set(BY_NAME) | self.registered | {one.name for one in self.snapshot.drivers}
+        found = grouped(
+            (name, template)
+            for template in self.snapshot.templates
+            if template.plugin is not None
+            for name in names
+            if template.plugin.observed.serves_on_windows(name)
+        )
+        return {name: tuple(sorted(_serving(some), key=lambda one: one.key)) for name, some in found.items()}
+
+    @cached_property
+    def unnamed(self) -> tuple[ObservedTemplate, ...]:
+        """DaemonSets that deploy an unnamed driver on Windows nodes: their directory has a name of its own."""
+        named = {one.key for some in self.providers.values() for one in some}
+        plugins = [one for one in self.snapshot.templates if one.plugin is not None and one.plugin.observed.plugin]
+        return tuple(sorted((one for one in plugins if one.key not in named), key=lambda one: one.key))
+
+    def controller(self, driver: Driver) -> ObservedController | None:
+        """A driver's controller, the first by name of several."""
+        some = [one for one in self.snapshot.controllers if one.driver == driver.key]
+        return min(some, key=lambda one: (one.observed.namespace, one.observed.name), default=None)
+
+    def entry(self, driver: str, node: ObservedNode) -> DriverEntry | None:
+        """A node's registration of a driver."""
+        csi_node = self.csi_nodes.get(node.name)
+        return None if csi_node is None else csi_node.entry(driver)
+
+    def unnamed_on(self, driver: str, node: ObservedNode) -> tuple[ObservedTemplate, ...]:
+        """Those with a pod on a node, any of which may bring a driver that the node has registered and nothing names."""
+        if self.providers.get(driver) or self.entry(driver, node) is None:
+            return ()
+        return tuple(one for one in self.unnamed if (one.namespace, one.name, node.name) in self.plugin_pods)
+
+    def nameless_on(self, node: ObservedNode) -> int:
+        """How many drivers a node has registered that nothing names."""
+        csi_node = self.csi_nodes.get(node.name)
+        return 0 if csi_node is None else sum(not self.providers.get(one.name) for one in csi_node.drivers)
+
+    def providers_on(self, driver: str, node: ObservedNode) -> tuple[ObservedTemplate, ...]:
+        """Those of them that put a pod on a node."""
+        return tuple(
+            one
+            for one in self.providers.get(driver, ())
+            if one.plugin is not None and why_not(one.plugin.gate, node) is None
+        )
+
+    @cached_property
+    def plugin_pods(self) -> Mapping[tuple[str, str, str], list[ObservedPod]]:
+        """By namespace, DaemonSet and node, the pods of DaemonSets on Windows nodes."""
+        pods = (
+            ((pod.namespace, pod.owner.partition("/")[2], pod.plugin.node), pod)
+            for pod in self.snapshot.pods
+            if pod.plugin is not None and self.bit.get(pod.plugin.node, 0) & self.windows
+        )
+        return grouped(pods, lambda pod: pod.name)
+
+    @cached_property
+    def wmco(self) -> Version | None:
+        """The release of the Windows Machine Config Operator, from itself or from its nodes."""
+        texts = [self.snapshot.cluster.wmco]
+        texts += [node.annotations.get(wmco.VERSION, "") for node in self.node_list]
+        versions = [version for version in (version_of(text) for text in texts if text) if version is not None]
+        return max(versions, default=None)
+
+
+def _serving(providers: list[ObservedTemplate]) -> list[ObservedTemplate]:
+    """Without those that only claim to bring a driver which another one brings: they have no Ready pod."""
+    some = [
+        one for one in providers if one.plugin and (one.plugin.gate.ready or one.plugin.observed.managed_by == MANAGER)
+    ]
+    some = some or providers
+    # One that registers a driver brings it; another that only mounts its folder does something else there.
+    return [one for one in some if one.plugin and one.plugin.observed.registers] or some
+
+
+def accepted(taint: Taint, tolerations: tuple[Toleration, ...]) -> bool:
+    """Whether a pod with these tolerations accepts a taint."""
+    return any(
+        tolerates(taint, key=one.key, operator=one.operator, value=one.value, effect=one.effect) for one in tolerations
+    )

@@ -1,0 +1,201 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Severity and reason of every readiness finding. Its evidence and remedy are in the rule that creates it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base import findings as deploy
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Unread
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding, Severity
+
+# One command for every rule that an account lacks; which rule it is stands in the evidence.
+_RBAC = Path(__file__).resolve().parents[3] / "roles" / "csi_driver" / "files" / "kubewin-preflight-rbac.yaml"
+GRANT = f"kubectl apply -f {_RBAC} (once, then bind its ClusterRole kubewin-preflight to this account)"
+PAGE = "https://github.com/kubewin/csi/blob/main/docs/docsite/rst/findings.rst"
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is always the same about a finding. doubt: it stands for something that is not known."""
+
+    severity: Severity
+    why: str
+    doubt: bool = False
+
+
+KNOWN: dict[str, Known] = {
+    # The cluster as a whole.
+    "CSI-C01": Known("warning", "what depends on it is unknown, and unknown is never ready", doubt=True),
+    "CSI-C02": Known("warning", "an update replaces drivers and nodes, so this report is soon outdated"),
+    "CSI-C03": Known("warning", "OpenShift does not upgrade to its next minor release until this is resolved"),
+    "CSI-C04": Known("warning", "OpenShift does not upgrade to its next minor release until an administrator acknowledges it"),
+    "CSI-C05": Known("note", "Operator Lifecycle Manager does not upgrade that operator; the cluster's own update is not blocked"),
+    "CSI-C06": Known("blocker", "the operator's daemon rejects the whole list, so it maintains no service on these nodes, including csi-proxy"),
+    "CSI-C07": Known("warning", "the operator's daemon does not check this, and storage fails later"),
+    "CSI-C08": Known("blocker", "the operator's daemon finds no list of services for these nodes and configures nothing there"),
+    "CSI-C09": Known("warning", "every new claim without a class gets an in-tree volume"),
+    "CSI-C10": Known("warning", "new claims of Windows workloads get volumes with a file system that Windows does not mount"),
+    "CSI-C11": Known("warning", "with the in-tree driver, the cluster's storage operator blocks the next upgrade"),
+    "CSI-C12": Known("warning", "node plugins that use csi-proxy cannot start on nodes where nothing installs it"),
+    "CSI-C13": Known("warning", "OpenShift applies the security constraints of Linux to a pod without an operating system"),
+    "CSI-C14": Known("blocker", "without this sidecar no volume of this driver is provisioned or attached, including those with CSI migration"),
+    "CSI-C15": Known("warning", "the drivers expect controller and node plugin of the same minor release"),
+    "CSI-C16": Known("warning", "API servers of 1.30 reject new in-tree volumes of this kind"),
+    "CSI-C17": Known("blocker", "a sidecar without support for the in-tree kind creates, deletes and attaches none of its volumes"),
+    # Nodes.
+    "CSI-N30": Known("blocker", "a label can be edited, but the kubelet decides how pods and volumes are prepared"),
+    "CSI-N31": Known("warning", "pods cannot move to this node until it is uncordoned"),
+    "CSI-N32": Known("warning", "a HostProcess container needs no pipe, so this mixes two modes"),
+    "CSI-N33": Known("warning", "a pod beyond the limit waits, and volumes concentrate while nodes are drained"),
+    "CSI-N34": Known("blocker", "the volume is not attached or not detached, so its pod does not start"),
+    "CSI-N35": Known("warning", "Kubernetes force-detaches a volume after six minutes; until then no other node can attach it"),
+    "CSI-N36": Known("blocker", "a volume that is attached in-tree is never detached once the kubelet uses CSI"),
+    "CSI-N37": Known("blocker", "containers with process isolation need an image of the node's Windows build"),
+    "CSI-N38": Known("blocker", "wmic.exe is optional in newer Windows, and without it the driver finds no node ID"),
+    "CSI-N39": Known("warning", "kubelets of this release lose registration sockets on Windows, so drivers register late or never"),
+    "CSI-N40": Known("warning", "the node is between two versions of the operator's services"),
+    "CSI-N41": Known("warning", "the operator's daemon does nothing on the node before its reboot"),
+    "CSI-N42": Known("warning", "the label stays, so the next upgrade of this node is already allowed"),
+    "CSI-N43": Known("note", "the operator does not upgrade this node's kubelet until an administrator allows it"),
+    "CSI-N44": Known("blocker", "volumes of this driver cannot be mounted on the node"),
+    "CSI-N45": Known("blocker", "a plugin that neither uses csi-proxy nor is a HostProcess container cannot reach the disks of the host"),
+    "CSI-N46": Known("note", "Kubernetes reports the driver as working; requirements that only its documentation states are not checked"),
+    "CSI-N47": Known("blocker", "without these pipes the node plugin cannot mount volumes"),
+    # Volumes.
+    "CSI-V10": Known("warning", "deleting and resizing use CSI already, mounting on Windows does not yet"),
+    "CSI-V11": Known("warning", "it works until an upgrade removes the in-tree code"),
+    "CSI-V12": Known("blocker", "no kubelet of this release mounts it, and no CSI driver replaces it"),
+    "CSI-V13": Known("blocker", "the translation to CSI rejects this object, so nothing mounts it once CSI migration is on"),
+    "CSI-V14": Known("blocker", "the driver does not mount this file system on Windows, so the pod waits for its volume"),
+    "CSI-V15": Known("blocker", "Windows has no raw block volumes for containers"),
+    "CSI-V16": Known("blocker", "disks that early kubelets formatted carry an MBR, which this csi-proxy cannot read"),
+    "CSI-V17": Known("blocker", "no Windows node can reach the volume"),
+    "CSI-V18": Known("warning", "Windows formats a disk whose file system it does not know, so check the disk first", doubt=True),
+    "CSI-V19": Known("blocker", "a disk has one file system: Windows cannot read that of Linux, or formats the disk again"),
+    "CSI-V20": Known("blocker", "this release of the kubelet does not mount it"),
+    "CSI-V21": Known("note", "the operating system that will use the volume is unknown"),
+    "CSI-V22": Known("warning", "whether the kubelet mounts it in-tree or by CSI is unknown", doubt=True),
+    "CSI-V23": Known("blocker", "its volume does not exist or belongs to another claim, so its pods do not start"),
+    "CSI-V24": Known("blocker", "it is deleted after its last pod; with the policy Delete, its data is deleted too"),
+    "CSI-V25": Known("blocker", "kubelet and attach controller treat two volumes with one handle as one, and pods that use both hang"),
+    "CSI-V26": Known("blocker", "nothing provisions a volume for the claim"),
+    "CSI-V27": Known("blocker", "pods that name a missing claim do not start"),
+    "CSI-V28": Known("blocker", "a pod may have an inline volume of this driver only if its CSIDriver allows it"),
+    "CSI-V29": Known("warning", "after CSI migration only one node at a time can write it"),
+    "CSI-V30": Known("blocker", "kubelets on Windows do not mount this kind of volume"),
+    "CSI-V31": Known("blocker", "the driver does not mount the volume on Windows, so its pod does not start"),
+    "CSI-V32": Known("warning", "whether the driver supports the volume on Windows is unknown, and unknown is not ready", doubt=True),
+    "CSI-V40": Known("blocker", "the claim cannot be bound to its volume, so no pod with the claim starts"),
+    "CSI-V41": Known("warning", "whether the claim gets a volume depends on facts that this report does not have", doubt=True),
+    "CSI-V42": Known("blocker", "one pod at a time can use such a claim; every other pod stays Pending"),
+    "CSI-V43": Known("warning", "the new pod of a rollout waits for the old one to end, and the old one for the new", doubt=True),
+    "CSI-V50": Known("blocker", "the control plane and the kubelet attach the volume in different ways, so the kubelet waits forever"),
+    "CSI-V51": Known("warning", "a kubelet waits forever for a volume that the control plane attaches in the other way", doubt=True),
+    "CSI-V52": Known("blocker", "Kubernetes detaches a volume from such a node only when the node is Ready again, deleted or out of service"),
+    "CSI-V53": Known("warning", "attaching the volume to a second node fails with Multi-Attach, and the pod there waits for its volume", doubt=True),
+    # Workloads.
+    "CSI-W01": Known("warning", "either operating system may mount its volumes, so the report checks them for Windows too", doubt=True),
+    "CSI-W02": Known("note", "a claim is not released while a pod names it, finished pods included"),
+    "CSI-W03": Known("note", "no pod runs, so no node shows its volumes; they are needed when it is scaled up"),
+    "CSI-W04": Known("note", "between its runs no node shows its volumes"),
+    "CSI-W05": Known("note", "the StatefulSet still owns them and mounts them when it is scaled up"),
+    "CSI-W06": Known("warning", "a file on its node defines it: the API cannot move it, and a drain leaves it there"),
+    "CSI-W07": Known("blocker", "no controller recreates it after a drain or the loss of its node"),
+    "CSI-W08": Known("warning", "the owner of its pods is unknown, so where the next ones may run is unknown", doubt=True),
+    "CSI-W09": Known("warning", "its pods stay Pending, or it is unknown whether they start again", doubt=True),
+    "CSI-W10": Known("blocker", "a pod needs all of its volumes on one node, and no Windows node can mount them together"),
+    "CSI-W20": Known("blocker", "the scheduler places no pod of the workload on these nodes, or the kubelet there rejects the pod"),
+    "CSI-W21": Known("warning", "whether the scheduler places a pod of the workload there depends on facts that this report does not have", doubt=True),
+    "CSI-W22": Known("blocker", "a pod that does not start now does not start after a restart either, until its cause is removed"),
+    "CSI-W23": Known("warning", "a pod that does not start now may not start after a restart either", doubt=True),
+    # A target.
+    "CSI-T01": Known("blocker", "kubelets that are too far behind the API server are not supported and may not work"),
+    "CSI-T02": Known("warning", "this collection has no data of that release, so this part of the report is unknown", doubt=True),
+    "CSI-T03": Known("blocker", "volumes of node plugins that use csi-proxy fail after the upgrade"),
+    "CSI-T04": Known("warning", "node plugins cannot start before a node has the new operator's csi-proxy, so no volume can be verified before"),
+    "CSI-T05": Known("warning", "the operator holds back only nodes with attached volumes; it upgrades all others immediately, verified or not"),
+    "CSI-T06": Known("blocker", "each release of the operator is for one release of OpenShift"),
+    "CSI-T07": Known("blocker", "its nodes would keep services that the older release cannot manage or remove"),
+    "CSI-T08": Known("warning", "a volume that is attached in-tree is never detached once the kubelet uses CSI"),
+    "CSI-T09": Known("blocker", "one mode does not see the mounts of the other"),
+    "CSI-T10": Known("blocker", "the plugin opens csi-proxy's pipes when it starts, and fails without them"),
+    "CSI-T11": Known("warning", "it is unknown whether the host will serve the pipes", doubt=True),
+    "CSI-T12": Known("blocker", "kubelet and cluster are never downgraded, so nothing would be upgraded"),
+    "CSI-T15": Known("blocker", "between in-tree and CSI, no release of the operator mounts these volumes on Windows"),
+    "CSI-T14": Known("blocker", "Operator Lifecycle Manager offers only the next minor release, so such an upgrade does not begin"),
+    "CSI-T16": Known("warning", "two node plugins of a driver on a node remove each other's registration"),
+    "CSI-T13": Known("blocker", "the target is for another platform, so this cluster never reaches it"),
+}  # fmt: skip
+
+# Findings of other parts, which mean the same wherever they are found.
+_ELSEWHERE = {
+    "CSI-D": "the driver's deployment on Windows depends on it",
+    "CSI-G": "a driver mounts nothing on a node where its node plugin does not work",
+    "CSI-N": "volumes on this host can fail because of it, even if csi-proxy serves",
+}
+# What keeps a csi-proxy that runs from serving after its node's next reboot.
+AFTER_REBOOT = ("CSI-N06", "CSI-N07", "CSI-N18")
+# Findings of a group with a reason of their own.
+_BY_ID = {
+    "CSI-R01": "an acceptance expires so that it is reviewed",
+    "CSI-R02": "an entry without a match is outdated, or its object is misspelled",
+    "CSI-G14": "it runs an older template, not yet the desired one",
+    "CSI-G30": "the two remove each other's registration, so mounts fail intermittently",
+    **dict.fromkeys(AFTER_REBOOT, "after its next reboot the node serves no volumes, or through another program"),
+    **dict.fromkeys(
+        ("CSI-N08", "CSI-N09", "CSI-N17"), "what was not read on the host is unknown, and unknown is never ready"
+    ),
+    **dict.fromkeys(
+        ("CSI-G13", "CSI-G15", "CSI-G40", "CSI-G41"),
+        "whether its node plugin works there is unknown, so none of its volumes is ready there",
+    ),
+}
+# Those among them that stand for something not known, or not lasting.
+DOUBTS = frozenset({"CSI-G13", "CSI-G14", "CSI-G15", "CSI-G40", "CSI-G41", "CSI-N09", "CSI-N17"})
+
+
+def found(
+    id_: str, object_: str, message: str, evidence: tuple[str, ...], remedy: str, severity: Severity | None = None
+) -> Finding:
+    """A finding of readiness, or one of another part, which says its severity."""
+    known = KNOWN[id_] if severity is None or id_ in KNOWN else _of_another_part(id_, severity)
+    return Finding(
+        id=id_,
+        severity=severity or known.severity,
+        object=object_,
+        message=message,
+        evidence=evidence,
+        why=known.why,
+        remedy=remedy,
+        link=f"{PAGE}#{id_.lower()}",
+        doubt=known.doubt,
+    )
+
+
+def _of_another_part(id_: str, severity: Severity) -> Known:
+    return Known(severity, _BY_ID.get(id_) or _ELSEWHERE[id_[:5]], id_ in DOUBTS)
+
+
+def unread(lists: Iterable[Unread]) -> tuple[Finding, ...]:
+    """That lists could not be read."""
+    return tuple(
+        found(
+            "CSI-C01",
+            one.resource,
+            f"{one.resource} could not be read: {one.why}",
+            (one.why, f"missing rule: {one.rule}") if one.rule else (one.why,),
+            GRANT if one.rule else f"run the report again when {one.resource} can be read",
+        )
+        for one in lists
+    )
+
+
+def passed_on(some: Iterable[deploy.Finding]) -> Iterator[Finding]:
+    """What deploying a driver finds, as it is."""
+    for one in some:
+        yield found(one.id, one.object, one.message, (f"{one.object}: {one.message}",), one.remedy, one.severity)

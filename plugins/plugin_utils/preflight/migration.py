@@ -1,0 +1,128 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which way the volumes of in-tree plugins go: by each node's kubelet, and by the control plane. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import wmco
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.in_tree import InTree
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation import (
+    TranslationError,
+    ebs_id,
+    google_location,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedCsiNode
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import Source
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedVolume
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, version_of
+
+Way = Literal["csi", "in_tree", "dead", "unknown"]
+
+
+def reports_csi(known: InTree, csi_node: ObservedCsiNode | None) -> bool | None:
+    """Whether a node reports that its kubelet uses CSI for an in-tree plugin, None if it does not report it."""
+    return None if csi_node is None or csi_node.migrated is None else known.plugin in csi_node.migrated
+
+
+def way(known: InTree, kubelet: str, listed: bool | None, *, read: bool = True) -> Way:
+    """How a kubelet of that version mounts volumes of an in-tree plugin. listed: result of `reports_csi`. read: False when the
+    CSINodes could not be read.
+    """
+    version = version_of(kubelet)
+    if version is None:
+        return "unknown"
+    if known.dead(version):
+        return "dead"
+    if known.translated and (known.forced(version) or listed):
+        return "csi"
+    # A gate that is off by default may have been set, which only a CSINode tells.
+    if listed is None and known.translated and (known.on_by_default(version) or not read):
+        return "unknown"
+    return "in_tree"
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """How Windows kubelets mount volumes of an in-tree plugin: sets of nodes. broken: by a known issue of their release."""
+
+    csi: int = 0
+    in_tree: int = 0
+    dead: int = 0
+    unknown: int = 0
+    broken: int = 0
+
+
+def paths(index: Index, known: InTree) -> Paths:
+    """Every Windows node's way with an in-tree plugin."""
+    read = "csinodes" not in index.unread
+    by_kubelet: dict[tuple[str, bool | None], int] = defaultdict(int)
+    for node in index.each(index.windows):
+        by_kubelet[node.kubelet, reports_csi(known, index.csi_nodes.get(node.name))] |= index.bit[node.name]
+    sets: dict[Way, int] = defaultdict(int)
+    broken = 0
+    for (kubelet, listed), nodes in by_kubelet.items():
+        found = way(known, kubelet, listed, read=read)
+        sets[found] |= nodes
+        version = version_of(kubelet)
+        if found == "csi" and version is not None and known.issue(version):
+            broken |= nodes
+    return Paths(sets["csi"], sets["in_tree"], sets["dead"], sets["unknown"], broken)
+
+
+# Values of OpenShift's Storage "cluster" for vSphere (spec.vsphereStorageDriver of operator.openshift.io/v1).
+_CHOSEN: Mapping[str, Way] = {"LegacyDeprecatedInTreeDriver": "in_tree", "CSIWithMigrationDriver": "csi"}
+
+
+def control_plane(index: Index, known: InTree) -> Way:
+    """Which way kube-controller-manager attaches, provisions, deletes and resizes volumes of an in-tree plugin."""
+    version = index.kubernetes
+    if version is None:
+        return "unknown"
+    if known.dead(version):
+        return "dead"
+    if not known.translated:
+        return "in_tree"
+    if known.forced(version) or known.driver in index.migrated_to:
+        return "csi"
+    chosen = index.snapshot.cluster.storage_driver or "" if known.field == "vsphereVolume" else ""
+    if chosen in _CHOSEN:
+        return _CHOSEN[chosen]
+    if known.plugin in index.provisioned_by:
+        # Those would report it.
+        return "in_tree"
+    line = wmco.of_openshift(index.snapshot.cluster.openshift) if index.snapshot.cluster.openshift else None
+    if line is not None and known.plugin in line.not_migrated:
+        return "in_tree"
+    # A gate that is off by default may have been set.
+    return "csi" if known.on_by_default(version) else "unknown"
+
+
+def untranslatable(source: Source, volume: ObservedVolume | None) -> tuple[str, str] | None:
+    """Why migration cannot translate a volume, and what helps; None where it can. volume: None for a pod's own."""
+    if source.field == "azureDisk" and source.kind and source.kind.lower() != "managed":
+        return (
+            f"its azureDisk kind is {source.kind}, expected Managed",
+            "copy the blob into a managed disk, and create a PersistentVolume for that disk",
+        )
+    claimed = volume is None or volume.claim.partition("/")[0]
+    if source.field == "azureFile" and not claimed and not source.secret_namespace:
+        return ("it has neither secretNamespace nor a claim", "set azureFile.secretNamespace")
+    if source.field == "vsphereVolume" and volume is None and source.policy:
+        return (
+            "an inline vsphereVolume with storagePolicyName is not translated",
+            "create a PersistentVolume for the disk and mount it through a claim",
+        )
+    try:
+        if source.field == "awsElasticBlockStore":
+            ebs_id(source.handle)
+        elif source.field == "gcePersistentDisk" and volume is not None:
+            google_location(dict(volume.places))
+    except TranslationError as error:
+        return f"it {error}", error.remedy
+    return None

@@ -1,0 +1,591 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Do the drivers that a node's volumes need work there? Pure.
+
+The gate's rules evaluate registration, plugin pod and host; this module adds what only matters once volumes exist:
+limits, attachments, what the kubelet left behind, and why a driver may not have come up. A CSINode that exists is no proof.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_proxy, in_tree, wmco
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver, ModeRule
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, from_image, parse
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.fit import image_for
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout import evaluate as gate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import Picture, Registration
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.verdict import Lack
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import moment
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import DriverEntry
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedAttachment
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import (
+    ObservedPod,
+    ObservedTemplate,
+    PluginTemplate,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import BY_NAME, Index, union, version_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import AFTER_REBOOT, DOUBTS, found
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import (
+    SEVERITIES,
+    Answer,
+    Check,
+    Finding,
+    NodeVerdict,
+    Severity,
+)
+
+# After this the attach controller detaches by force.
+_DETACHING = timedelta(minutes=6)
+# Attachments of every driver are done sooner, or something keeps them from being done.
+_ATTACHING = timedelta(minutes=10)
+
+# A node that reboots restarts its plugin too, so only many restarts until lately are a sign.
+_RESTARTS, _LATELY = 10, timedelta(days=1)
+
+# The subject of each check of a driver on a node, the list that it needs, and the findings that fail it.
+_CHECKS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("registered", "csinodes", ("CSI-G20", "CSI-N44", "CSI-N46")),
+    ("node id", "csinodes", ("CSI-G21",)),
+    ("topology labels", "csinodes", ("CSI-G22",)),
+    (
+        "plugin pod",
+        "pods",
+        ("CSI-G02", "CSI-G03", "CSI-G10", "CSI-G11", "CSI-G13", "CSI-G14", "CSI-G15", "CSI-N37", "CSI-N38", "CSI-N45"),
+    ),
+    ("started since boot", "pods", ("CSI-G12",)),
+    ("one provider", "daemonsets", ("CSI-G30",)),
+    ("csi-proxy", "daemonsets", ("CSI-G40", "CSI-G41", "CSI-G42", "CSI-G43", "CSI-N32", "CSI-N47")),
+    ("room for volumes", "volumeattachments", ("CSI-N33",)),
+    ("attachments", "volumeattachments", ("CSI-N34", "CSI-N35")),
+)
+_NODE_CHECKS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("ready", "", ("CSI-G05",)),
+    ("system", "", ("CSI-N30",)),
+    ("not cordoned", "", ("CSI-N31",)),
+    ("nothing attached in-tree", "", ("CSI-N36",)),
+    ("kubelet registers drivers", "", ("CSI-N39",)),
+    ("operator's services", "", ("CSI-N40", "CSI-N41", "CSI-N42", "CSI-N43")),
+)
+
+# Findings that can be repaired while the driver works.
+_WORKS = frozenset({"CSI-N31", "CSI-N32", "CSI-N33", "CSI-N34", "CSI-N35", "CSI-N39", "CSI-N46"})
+
+# The lists that show whether a driver works on a node; and those for the rest of a node's evaluation.
+_NEEDED = ("nodes", "csinodes", "daemonsets", "pods")
+_BESIDES = ("volumeattachments",)
+
+
+@dataclass(slots=True)
+class DriverState:
+    """A driver on the Windows nodes that need it: sets of nodes, and why by node.
+
+    piped: it talks to csi-proxy there. forms: by release and mode that its plugin has there; None, empty where not known.
+    """
+
+    good: int = 0
+    bad: int = 0
+    piped: int = 0
+    reasons: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
+    forms: dict[tuple[Version | None, str], int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class NodesEvaluation:
+    """What came out: verdicts, findings (those of a whole driver once), and the drivers' states by CSI name.
+
+    against: by node, what keeps pods from starting there, whatever driver their volumes have.
+    """
+
+    verdicts: tuple[NodeVerdict, ...]
+    findings: tuple[Finding, ...]
+    drivers: Mapping[str, DriverState]
+    against: Mapping[str, tuple[Finding, ...]]
+
+
+def evaluate(
+    index: Index, demand: Mapping[str, int], migrated: Mapping[str, int], host_facts_max_age: float
+) -> NodesEvaluation:
+    """Evaluate every Windows node. demand: by CSI name, the nodes whose volumes need it.
+
+    migrated: by in-tree plugin, the Windows nodes whose kubelet uses CSI for it.
+    """
+    states: dict[str, DriverState] = {}
+    findings: list[Finding] = []
+    by_driver: dict[str, dict[str, tuple[Finding, ...]]] = {}
+    rooms = {driver: _Room(index, driver) for driver in demand}
+    for driver, nodes in sorted(demand.items()):
+        state = states[driver] = DriverState()
+        for node in index.each(nodes):
+            evaluated = tuple(_DriverOnNode(index, driver, node).findings(rooms[driver], host_facts_max_age))
+            by_driver.setdefault(node.name, {})[driver] = evaluated
+            state.reasons[node.name] = evaluated
+            bit, answer = index.bit[node.name], _answer(evaluated, index)
+            here = index.providers_on(driver, node)
+            if any(one.plugin is not None and one.plugin.gate.pipes for one in here):
+                state.piped |= bit
+            form = _form(driver, here)
+            state.forms[form] = state.forms.get(form, 0) | bit
+            if answer == "yes":
+                state.good |= bit
+            elif answer == "no":
+                state.bad |= bit
+            findings += evaluated
+    verdicts, against = [], {}
+    for node in index.each(index.windows):
+        needed = by_driver.get(node.name, {})
+        piped = any(state.piped & index.bit[node.name] for state in states.values())
+        own = (*_node(index, node, bool(needed), migrated), *_host(index, node, bool(needed), piped))
+        findings += own
+        if some := tuple(one for one in own if one.doubt or one.severity == "blocker"):
+            against[node.name] = some
+        verdicts.append(_verdict(index, node, needed, own))
+    # A node of Linux that claims to be one of Windows draws pods that cannot run there.
+    for node in index.each(index.linux & index.with_label("kubernetes.io/os", "windows")):
+        findings += _system(node)
+    once: dict[tuple[str, str, str], Finding] = {}
+    for one in findings:
+        once.setdefault((one.id, one.object, one.message), one)
+    return NodesEvaluation(tuple(verdicts), tuple(once.values()), states, against)
+
+
+def _answer(findings: tuple[Finding, ...], index: Index) -> Answer:
+    if any(not one.doubt and one.id not in _WORKS for one in findings):
+        return "no"
+    return "unknown" if any(one.doubt for one in findings) or not index.unread.isdisjoint(_NEEDED) else "yes"
+
+
+def _verdict(
+    index: Index, node: ObservedNode, needed: Mapping[str, tuple[Finding, ...]], own: tuple[Finding, ...]
+) -> NodeVerdict:
+    checks = [_check(index, one, "", own, "read from the Node") for one in _NODE_CHECKS]
+    for driver, evaluated in needed.items():
+        entry = index.entry(driver, node)
+        registration = "not in its CSINode" if entry is None else f"CSINode {node.name}: node id {entry.node_id}"
+        checks += [_check(index, one, driver, evaluated, registration) for one in _CHECKS]
+    every = (*own, *(one for evaluated in needed.values() for one in evaluated))
+    unread = [one for one in _NEEDED + _BESIDES if one in index.unread] if needed else []
+    wrong = [one for one in every if one.severity == "blocker"]
+    doubts = [one for one in every if one.doubt]
+    ok: Answer = "yes"
+    because = f"{', '.join(needed)} registered and working" if needed else "no volume needs a driver here"
+    if wrong:
+        ok, because = "no", f"{wrong[0].id}: {wrong[0].message}"
+    elif doubts:
+        ok, because = "unknown", f"{doubts[0].id}: {doubts[0].message}"
+    elif unread:
+        ok, because = "unknown", f"CSI-C01: {', '.join(unread)} could not be read"
+    ids = tuple(dict.fromkeys(one.id for one in every))
+    return NodeVerdict(node.name, tuple(needed), ok, because, tuple(checks), ids)
+
+
+def _check(
+    index: Index, about: tuple[str, str, tuple[str, ...]], driver: str, evaluated: tuple[Finding, ...], otherwise: str
+) -> Check:
+    name, needed, ids = about
+    failed = next((one for one in evaluated if one.id in ids), None)
+    if failed is None and needed in index.unread:
+        return Check(name, driver, "unknown", f"CSI-C01: {needed} could not be read")
+    if failed is None:
+        return Check(name, driver, "yes", otherwise)
+    ok: Answer = "unknown" if failed.doubt else "no" if failed.severity == "blocker" else "yes"
+    return Check(name, driver, ok, f"{failed.id}: {failed.message}")
+
+
+# One driver on one node
+
+
+def _unevaluated(driver: str, brought: tuple[ObservedTemplate, ...]) -> Finding:
+    """What cannot be checked of a working driver that the catalog does not have."""
+    how = f"DaemonSet {brought[0].namespace}/{brought[0].name}" if brought else "a DaemonSet that does not name it"
+    message = (
+        "the driver is registered and its plugin is Ready; its release, controller, file systems, access modes and "
+        "host requirements are not checked, because the driver is unknown to this collection"
+    )
+    return found(
+        "CSI-N46", f"Driver {driver}", message, (f"deployed by {how}",), "check these by the driver's documentation"
+    )
+
+
+class _DriverOnNode:
+    """The evaluation of one driver on one node."""
+
+    def __init__(self, index: Index, driver: str, node: ObservedNode) -> None:
+        self._index, self._driver, self._node = index, driver, node
+        self._known = BY_NAME.get(driver)
+        self._entry = index.entry(driver, node)
+        self._host = index.hosts.get(node.name)
+        self._about = f"Node {node.name}, driver {driver}"
+
+    def findings(self, room: _Room, host_facts_max_age: float) -> Iterator[Finding]:
+        """What is wrong with it there."""
+        index = self._index
+        providers = index.providers.get(self._driver, ())
+        if not providers:
+            evaluated = [*self._by_registration(host_facts_max_age)]
+        else:
+            # The one that has its pod there is what the node has; the others are too many.
+            here = tuple(sorted(index.providers_on(self._driver, self._node), key=lambda one: not self._pods(one)))
+            evaluated = [*self._gated(here[0] if here else providers[0], here[1:], host_facts_max_age)]
+        yield from evaluated
+        if self._entry is not None and self._known is None and _answer(tuple(evaluated), index) == "yes":
+            yield _unevaluated(self._driver, providers)
+        yield from room.findings(self._node)
+
+    def _pods(self, provider: ObservedTemplate) -> list[ObservedPod]:
+        return self._index.plugin_pods.get((provider.namespace, provider.name, self._node.name), [])
+
+    def _registration(self, entry: DriverEntry) -> str:
+        return f"CSINode {self._node.name} spec.drivers: {self._driver}, nodeID {entry.node_id}"
+
+    def _by_registration(self, host_facts_max_age: float) -> Iterator[Finding]:
+        """A driver that no DaemonSet names: evaluated by the node's registration and by plugins without a name."""
+        index, node, entry = self._index, self._node, self._entry
+        some = index.unnamed_on(self._driver, node)
+        if entry is None or not some:
+            yield from self._undeployed()
+            return
+        if len(some) == 1 and index.nameless_on(node) == 1:
+            yield from self._gated(some[0], (), host_facts_max_age)
+            return
+        names = ", ".join(f"{one.namespace}/{one.name}" for one in some)
+        waiting = [pod.name for one in some for pod in self._pods(one) if pod.plugin and not pod.plugin.ready]
+        if waiting:
+            message = f"one of the DaemonSets {names} runs {self._driver}, and pod {waiting[0]} is not Ready"
+            remedy = f"check pod {waiting[0]}; if it belongs to another driver, suppress this finding"
+            finding = found("CSI-N46", self._about, message, (self._registration(entry),), remedy)
+            yield replace(finding, severity="warning", doubt=True)
+
+    def _undeployed(self) -> Iterator[Finding]:
+        """That no DaemonSet deploys it, or that none can be known to."""
+        driver, name = self._driver, self._node.name
+        if not self._index.unread.isdisjoint(("daemonsets", "pods")):
+            return
+        registration = f"CSINode {name} {'names' if self._entry is not None else 'does not name'} it"
+        evidence = (f"DaemonSets that serve {driver} on Windows: none", registration)
+        if self._known is not None:
+            message = f"no DaemonSet deploys {driver} on Windows nodes"
+            message += ", so its entries are stale" if self._entry else ""
+            remedy = f"run enable_csi.yml with driver {self._known.key}"
+            yield found("CSI-G02", f"Driver {driver}", message, evidence, remedy, "blocker")
+        elif self._entry is not None:
+            message = f"CSINode {name} lists the driver, but no pod on the node can have registered it"
+            remedy = "find what runs the driver on the node; if nothing does, restart the kubelet to drop the stale registration"
+            yield replace(found("CSI-N46", self._about, message, evidence, remedy), severity="warning", doubt=True)
+        else:
+            message = f"nothing deploys {driver} on Windows nodes"
+            remedy = "install its Windows node plugin, or keep its workloads on Linux; the driver is unknown to this collection"
+            yield found("CSI-N44", f"Driver {driver}", message, evidence, remedy)
+
+    def _gated(
+        self, main: ObservedTemplate, others: tuple[ObservedTemplate, ...], host_facts_max_age: float
+    ) -> Iterator[Finding]:
+        """What the gate says of its plugin there, and of the mode that the plugin has."""
+        if main.plugin is None:
+            return
+        node, entry, host, unread = self._node, self._entry, self._host, self._index.unread
+        snapshot, pods = self._index.snapshot, self._pods(main)
+        plugins = [pod.plugin for pod in pods if pod.plugin is not None]
+        picture = Picture(
+            now=snapshot.taken_at,
+            controller_now=snapshot.hosts_at or snapshot.taken_at,
+            driver=self._driver,
+            daemon_set=main.plugin.gate,
+            nodes=(node,),
+            registrations={} if entry is None else {node.name: Registration(entry.node_id, entry.topology_keys, None)},
+            pods=plugins,
+            hosts={} if host is None else {node.name: host.facts},
+            other_providers={node.name: [f"{one.namespace}/{one.name}" for one in others]},
+        )
+        evaluated = gate.evaluate(
+            picture, gate.Rules(only=frozenset({node.name}), host_facts_max_age=host_facts_max_age)
+        )
+        needs = {"CSI-G10": "pods", "CSI-G20": "csinodes"}
+        lacks = [lack for verdict in evaluated.nodes for lack in verdict.lacks]
+        lacks += [lack for lack in evaluated.trouble if lack.id == "CSI-G04"]
+        lacks = [lack for lack in lacks if needs.get(lack.id) not in unread]
+        evidence = tuple(self._evidence(main, plugins))
+        for lack in lacks:
+            finding = self._from_gate(lack, evidence)
+            if lack.id == "CSI-G14" and "controllerrevisions" in unread:
+                # Its generation is another one, as after a restored template.
+                message = f"{lack.message}, or its template was restored: controllerrevisions could not be read"
+                finding = replace(finding, message=message, doubt=True)
+            yield finding
+        yield from self._restarts(main, plugins, evidence)
+        down = any(lack.id in ("CSI-G10", "CSI-G11", "CSI-G20") for lack in lacks)
+        host_process = main.plugin.host_process or any(pod.host_process for pod in pods)
+        yield from self._mode(main, main.plugin, host_process, down, evidence)
+
+    def _restarts(
+        self, main: ObservedTemplate, plugins: list[PodFacts], evidence: tuple[str, ...]
+    ) -> Iterator[Finding]:
+        """A plugin that is Ready between its restarts."""
+        for pod in plugins:
+            restarts, last = max((one.restarts for one in pod.containers), default=0), pod.last_restart
+            if pod.ready and restarts >= _RESTARTS and (last is None or self._index.snapshot.taken_at - last < _LATELY):
+                message = f"pod {pod.name} has restarted {restarts} times" + (
+                    f", last at {last:%Y-%m-%d %H:%M:%SZ}" if last else ""
+                )
+                remedy = f"kubectl -n {main.namespace} logs {pod.name} --all-containers --previous"
+                yield found("CSI-G13", self._about, message, evidence, remedy, "warning")
+
+    def _csi_proxy(self) -> str:
+        """The release of csi-proxy on the node, as the host or the operator states it; empty if it is not known."""
+        read = self._host.facts.release if self._host is not None else ""
+        return read or wmco.csi_proxy_on(self._node.annotations)
+
+    def _of_openshift(self, evidence: tuple[str, ...]) -> Iterator[Finding]:
+        """OpenShift's own plugin is a HostProcess container and uses csi-proxy, so the host must serve its pipes."""
+        host, rule = self._host, None if self._known is None else self._known.rule("csi_proxy")
+        if rule is None or host is None or host.facts.pipes is None:
+            return
+        absent = [pipe for pipe in rule.pipes if pipe not in host.facts.pipes]
+        if absent:
+            message = (
+                "the node plugin of OpenShift's storage operator is a HostProcess container that uses csi-proxy, but its host "
+                f"does not serve {', '.join(absent)}"
+            )
+            yield found(
+                "CSI-N47", self._about, message, evidence, "repair csi-proxy on that host; WMCO starts it again"
+            )
+
+    def _from_gate(self, lack: Lack, evidence: tuple[str, ...]) -> Finding:
+        about = {"CSI-G04": f"Driver {self._driver}", "CSI-G05": f"Node {self._node.name}"}.get(lack.id, self._about)
+        severity: Severity = "warning" if lack.id in DOUBTS or lack.id in _WORKS else "blocker"
+        return found(lack.id, about, lack.message, evidence, lack.remedy, severity)
+
+    def _evidence(self, main: ObservedTemplate, pods: list[PodFacts]) -> Iterator[str]:
+        name, host = self._node.name, self._host
+        if self._entry is None:
+            yield f"CSINode {name} spec.drivers: {self._driver} missing"
+        else:
+            yield self._registration(self._entry)
+        yield f"DaemonSet {main.namespace}/{main.name}: " + (
+            ", ".join(f"pod {pod.name} {'Ready' if pod.ready else 'not Ready'}" for pod in pods) or "no pod on the node"
+        )
+        if host is not None:
+            state = "serving" if host.facts.serving else host.facts.state or "not serving"
+            yield f"host {name}: csi-proxy {host.facts.release or 'of unknown release'} {state}"
+
+    def _mode(
+        self, main: ObservedTemplate, plugin: PluginTemplate, host_process: bool, down: bool, evidence: tuple[str, ...]
+    ) -> Iterator[Finding]:
+        """Findings of the plugin's mode itself: mixed modes, an image for another Windows, wmic."""
+        known, node, about = self._known, self._node, self._about
+        if host_process and plugin.observed.of_openshift:
+            yield from self._of_openshift(evidence)
+        elif host_process and plugin.gate.pipes:
+            message = f"its plugin is a HostProcess container and mounts {', '.join(plugin.gate.pipes)}"
+            yield found("CSI-N32", about, message, evidence, "deploy one mode; enable_csi.yml chooses it by release")
+        version = None if known is None else running(known, main)
+        rule = None if known is None else known.rule("host_process" if host_process else "csi_proxy")
+        if known is None or version is None or rule is None:
+            return
+        # The other way round is no obstacle: a HostProcess container reaches the host's pipes too.
+        if not host_process and not rule.covers(version):
+            near = known.nearest(version, rule.mode)
+            remedy = "deploy it as a HostProcess container" + (f", or release {near[0]} in this mode" if near else "")
+            message = f"its plugin runs release {version} as a container that is isolated from the host: {rule.why}"
+            yield found("CSI-N45", about, message, evidence, remedy)
+            return
+        if not down:
+            return
+        builds = known.builds(version, rule)
+        if node.build and image_for(node.build, builds) == "no":
+            message = f"{known.title} {version} has images for Windows builds {', '.join(builds or ())}; the node runs {node.build}"
+            yield found("CSI-N37", about, message, evidence, "choose a release that has an image for this build")
+        optional = node.build.isdigit() and int(node.build) >= csi_proxy.WMIC_OPTIONAL_FROM
+        if optional and _needs_wmic(known, rule, version, self._csi_proxy()):
+            message = (
+                f"{known.title} {version} reads the node ID with wmic.exe, which Windows build {node.build} may lack"
+            )
+            remedy = "use csi-proxy 1.3.0 with the mode csi_proxy, or a later release of the driver, or add the capability WMIC"
+            yield found("CSI-N38", about, message, evidence, remedy)
+
+
+def _form(driver: str, here: tuple[ObservedTemplate, ...]) -> tuple[Version | None, str]:
+    """Release and mode of the one plugin that a driver has on a node."""
+    known = BY_NAME.get(driver)
+    if known is None or len(here) != 1 or here[0].plugin is None:
+        return None, ""
+    return running(known, here[0]), "host_process" if here[0].plugin.host_process else "csi_proxy"
+
+
+def running(driver: Driver, template: ObservedTemplate) -> Version | None:
+    """The release that a DaemonSet runs, by its image."""
+    images = dict(template.plugin.images) if template.plugin is not None else {}
+    return from_image(images.get(driver.container, ""))
+
+
+def _needs_wmic(driver: Driver, rule: ModeRule, version: Version, release: str) -> bool:
+    """Whether a driver calls wmic.exe. release: of the node's csi-proxy, empty if it is not known."""
+    if rule.mode == "host_process":
+        return rule.wmic_before is not None and version.release < parse(rule.wmic_before).release
+    return driver.wmic_below is not None and csi_proxy.is_below(release, driver.wmic_below)
+
+
+class _Room:
+    """How many volumes of a driver each node holds, and how many it may."""
+
+    def __init__(self, index: Index, driver: str) -> None:
+        self._index, self._driver = index, driver
+        self._held: dict[str, int] = {}
+        self._free: dict[str, int] = {}
+        self._unlimited = 0
+        for node in index.each(index.windows):
+            entry = index.entry(driver, node)
+            if entry is None:
+                continue
+            held = self._held[node.name] = _held(index, driver, node)
+            if entry.limit is None:
+                self._unlimited += 1
+            else:
+                self._free[node.name] = max(0, entry.limit - held)
+        self._all_free = sum(self._free.values())
+
+    def findings(self, node: ObservedNode) -> Iterator[Finding]:
+        """That a node is full, or that what it holds fits nowhere else; and its attachments that went wrong."""
+        about = f"Node {node.name}, driver {self._driver}"
+        held, free = self._held.get(node.name, 0), self._free.get(node.name)
+        if free is not None:
+            limit = held + free
+            evidence = (f"CSINode {node.name} allocatable.count: {limit}", f"volumes attached: {held}")
+            elsewhere = self._all_free - free
+            others = len(self._free) + self._unlimited - 1
+            if free == 0 and held:
+                message = f"{held} volumes are attached, which is its limit"
+                yield found("CSI-N33", about, message, evidence, "add Windows nodes, or move workloads before a drain")
+            elif others and not self._unlimited and held > elsewhere:
+                message = f"its {held} volumes exceed the {elsewhere} that the other Windows nodes can still attach"
+                yield found("CSI-N33", about, message, evidence, "add Windows nodes before draining this one")
+        for one in self._index.attachments.get(node.name, ()):
+            if one.attacher == self._driver:
+                yield from attachment_findings(self._index, one)
+
+
+def _held(index: Index, driver: str, node: ObservedNode) -> int:
+    prefix = f"kubernetes.io/csi/{driver}^"
+    by_node = sum(one.startswith(prefix) for one in node.attached)
+    return max(by_node, sum(one.attacher == driver for one in index.attachments.get(node.name, ())))
+
+
+def attachment_findings(index: Index, one: ObservedAttachment) -> Iterator[Finding]:
+    """That an attachment failed, or hangs."""
+    snapshot, csi_node = index.snapshot, index.csi_nodes.get(one.node)
+    about = f"Node {one.node}, driver {one.attacher}"
+    what = f"volume {one.volume}" if one.volume else "an inline volume"
+    error = one.attach_error or one.detach_error
+    # Until the driver is registered, the attacher repeats this, and the checks of the driver on the node find why. Afterwards it
+    # attaches within minutes, or it hangs.
+    waits = (
+        csi_node is not None and csi_node.entry(one.attacher) is None and "does not contain driver" in one.attach_error
+    )
+    if error and not waits:
+        did = "attached" if one.attach_error else "detached"
+        evidence = (f"VolumeAttachment {one.name}: {error}",)
+        remedy = f"kubectl describe volumeattachment {one.name}; check the controller's log"
+        yield found("CSI-N34", about, f"{what} could not be {did}: {error}", evidence, remedy)
+    since = moment(one.waits_since)
+    if since is not None and not one.deleting and not error and snapshot.taken_at - since > _ATTACHING:
+        minutes = int((snapshot.taken_at - since).total_seconds() // 60)
+        evidence = (f"VolumeAttachment {one.name} status.attached: false since {one.waits_since}",)
+        message = f"attaching {what} has taken {minutes} minutes"
+        remedy = f"kubectl describe volumeattachment {one.name}; check that the driver's attacher runs"
+        yield found("CSI-N34", about, message, evidence, remedy)
+    since = moment(one.deleting)
+    if since is not None and snapshot.taken_at - since > _DETACHING:
+        minutes = int((snapshot.taken_at - since).total_seconds() // 60)
+        evidence = (f"VolumeAttachment {one.name} metadata.deletionTimestamp: {one.deleting}",)
+        message = f"detaching {what} has taken {minutes} minutes"
+        yield found("CSI-N35", about, message, evidence, f"kubectl describe volumeattachment {one.name}")
+
+
+# The node itself
+
+
+def _node(index: Index, node: ObservedNode, needed: bool, migrated: Mapping[str, int]) -> Iterator[Finding]:
+    about = f"Node {node.name}"
+    yield from _system(node)
+    if not needed:
+        return
+    if node.cordoned:
+        yield found("CSI-N31", about, "it is cordoned", ("spec.unschedulable: true",), f"kubectl uncordon {node.name}")
+    for plugin, nodes in migrated.items():
+        if not nodes & index.bit[node.name]:
+            continue
+        left = [name for name in node.attached if name.startswith(f"{plugin}/")]
+        if left:
+            message = f"{len(left)} volumes are attached in-tree, and the kubelet uses CSI for {plugin}"
+            remedy = "move their pods away, detach them at the platform, then use them again"
+            yield found("CSI-N36", about, message, tuple(f"status.volumesAttached: {one}" for one in left[:3]), remedy)
+    kubelet = version_of(node.kubelet)
+    if kubelet is not None and not in_tree.registers(kubelet):
+        message = f"kubelet {node.kubelet} loses registration sockets on Windows"
+        remedy = f"upgrade it to {' or '.join(in_tree.REGISTERS_SINCE)}, or later"
+        yield found("CSI-N39", about, message, (f"nodeInfo.kubeletVersion: {node.kubelet}",), remedy)
+    yield from _operator(node)
+
+
+def _host(index: Index, node: ObservedNode, needed: bool, piped: bool) -> Iterator[Finding]:
+    """What was found on the node's host.
+
+    What its next reboot will break is reported even without volumes, and blocks if a driver uses csi-proxy
+    (``piped``).
+    """
+    host = index.hosts.get(node.name)
+    for one in host.findings if host is not None else ():
+        lasting = one["id"] in AFTER_REBOOT
+        if not needed and not lasting:
+            continue
+        severity: Severity = next((known for known in SEVERITIES if known == one["severity"]), "note")
+        if lasting and not piped and severity == "blocker":
+            severity = "warning"
+        evidence = (f"csi_proxy_info on host {node.name}: {one['object']}",)
+        about = f"Node {node.name}, {one['object']}"
+        yield found(one["id"], about, one["message"], evidence, one["remedy"], severity)
+
+
+def _system(node: ObservedNode) -> Iterator[Finding]:
+    label = node.labels.get("kubernetes.io/os", "")
+    if node.os and label and node.os != label:
+        evidence = (f"nodeInfo.operatingSystem: {node.os}", f"label kubernetes.io/os: {label}")
+        remedy = f"kubectl label node {node.name} kubernetes.io/os={node.os} --overwrite"
+        message = f"its label is {label}, expected {node.os} as its kubelet reports"
+        yield found("CSI-N30", f"Node {node.name}", message, evidence, remedy)
+
+
+def _operator(node: ObservedNode) -> Iterator[Finding]:
+    """Annotations and labels of the Windows Machine Config Operator and its daemon on a node."""
+    about, annotations = f"Node {node.name}", node.annotations
+    desired, reached = annotations.get(wmco.DESIRED, ""), annotations.get(wmco.VERSION, "")
+    evidence: tuple[str, ...]
+    if desired and desired != reached:
+        evidence = (f"annotation {wmco.DESIRED}: {desired}", f"annotation {wmco.VERSION}: {reached or 'none'}")
+        message = f"the operator's daemon has version {reached or 'none'}, expected {desired}"
+        yield found("CSI-N40", about, message, evidence, r"check C:\var\log\wicd on the node")
+    if f"{wmco.PREFIX}reboot-required" in annotations:
+        evidence = (f"annotation {wmco.PREFIX}reboot-required",)
+        yield found(
+            "CSI-N41", about, "it waits for a reboot by the operator", evidence, "let the operator drain and reboot it"
+        )
+    if node.labels.get(wmco.ALLOW) == "true":
+        evidence = (f"label {wmco.ALLOW}: true",)
+        remedy = f"kubectl label node {node.name} {wmco.ALLOW}-"
+        yield found("CSI-N42", about, "its upgrade is allowed regardless of its volumes", evidence, remedy)
+    if node.labels.get(wmco.BLOCKED) == "true":
+        evidence = (f"label {wmco.BLOCKED}: true",)
+        remedy = f"verify its drivers, then: kubectl label node {node.name} {wmco.ALLOW}=true"
+        yield found("CSI-N43", about, "the operator holds its upgrade back", evidence, remedy)
+
+
+def old_csi_proxy(index: Index, least: str) -> int:
+    """Windows nodes whose host has a csi-proxy before that release."""
+    old = (name for name, host in index.hosts.items() if csi_proxy.is_below(host.facts.release, least))
+    return index.windows & union(index.bit.get(name, 0) for name in old)

@@ -1,0 +1,348 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One read-only pass over a cluster for readiness. I/O only, no evaluation.
+
+Every list shows the same moment: the first one returns its resourceVersion, and the others request exactly that. So a
+pod is never on a node that came later, and a claim never bound to a volume that was not there yet. When the server no
+longer has that moment, the whole pass starts again.
+
+Pages are decoded into the few fields that are evaluated and turned into facts at once. What has nothing to do with volumes is
+dropped there, and what only Linux uses once that is known, so that memory follows what is evaluated, not the cluster's size.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any, TypeVar
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError, GoneError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.kinds import Kind
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight import wire
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluster import (
+    ObservedCluster,
+    ObservedConfigMap,
+    ObservedController,
+    ObservedDriver,
+    ObservedNamespace,
+    ObservedOperatorCondition,
+    ObservedRuntimeClass,
+    conditions_of,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedCsiNode, ObservedHost
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot, Unread
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import (
+    ObservedAttachment,
+    ObservedCapacity,
+    ObservedClaim,
+    ObservedClass,
+    ObservedVolume,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import (
+    ObservedPod,
+    ObservedTemplate,
+    pod_is_evaluated,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.revisions import (
+    ObservedRevision,
+    in_doubt,
+    with_revisions,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scope import OPERATOR_NAMESPACE, Scope, maps
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scope import scope as scope_of
+
+T = TypeVar("T")
+Items = Sequence[Mapping[str, Any]]
+
+OPERATOR = "windows-machine-config-operator"
+
+# Moments that may be lost before the pass is given up.
+_TRIES = 3
+
+
+class Reading:
+    """How far a pass is, as text; read by another thread."""
+
+    def __init__(self) -> None:
+        self._all, self._plural, self._of_these = 0, "", 0
+
+    def page(self, plural: str, count: int) -> None:
+        """So many objects more."""
+        self._of_these = count + (self._of_these if plural == self._plural else 0)
+        self._all, self._plural = self._all + count, plural
+
+    def __str__(self) -> str:
+        return f"reading the cluster: {self._all:,} objects so far, now {self._plural} ({self._of_these:,})"
+
+
+def take(
+    client: Client,
+    *,
+    name: str = "",
+    hosts: Iterable[ObservedHost] = (),
+    hosts_at: datetime | None = None,
+    reading: Reading | None = None,
+) -> Snapshot:
+    """Read everything that readiness is evaluated from. reading: called with each page.
+
+    What this account may not read is in `unread`. Raises ClusterError when something else goes wrong: then there is no
+    snapshot, because a part of one could be taken for the whole. Needs msgspec.
+    """
+    for attempt in range(1, _TRIES + 1):
+        try:
+            with _no_collector():
+                return _Pass(client, reading or Reading()).snapshot(name, tuple(hosts), hosts_at)
+        except GoneError as error:
+            if attempt == _TRIES:
+                raise GoneError(
+                    f"the API server expired the list {_TRIES} times ({error}): reading takes longer than it keeps "
+                    "its history, usually 5 minutes. Run this nearer to the API server, or at a quieter time.",
+                    "gone", 410,
+                ) from error  # fmt: skip
+    raise AssertionError("unreachable: the loop returns or raises")
+
+
+@contextmanager
+def _no_collector() -> Iterator[None]:
+    """Without cyclic garbage collection: there are no cycles, and looking for them again and again costs a third."""
+    on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if on:
+            gc.enable()
+
+
+class _Pass:
+    """One try."""
+
+    def __init__(self, client: Client, reading: Reading) -> None:
+        self._client, self._reading = client, reading
+        self._at = ""
+        self._unread: list[Unread] = []
+
+    def snapshot(self, name: str, hosts: tuple[ObservedHost, ...], hosts_at: datetime | None) -> Snapshot:
+        kubernetes = self._client.version()
+        nodes = self._list(kinds.NODE, wire.NodeList, _each(ObservedNode.from_object))
+        taken_at = self._client.now()
+        windows = frozenset(node.name for node in nodes if node.windows)
+        controllers: list[ObservedController] = []
+        templates: list[ObservedTemplate] = []
+        for kind in kinds.TEMPLATES:
+            templates += self._list(kind, wire.TemplateList, _templates(kind.kind, controllers))
+        pods = self._list(kinds.POD, wire.PodList, _pods(windows))
+        # What was not read may be of interest to Windows, so then nothing is left out.
+        scope = Scope(tuple(templates), pods) if self._unread else scope_of(nodes, templates, pods)
+        del pods, templates
+        revisions = [one for template in in_doubt(scope.templates, scope.pods) for one in self._revisions(template)]
+        claims, elsewhere = self._claims(scope)
+        namespaces = self._list(kinds.NAMESPACE, wire.NamespaceList, _each(ObservedNamespace.from_object))
+        cluster = self._cluster(kubernetes, namespaces)
+        drivers = self._list(kinds.CSI_DRIVER, wire.CsiDriverList, _each(ObservedDriver.from_object))
+        names = None if self._lacks(kinds.NAMESPACE) else frozenset(one.name for one in namespaces)
+        return Snapshot(
+            taken_at=taken_at,
+            name=name,
+            cluster=cluster,
+            hosts=hosts,
+            hosts_at=hosts_at,
+            nodes=nodes,
+            templates=with_revisions(scope.templates, revisions),
+            controllers=tuple(controllers),
+            pods=scope.pods,
+            namespaces=namespaces,
+            csi_nodes=self._list(kinds.CSI_NODE, wire.CsiNodeList, _csi_nodes(windows if nodes else None)),
+            volumes=self._list(kinds.PERSISTENT_VOLUME, wire.VolumeList, _each(ObservedVolume.from_object)),
+            claims=claims,
+            attachments=self._list(kinds.VOLUME_ATTACHMENT, wire.AttachmentList, _attachments(windows, elsewhere)),
+            classes=self._list(kinds.STORAGE_CLASS, wire.StorageClassList, _each(ObservedClass.from_object)),
+            drivers=drivers,
+            capacities=self._list(kinds.CSI_STORAGE_CAPACITY, wire.CapacityList, _each(ObservedCapacity.from_object))
+            if any(one.spec.get("storageCapacity") for one in drivers)
+            else (),
+            runtime_classes=self._list(
+                kinds.RUNTIME_CLASS, wire.RuntimeClassList, _each(ObservedRuntimeClass.from_object)
+            ),
+            config_maps=self._config_maps(maps(controllers, nodes, scope.templates, names, bool(cluster.openshift))),
+            # Last, because all of the above adds to it.
+            unread=tuple(dict.fromkeys(self._unread)),
+        )
+
+    def _list(
+        self,
+        kind: Kind,
+        shape: Any,
+        facts: Callable[[Items], Iterable[T]],
+        namespace: str | None = None,
+        labels: str = "",
+    ) -> tuple[T, ...]:
+        """The facts of every object of a kind. Without the right to list them, none, and `unread` says so."""
+        import msgspec
+
+        found: list[T] = []
+        decode = msgspec.json.Decoder(shape).decode
+        try:
+            for page in self._client.pages(kind, decode, namespace, label_selector=labels or None, at=self._at):
+                items = page.get("items") or ()
+                found.extend(facts(items))
+                self._reading.page(kind.plural, len(items))
+                self._at = self._at or str((page.get("metadata") or {}).get("resourceVersion") or "")
+        except ClusterError as error:
+            if not self._forgiven(error, "list", kind):
+                raise
+        return tuple(found)
+
+    def _revisions(self, plugin: ObservedTemplate) -> tuple[ObservedRevision, ...]:
+        """The templates that a node plugin has and had."""
+        selector = plugin.plugin.selector if plugin.plugin is not None else ()
+        labels = ",".join(f"{key}={value}" for key, value in selector)
+        facts = _each(ObservedRevision.from_object)
+        return self._list(kinds.CONTROLLER_REVISION, wire.RevisionList, facts, plugin.namespace, labels)
+
+    def _claims(self, scope: Scope) -> tuple[tuple[ObservedClaim, ...], set[str]]:
+        """The claims that are kept, and the volumes of the others."""
+        elsewhere: set[str] = set()
+
+        def facts(items: Items) -> Iterable[ObservedClaim]:
+            for item in items:
+                metadata = item["metadata"]
+                if not scope.leaves_out(metadata["namespace"], metadata["name"]):
+                    yield ObservedClaim.from_object(item)
+                elif volume := (item.get("spec") or {}).get("volumeName"):
+                    elsewhere.add(volume)
+
+        return self._list(kinds.PERSISTENT_VOLUME_CLAIM, wire.ClaimList, facts), elsewhere
+
+    def _forgiven(self, error: ClusterError, verb: str, kind: Kind, where: str = "") -> bool:
+        """Whether the pass continues without this: it does not exist here, or may not be read, which is recorded."""
+        if error.status == 403:
+            why = f"this account may not {verb} {kind.plural}{where}"
+            self._unread.append(Unread(kind.plural, why, Need(verb, kind.group, kind.plural).rule()))
+        return error.status in (403, 404)
+
+    def _lacks(self, kind: Kind) -> bool:
+        """Whether something of that kind could not be read."""
+        return any(one.resource == kind.plural for one in self._unread)
+
+    def _get(self, kind: Kind, name: str, namespace: str | None = None) -> dict[str, Any] | Unread | None:
+        """One object; None when it does not exist, which is never what a missing permission means."""
+        try:
+            return self._client.get(kind, name, namespace)
+        except ClusterError as error:
+            if not self._forgiven(error, "get", kind, f" {namespace}/{name}" if namespace else f" {name}"):
+                raise
+            return self._unread[-1] if error.status == 403 else None
+
+    def _some(self, kind: Kind, namespace: str) -> Items:
+        """The objects of a kind in one namespace."""
+        try:
+            return self._client.list(kind, namespace).items
+        except ClusterError as error:
+            if not self._forgiven(error, "list", kind, f" in {namespace}"):
+                raise
+            return ()
+
+    def _cluster(self, kubernetes: str, namespaces: Sequence[ObservedNamespace]) -> ObservedCluster:
+        names = {one.name for one in namespaces}
+        if names and not any(name.startswith("openshift-") for name in names):
+            return ObservedCluster(kubernetes=kubernetes)
+        version = self._get(kinds.CLUSTER_VERSION, "version")
+        if version is None or isinstance(version, Unread):
+            if "openshift-cluster-version" in names and version is None:
+                why = "ClusterVersion version does not exist, although namespace openshift-cluster-version does"
+                self._unread.append(Unread(kinds.CLUSTER_VERSION.plural, why))
+            return ObservedCluster(kubernetes=kubernetes)
+        infrastructure = self._get(kinds.INFRASTRUCTURE, "cluster")
+        storage = self._get(kinds.STORAGE_OPERATOR, "cluster")
+        releases = [
+            str((item.get("spec") or {}).get("version") or "")
+            for item in self._some(kinds.CLUSTER_SERVICE_VERSION, OPERATOR_NAMESPACE)
+            if str(item["metadata"]["name"]).startswith(OPERATOR)
+        ]
+        openshift, updating_to = ObservedCluster.openshift_versions(version)
+        return ObservedCluster(
+            kubernetes=kubernetes,
+            openshift=openshift,
+            updating_to=updating_to,
+            conditions=conditions_of((version.get("status") or {}).get("conditions")),
+            infrastructure=str(((_part(infrastructure, "status")).get("platformStatus") or {}).get("type") or ""),
+            storage_driver=str(_part(storage, "spec").get("vsphereStorageDriver") or "")
+            if isinstance(storage, dict)
+            else None,
+            wmco=releases[-1] if releases else "",
+            operator_conditions=tuple(
+                ObservedOperatorCondition.from_object(item)
+                for item in self._some(kinds.OPERATOR_CONDITION, OPERATOR_NAMESPACE)
+            ),
+        )
+
+    def _config_maps(self, keys: Iterable[tuple[str, str]]) -> tuple[ObservedConfigMap, ...]:
+        """Each by its name. What may not be read is left out, so that it is not taken for one that is not there."""
+        found = {key: self._get(kinds.CONFIG_MAP, key[1], key[0]) for key in keys}
+        return tuple(
+            ObservedConfigMap(*key, exists=False) if one is None else ObservedConfigMap.from_object(one)
+            for key, one in found.items()
+            if not isinstance(one, Unread)
+        )
+
+
+def _part(live: dict[str, Any] | Unread | None, name: str) -> dict[str, Any]:
+    """A part of an object; empty where there is no object, or none that may be read."""
+    return (live.get(name) or {}) if isinstance(live, dict) else {}
+
+
+def _each(fact: Callable[[Mapping[str, Any]], T]) -> Callable[[Items], Iterable[T]]:
+    return lambda items: map(fact, items)
+
+
+def _pods(windows: frozenset[str]) -> Callable[[Items], Iterable[ObservedPod]]:
+    return lambda items: [ObservedPod.from_object(pod) for pod in items if pod_is_evaluated(pod, windows)]
+
+
+def _csi_nodes(windows: frozenset[str] | None) -> Callable[[Items], Iterable[ObservedCsiNode]]:
+    return lambda items: [
+        ObservedCsiNode.from_object(one) for one in items if windows is None or one["metadata"]["name"] in windows
+    ]
+
+
+def _attachments(windows: frozenset[str], elsewhere: set[str]) -> Callable[[Items], Iterable[ObservedAttachment]]:
+    def facts(items: Items) -> Iterable[ObservedAttachment]:
+        for item in items:
+            spec = item.get("spec") or {}
+            if (
+                spec.get("nodeName") in windows
+                or (spec.get("source") or {}).get("persistentVolumeName") not in elsewhere
+            ):
+                yield ObservedAttachment.from_object(item)
+
+    return facts
+
+
+def _templates(kind: str, controllers: list[ObservedController]) -> Callable[[Items], Iterable[ObservedTemplate]]:
+    """Templates with volumes; what is a driver's controller goes to `controllers`."""
+
+    def facts(items: Items) -> Iterable[ObservedTemplate]:
+        for item in items:
+            if kind == kinds.DEPLOYMENT.kind and (controller := ObservedController.from_object(item)) is not None:
+                controllers.append(controller)
+            if _counts(kind, item):
+                yield ObservedTemplate.from_object(kind, item)
+
+    return facts
+
+
+def _counts(kind: str, item: Mapping[str, Any]) -> bool:
+    """Whether a template matters for the evaluation: it may be a node plugin, or its pods have volumes."""
+    spec = item.get("spec") or {}
+    if kind == kinds.DAEMON_SET.kind or spec.get("volumeClaimTemplates"):
+        return True
+    outer = ((spec.get("jobTemplate") or {}).get("spec") or {}) if kind == kinds.CRON_JOB.kind else spec
+    return pod_is_evaluated({"metadata": {}, "spec": (outer.get("template") or {}).get("spec")}, frozenset())

@@ -1,0 +1,349 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A report as one HTML page that needs nothing else: no network, no other file. Pure.
+
+Every name comes from a cluster and may hold anything, so it reaches the page through ``page.text`` alone, and the page's own
+policy lets no script run but ours, by its hash.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render import page
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.paths import Path, Walk, walks
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.view import (
+    ANYWHERE,
+    CLASSES,
+    MARKS,
+    NAMED,
+    PAGE,
+    Case,
+    Group,
+    Limits,
+    Line,
+    Related,
+    Table,
+    View,
+    view_of,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import number, sentence
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import SEVERITIES, Report
+
+# A line's evidence; more of it is in the JSON.
+_EVIDENCE = 12
+# Workloads whose steps are shown.
+_WALKS = 100
+# Names that a filter offers.
+_OFFERED = 2000
+
+_ICONS = {
+    "ready": '<circle cx="12" cy="12" r="10"/><path d="M7 12.5l3.5 3.5L17 8.5"/>',
+    "blocked": '<path d="M8 2h8l6 6v8l-6 6H8l-6-6V8z"/><path d="M8.5 8.5l7 7m0-7l-7 7"/>',
+    "no_workloads": '<circle cx="12" cy="12" r="10"/><path d="M7 12h10"/>',
+    "unknown": '<path d="M12 1.5L22.5 12 12 22.5 1.5 12z"/><path d="M9.5 9.8a2.5 2.5 0 1 1 3.6 2.3c-.8.4-1.1.9-1.1 1.7m0 2.4v.1"/>',
+}
+_ID = re.compile(r"\bCSI-[A-Z]\d\d\b")
+_NOTHING, _NONE = '<p class="empty">Nothing to do.</p>', '<p class="empty">None.</p>'
+_SHAPES = """<svg class="shapes" aria-hidden="true"><defs>
+<pattern id="no" width="6" height="6" patternUnits="userSpaceOnUse"><path class="stripe" d="M0 6L6 0"/></pattern>
+<pattern id="unknown" width="5" height="5" patternUnits="userSpaceOnUse"><path class="stripe" d="M2.5 0V5"/></pattern>
+<pattern id="watch" width="7" height="5" patternUnits="userSpaceOnUse"><path class="stripe" d="M0 2.5H7"/></pattern>
+</defs></svg>"""
+
+
+def render_html(report: Report, limits: Limits = PAGE) -> str:
+    """The page."""
+    view = view_of(report, limits)
+    title = f"{view.headline}: {view.cluster}"
+    parts = [
+        page.head(title, page.SCRIPT),
+        f'<a class="skip" href="#first">Skip to what to do first</a>\n{_SHAPES}',
+        page.header(
+            "Readiness of Windows volumes",
+            view.cluster,
+            [("Cluster", view.versions), ("Read at", view.taken_at), ("Target", view.asked)],
+        ),
+        "<main>",
+        _verdict(view),
+        _tiles(view),
+        _first(view),
+        _assumptions(view),
+        _filters(view),
+        _table("workloads", view.workloads),
+        _walks(report),
+        _table("nodes", view.nodes),
+        _table("volumes", view.volumes),
+        _findings(view),
+        _unread(view),
+        _suppressed(view),
+        _legend(view),
+        "</main>",
+        _footer(view),
+        f"<script>{page.SCRIPT}</script>\n</body>\n</html>\n",
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def _verdict(view: View) -> str:
+    return (
+        f'<section class="verdict {view.verdict}" aria-labelledby="verdict">'
+        '<svg viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="1.8" stroke-linecap="round" '
+        f'aria-hidden="true">{_ICONS[view.verdict]}</svg>'
+        f'<div><h2 id="verdict">{view.headline}</h2><p>{page.text(view.answer)}</p></div></section>'
+    )
+
+
+def _tiles(view: View) -> str:
+    words = {
+        "workloads": ("will not start", "unknown", "", "will start"),
+        "nodes": ("not working", "unknown", "", "working"),
+        "volumes": ("not ready", "unknown", "to watch", "ready"),
+    }
+    tiles = []
+    for key, table in (("workloads", view.workloads), ("nodes", view.nodes), ("volumes", view.volumes)):
+        counted = [(mark, table.counts[mark], word) for mark, word in zip(MARKS, words[key], strict=True)]
+        title = number(table.total, "Windows node" if key == "nodes" else key[:-1])
+        tiles.append(_tile(key, title, counted))
+    severities = [(one, view.severities[one], one if view.severities[one] == 1 else f"{one}s") for one in SEVERITIES]
+    tiles.append(_tile("findings", number(sum(view.severities.values()), "finding"), severities))
+    return f'<ul class="tiles">\n{"".join(tiles)}</ul>'
+
+
+def _tile(key: str, title: str, counted: Iterable[tuple[str, int, str]]) -> str:
+    there = [(kind, count, word) for kind, count, word in counted if count]
+    total = sum(count for _kind, count, _word in there)
+    drawn, at = "", 0.0
+    for kind, count, _word in there:
+        share = 100 * count / total
+        box = f'x="{at:.2f}%" width="{share:.2f}%" height="12"'
+        drawn += f'<rect class="{kind}" {box}/>'
+        pattern = {"blocker": "no", "warning": "watch"}.get(kind, kind)
+        if pattern in ("no", "unknown", "watch"):
+            drawn += f'<rect {box} fill="url(#{pattern})"/>'
+        at += share
+    items = "".join(f"<li><b>{count:,}</b> {word}</li>" for _kind, count, word in there)
+    return f'<li><a href="#{key}">{title}</a><svg aria-hidden="true">{drawn}</svg><ul>{items}</ul></li>\n'
+
+
+def _assumptions(view: View) -> str:
+    items = "".join(f'<li>{page.text(text)} <span class="soft">{about}</span></li>' for text, about in view.assumptions)
+    return page.section("assumptions", "Assumptions", f'<ol class="steps">{items}</ol>') if items else ""
+
+
+def _first(view: View) -> str:
+    steps = f'<ol class="steps">{"".join(map(_step, view.first))}</ol>' if view.first else _NOTHING
+    return page.section("first", "What to do first", steps, ' tabindex="-1"')
+
+
+def _step(group: Group) -> str:
+    helps = "".join(
+        f'<p><span class="do">{page.text(one.remedy)}</span><br>{one.about(page.name, page.text)}</p>'
+        for one in group.helps[:NAMED]
+    )
+    more = len(group.helps) - NAMED
+    others = f"<p>And {number(more, 'other remedy', 'other remedies')}.</p>" if more > 0 else ""
+    concerns = f"Blocks {group.concerns}. " if group.concerns else ""
+    return f'<li>{helps}{others}<p class="soft">{_badges(group)} {_to_finding(group.id)} {concerns}{page.text(group.why)}</p></li>'
+
+
+def _badges(group: Group) -> str:
+    doubt = ' <span class="severity doubt">unknown</span>' if group.doubt else ""
+    return f'<span class="severity {group.severity}">{group.severity}</span>{doubt}'
+
+
+def _filters(view: View) -> str:
+    related = [line.related for table in (view.workloads, view.nodes, view.volumes) for line in table.lines]
+    related += [case.related for group in view.groups for case in group.cases]
+    nodes = sorted({name for one in related for name in one.nodes} - {ANYWHERE})
+    namespaces = sorted({name for one in related for name in one.namespaces} - {ANYWHERE})
+    classes = [name for name in CLASSES if any(name in one.classes for one in related)]
+    return (
+        '<form id="filters" class="filters" aria-label="Filters" hidden>'
+        + _choice("severity", "Severity", SEVERITIES)
+        + _search("node", "Node", nodes)
+        + _search("namespace", "Namespace", namespaces)
+        + _choice("class", "Volume class", classes)
+        + '<label>Text<input name="text" type="search" autocomplete="off"></label>'
+        '<button type="reset">Show all</button><output id="shown" aria-live="polite"></output></form>'
+    )
+
+
+def _choice(key: str, label: str, values: Iterable[str]) -> str:
+    options = "".join(f"<option>{value}</option>" for value in values)
+    return f'<label>{label}<select name="{key}"><option value="">any</option>{options}</select></label>'
+
+
+def _search(key: str, label: str, values: list[str]) -> str:
+    options = "".join(f'<option value="{page.text(value)}">' for value in values[:_OFFERED])
+    return (
+        f'<label>{label}<input name="{key}" type="search" list="{key}s-known" autocomplete="off"></label>'
+        f'<datalist id="{key}s-known" data-of="{key}">{options}</datalist>'
+    )
+
+
+def _data(related: Related, severity: str) -> str:
+    """What filters go by."""
+    values = {"severity": (severity,), "node": related.nodes, "namespace": related.namespaces, "class": related.classes}
+    attributes = "".join(
+        f' data-{key}="{"&#10;".join(map(page.text, names))}"' for key, names in values.items() if any(names)
+    )
+    return f" data-row{attributes}"
+
+
+def _table(key: str, table: Table) -> str:
+    if not table.lines:
+        return page.section(key, table.title, _NONE)
+    shown = page.table(table.columns, "".join(map(_row, table.lines)), f'aria-labelledby="{key}-title"')
+    return page.section(
+        key, table.title, f'{shown}<p class="empty" data-for="{key}" hidden>No line fits the filters.</p>'
+    )
+
+
+def _walks(report: Report) -> str:
+    """For each workload that is not ready the steps of its pods, which open for each group of nodes."""
+    shown = "".join(map(_walk, walks(report, _WALKS)))
+    if not shown:
+        return ""
+    more = sum(bool(one.steps) for one in report.workloads) - _WALKS
+    others = f'<p class="soft">And {number(more, "other workload")}; the JSON has every one.</p>' if more > 0 else ""
+    return page.section("walks", "Where pods stop", f"{shown}{others}")
+
+
+def _walk(walk: Walk) -> str:
+    pods = "".join(
+        f"<details><summary>{page.name(pod)} on {page.text(path.nodes)} {_steps(path)}</summary><ul>{_stops(path)}</ul></details>"
+        for pod, paths in walk.paths
+        for path in paths
+    )
+    return (
+        f'<article class="walk"><h3>{page.name(walk.workload)}</h3><p>{page.text(walk.because)}</p>{pods}</article>\n'
+    )
+
+
+_REACHED = {"yes": "ok", "no": "blocked", "unknown": "unknown", "never": "not reached"}
+
+
+def _steps(path: Path) -> str:
+    """The diagram: six steps in a row."""
+    items = "".join(
+        f'<span class="mark {reached}" title="{step}: {_REACHED[reached]}">{step}</span> '
+        for step, reached in path.steps
+    )
+    return f'<span class="path">{items}</span>'
+
+
+def _stops(path: Path) -> str:
+    return "".join(
+        f"<li><b>{one.step}</b>{f' {page.name(one.volume)}' if one.volume else ''}: {page.text(one.because)}. "
+        f'<span class="do">{page.text(sentence(one.remedy))}</span></li>'
+        for one in path.stops
+    )
+
+
+def _row(line: Line) -> str:
+    cells = "".join(f"<td>{page.text(cell)}</td>" for cell in line.cells)
+    named = set(_ID.findall(line.because))
+    ids = "".join(f" {_to_finding(one)}" for one in line.findings if one not in named)
+    many = ' class="many"' if line.count > 1 else ""
+    return (
+        f'<tr{many}{_data(line.related, line.severity)}><th scope="row">{page.name(line.name)}</th>'
+        f'<td><span class="mark {line.mark}">{page.text(line.state)}</span></td>'
+        f'<td class="because">{_ID.sub(lambda one: _to_finding(one[0]), page.text(line.because))}{ids}{_evidence(line.evidence)}</td>{cells}</tr>\n'
+    )
+
+
+def _to_finding(name: str) -> str:
+    return f'<a href="#{page.text(name)}">{page.text(name)}</a>'
+
+
+def _evidence(evidence: tuple[str, ...]) -> str:
+    if not evidence:
+        return ""
+    items = "".join(f"<li>{page.text(one)}</li>" for one in evidence[:_EVIDENCE])
+    more = f"<li>and {len(evidence) - _EVIDENCE:,} more</li>" if len(evidence) > _EVIDENCE else ""
+    return f"<details><summary>Evidence</summary><ul>{items}{more}</ul></details>"
+
+
+def _findings(view: View) -> str:
+    groups = "".join(map(_group, view.groups))
+    groups += '<p class="empty" data-for="findings" hidden>No line fits the filters.</p>'
+    return page.section("findings", "Findings", groups if view.groups else _NONE)
+
+
+def _group(group: Group) -> str:
+    link = group.link if group.link.startswith("https://") else ""
+    about = f' <a href="{page.text(link)}" rel="noreferrer">Read more</a>' if link else ""
+    remedy = f"<p><b>What to do:</b> {page.text(group.remedy)}</p>" if group.remedy else ""
+    hidden = (
+        f'<p class="soft">{group.total - len(group.cases):,} more are in the JSON.</p>'
+        if group.total > len(group.cases)
+        else ""
+    )
+    columns = ("About", "What", *(() if group.remedy else ("What to do",)))
+    rows = "".join(_case(case, bool(group.remedy)) for case in group.cases)
+    shown = page.table(columns, rows, f'aria-label="Objects of {group.id}"')
+    return (
+        f'<article class="finding" data-group id="{group.id}"><h3>{group.id} {_badges(group)} '
+        f'<span class="soft">{number(group.total, "object")}</span></h3>'
+        f"<p>{page.text(group.why)}{about}</p>{remedy}{shown}{hidden}</article>\n"
+    )
+
+
+def _case(case: Case, shared: bool) -> str:
+    finding = case.finding
+    remedy = "" if shared else f"<td>{page.text(sentence(finding.remedy))}</td>"
+    return (
+        f'<tr{_data(case.related, finding.severity)}><th scope="row">{page.name(finding.object)}</th>'
+        f'<td class="because">{page.text(finding.message)}{_evidence(finding.evidence)}</td>{remedy}</tr>\n'
+    )
+
+
+def _unread(view: View) -> str:
+    if not view.unread:
+        return ""
+    rows = [
+        (
+            page.name(one.get("resource", "")),
+            page.text(one.get("why", "")),
+            page.name(one["rule"]) if one.get("rule") else "",
+        )
+        for one in view.unread
+    ]
+    shown = page.table(("Resource", "Why", "Rule to add"), page.rows(rows), 'aria-labelledby="unread-title"')
+    return page.section("unread", "What could not be read", shown)
+
+
+def _suppressed(view: View) -> str:
+    if not view.suppressed:
+        return ""
+    rows = [
+        (
+            page.name(one.finding.object),
+            f"{one.finding.id}: {page.text(one.finding.message)}",
+            page.text(one.reason),
+            page.text(one.expires),
+        )
+        for one in view.suppressed
+    ]
+    columns = ("About", "Finding", "Reason", "Until")
+    shown = page.table(columns, page.rows(rows), 'aria-labelledby="suppressed-title"')
+    return page.section("suppressed", "Accepted findings", shown)
+
+
+def _legend(view: View) -> str:
+    shown = {line.state for line in view.volumes.lines}
+    words = "".join(
+        f"<dt><code>{name}</code></dt><dd>{meaning}</dd>" for name, meaning in CLASSES.items() if name in shown
+    )
+    if not words:
+        return ""
+    return page.section("classes", "What the classes of volumes mean", f'<dl class="legend">{words}</dl>')
+
+
+def _footer(view: View) -> str:
+    items = "".join(f"<li>{page.text(one)}</li>" for one in view.aggregated)
+    note = f"<p>Grouped on this page; the JSON lists each:</p><ul>{items}</ul>" if items else ""
+    return f"<footer>{note}<p>Created by kubewin.csi, which changed nothing.</p></footer>"

@@ -1,0 +1,290 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How HTML pages look, what a browser may do for them, and what the filters of the report do.
+
+This is text in Python and not a file beside it, so that the package is complete without data files.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import plain
+
+# Every colour is one of these, each at least 4.5 to 1 against what it stands on; a test measures that in a browser.
+STYLE = """
+:root {
+  color-scheme: light dark;
+  --page: #f6f7f8; --card: #ffffff; --text: #17202a; --soft: #4f5b67; --line: #d5dbe1; --hover: #eef2f6; --focus: #1f5fbf;
+  --no: #a4262c; --unknown: #6a4c9c; --watch: #855300; --yes: #1b6b3f; --note: #2b5c8a;
+  --no-back: #fdecec; --unknown-back: #f3eefb; --watch-back: #fdf3e0; --yes-back: #e8f5ed; --note-back: #e8f1f9;
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --page: #12161b; --card: #1a2027; --text: #e7ebef; --soft: #a9b5c1; --line: #323c47; --hover: #222a33; --focus: #8ab8f5;
+    --no: #ff9a94; --unknown: #c9b1f2; --watch: #f0bd67; --yes: #79d3a0; --note: #93c3ec;
+    --no-back: #3a1d1f; --unknown-back: #2b2339; --watch-back: #352914; --yes-back: #16301f; --note-back: #182b3b;
+  }
+}
+* { box-sizing: border-box; }
+html { scroll-behavior: smooth; }
+body { margin: 0; background: var(--page); color: var(--text); font: 15px/1.5 system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
+header, main, footer { max-width: 76rem; margin: 0 auto; padding: 0 1.25rem; }
+header { padding-top: 1.5rem; }
+h1, h2, h3, p, dl, ol, ul { margin: 0; }
+h1 { font-size: 1.55rem; line-height: 1.25; overflow-wrap: anywhere; }
+h2 { font-size: 1.15rem; }
+h3 { font-size: 1rem; }
+a { color: var(--focus); }
+code, .name { font-family: ui-monospace, "Cascadia Mono", Consolas, "DejaVu Sans Mono", monospace; font-size: .92em; overflow-wrap: anywhere; }
+:focus-visible { outline: 3px solid var(--focus); outline-offset: 2px; border-radius: 3px; }
+.skip { position: absolute; left: -99rem; }
+.skip:focus { left: 1rem; top: .5rem; background: var(--card); padding: .4rem .8rem; }
+.what { color: var(--soft); letter-spacing: .02em; }
+.facts { display: flex; flex-wrap: wrap; gap: .15rem 1.6rem; margin-top: .4rem; color: var(--soft); }
+.facts div { display: flex; gap: .4rem; }
+.facts dd { margin: 0; color: var(--text); }
+section { margin-top: 1.5rem; background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 1.1rem 1.25rem; }
+section > h2 + * { margin-top: .6rem; }
+.verdict { display: flex; gap: 1.1rem; align-items: center; border-width: 1px 1px 1px 10px; padding: 1.2rem 1.4rem; }
+.verdict.ready { border-color: var(--yes); background: var(--yes-back); }
+.verdict.blocked { border-color: var(--no); background: var(--no-back); }
+.verdict.no_workloads { border-color: var(--note); background: var(--note-back); }
+.verdict.unknown { border-color: var(--unknown); background: var(--unknown-back); border-left-style: double; }
+.verdict h2 { font-size: 1.7rem; line-height: 1.2; margin: 0; }
+.verdict p { margin: .2rem 0 0; font-size: 1.08rem; }
+.verdict svg { flex: none; width: 3.4rem; height: 3.4rem; }
+.ready svg, .mark.yes { color: var(--yes); }
+.blocked svg, .mark.no { color: var(--no); }
+.unknown svg, .mark.unknown { color: var(--unknown); }
+.mark.watch { color: var(--watch); }
+.tiles { list-style: none; padding: 0; display: grid; grid-template-columns: repeat(auto-fit, minmax(13rem, 1fr)); gap: 1rem; margin-top: 1.5rem; }
+.tiles li { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: .8rem 1rem; }
+.tiles a { color: inherit; text-decoration: none; font-weight: 600; }
+.tiles a:hover { text-decoration: underline; }
+.tiles svg { display: block; width: 100%; height: 12px; margin: .5rem 0 .4rem; border-radius: 3px; }
+.tiles ul { list-style: none; padding: 0; display: flex; flex-wrap: wrap; gap: 0 .9rem; color: var(--soft); font-size: .9rem; }
+.tiles ul li { all: unset; }
+.tiles b { color: var(--text); font-variant-numeric: tabular-nums; }
+rect.yes { fill: var(--yes); } rect.no { fill: var(--no); } rect.unknown { fill: var(--unknown); } rect.watch { fill: var(--watch); }
+rect.blocker { fill: var(--no); } rect.warning { fill: var(--watch); } rect.note { fill: var(--note); }
+.shapes { position: absolute; width: 0; height: 0; }
+.stripe { stroke: var(--card); stroke-width: 2.5; }
+.mark { font-weight: 600; white-space: nowrap; }
+.mark::before { display: inline-block; width: 1.25em; }
+.mark.yes::before { content: "\\2713"; } .mark.no::before { content: "\\2717"; }
+.mark.unknown::before { content: "?"; } .mark.watch::before { content: "!"; }
+.severity {
+  display: inline-block; font-size: .82rem; font-weight: 600; line-height: 1.5; padding: 0 .55em; border: 1px solid;
+  border-radius: 99px; white-space: nowrap;
+}
+.severity.blocker { color: var(--no); background: var(--no-back); border-width: 2px; }
+.severity.warning { color: var(--watch); background: var(--watch-back); }
+.severity.note { color: var(--note); background: var(--note-back); border-style: dashed; }
+.severity.doubt { color: var(--unknown); background: var(--unknown-back); border-style: dotted; border-width: 2px; }
+.steps { padding: 0; list-style: none; counter-reset: step; }
+.steps > li { counter-increment: step; position: relative; padding: .75rem 0 .75rem 2.6rem; border-top: 1px solid var(--line); }
+.steps > li:first-child { border-top: 0; }
+.steps > li::before {
+  content: counter(step); position: absolute; left: 0; top: .8rem; width: 1.75rem; height: 1.75rem;
+  line-height: 1.65rem; text-align: center; border: 1px solid var(--soft); border-radius: 50%; font-weight: 600;
+}
+.do { font-weight: 600; overflow-wrap: anywhere; }
+.soft { color: var(--soft); overflow-wrap: anywhere; }
+.filters {
+  background: var(--card); border: 1px solid var(--line); border-radius: 10px; margin-top: 1.5rem;
+  display: grid; grid-template-columns: repeat(auto-fit, minmax(8rem, 1fr));
+  gap: .6rem .8rem; align-items: end; padding: .8rem 1.25rem; box-shadow: 0 2px 6px rgb(0 0 0 / .08);
+}
+.filters[hidden] { display: none; }
+.filters label { display: grid; gap: .15rem; font-size: .85rem; color: var(--soft); }
+.filters input, .filters select, .filters button {
+  font: inherit; color: var(--text); background: var(--page); border: 1px solid var(--soft); border-radius: 6px;
+  padding: .3rem .5rem; width: 100%; min-height: 2.2rem;
+}
+.filters output { grid-column: 1 / -1; font-size: .9rem; color: var(--soft); }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; width: 100%; }
+caption { text-align: left; color: var(--soft); padding-bottom: .4rem; }
+th, td {
+  text-align: left; vertical-align: top; padding: .45rem .8rem .45rem 0; border-top: 1px solid var(--line);
+  overflow-wrap: anywhere; min-width: 7rem;
+}
+thead th { border-top: 0; color: var(--soft); font-weight: 600; font-size: .88rem; white-space: nowrap; }
+tbody th { font-weight: 500; min-width: 11rem; max-width: 22rem; }
+td.because { min-width: 16rem; }
+tbody tr:hover { background: var(--hover); }
+tr.many th, tr.many td { color: var(--soft); font-style: italic; }
+details summary { cursor: pointer; color: var(--soft); font-size: .9rem; width: fit-content; }
+details ul { padding-left: 1.1rem; color: var(--soft); font-size: .9rem; }
+.file { border-top: 1px solid var(--line); padding: .35rem 0; }
+.file pre { overflow: auto; max-height: 40rem; font-size: .85rem; }
+.walk { border-top: 1px solid var(--line); padding: .8rem 0; }
+.walk:first-of-type { border-top: 0; }
+.path { display: inline-flex; flex-wrap: wrap; gap: .1rem .9rem; margin-left: .6rem; vertical-align: bottom; }
+.mark.never { color: var(--soft); font-weight: 400; }
+.mark.never::before { content: "\\00b7"; }
+.finding { border-top: 1px solid var(--line); padding: 1rem 0; }
+.finding:first-of-type { border-top: 0; padding-top: .2rem; }
+.finding h3 { display: flex; flex-wrap: wrap; gap: .5rem; align-items: center; }
+.finding > p { margin-top: .35rem; }
+.finding .scroll { margin-top: .5rem; }
+a[href^="#CSI-"] { white-space: nowrap; }
+.empty { color: var(--soft); font-style: italic; }
+.legend { display: grid; grid-template-columns: max-content 1fr; gap: .25rem 1rem; font-size: .92rem; }
+.legend dd { margin: 0; color: var(--soft); }
+footer { color: var(--soft); font-size: .9rem; padding-bottom: 3rem; margin-top: 1.5rem; }
+footer ul { padding-left: 1.1rem; }
+[hidden] { display: none !important; }
+/* In a small window the form would cover what it filters. */
+@media (min-width: 60rem) and (min-height: 40rem) { .filters { position: sticky; top: 0; z-index: 2; } }
+@media (prefers-reduced-motion: reduce) { html { scroll-behavior: auto; } }
+@media print {
+  :root {
+    --page: #fff; --card: #fff; --text: #000; --soft: #333; --line: #aaa; --hover: #fff; --focus: #000;
+    --no: #000; --unknown: #000; --watch: #000; --yes: #000; --note: #000;
+    --no-back: #fff; --unknown-back: #fff; --watch-back: #fff; --yes-back: #fff; --note-back: #fff;
+  }
+  body { font-size: 10pt; }
+  header, main, footer { max-width: none; padding: 0; }
+  .filters { position: static; box-shadow: none; border: 0; padding: 0; margin: .5rem 0 0; }
+  .filters label, .filters button, .skip { display: none; }
+  .filters output { color: #000; }
+  section { border: 0; padding: 0; border-radius: 0; }
+  .verdict { border: 2px solid #000; padding: .6rem; }
+  .scroll { overflow: visible; }
+  thead { display: table-header-group; }
+  tr, .steps > li, h2, h3, .tiles li { break-inside: avoid; }
+  h2, h3 { break-after: avoid; }
+  details summary { display: none; }
+  td, th { min-width: 0; }
+}
+"""
+
+# Without it the page is whole, only without filters. A line names what it has to do with in data-*, one to a line; "*" is any.
+SCRIPT = """
+"use strict";
+(() => {
+  const form = document.getElementById("filters");
+  const shownLines = document.getElementById("shown");
+  const rows = Array.from(document.querySelectorAll("[data-row]"), (row) => ({
+    row,
+    text: null,
+    has: (key) => (row.dataset[key] || "").split("\\n").filter(Boolean),
+  }));
+  const groups = Array.from(document.querySelectorAll("[data-group]"));
+  const offered = {};
+  for (const list of document.querySelectorAll("datalist")) {
+    offered[list.dataset.of] = new Set(Array.from(list.options, (option) => option.value));
+  }
+  // A name that is offered is meant as it is; anything else is a part of one.
+  const fits = (key, wanted, values) => !wanted || values.some((value) => value === "*" || value === wanted
+    || (offered[key] && !offered[key].has(wanted) && value.toLowerCase().includes(wanted.toLowerCase())));
+  const apply = () => {
+    const wanted = Object.fromEntries(new FormData(form));
+    const words = wanted.text.trim().toLowerCase();
+    const keys = ["severity", "node", "namespace", "class"];
+    let shown = 0;
+    for (const one of rows) {
+      let visible = keys.every((key) => !wanted[key] || fits(key, wanted[key].trim(), one.has(key)));
+      if (visible && words) {
+        one.text = one.text || one.row.textContent.toLowerCase();
+        visible = one.text.includes(words);
+      }
+      one.row.hidden = !visible;
+      shown += visible;
+    }
+    for (const group of groups) {
+      group.hidden = !group.querySelector("[data-row]:not([hidden])");
+    }
+    for (const empty of document.querySelectorAll(".empty[data-for]")) {
+      const table = document.getElementById(empty.dataset.for);
+      empty.hidden = Boolean(table.querySelector("[data-row]:not([hidden])"));
+    }
+    const filtered = words || keys.some((key) => wanted[key]);
+    shownLines.value = filtered ? `Showing ${shown} of ${rows.length} lines` : `All ${rows.length} lines are shown`;
+  };
+  form.addEventListener("input", apply);
+  form.addEventListener("reset", () => setTimeout(apply));
+  form.addEventListener("submit", (event) => event.preventDefault());
+  // On paper nothing can be opened.
+  let closed = [];
+  addEventListener("beforeprint", () => {
+    closed = Array.from(document.querySelectorAll("details:not([open])"));
+    for (const one of closed) one.open = true;
+  });
+  addEventListener("afterprint", () => {
+    for (const one of closed) one.open = false;
+  });
+  form.hidden = false;
+  apply();
+})();
+"""
+
+
+def head(title: str, script: str = "") -> str:
+    """The beginning of a page that needs nothing else: no network, no other file. title: not yet escaped."""
+    return "\n".join(
+        (
+            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{_policy(script)}">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            '<meta name="color-scheme" content="light dark">\n<meta name="referrer" content="no-referrer">',
+            # Without one a browser asks for a file of its own.
+            '<link rel="icon" href="data:,">',
+            f"<title>{text(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>",
+        )
+    )
+
+
+def text(value: object) -> str:
+    """A value for a page's text or an attribute."""
+    return escape(plain(value), quote=True)
+
+
+def name(value: object) -> str:
+    """A name that comes from a cluster or host."""
+    return f'<span class="name">{text(value)}</span>'
+
+
+def header(what: str, title: str, facts: Iterable[tuple[str, str]]) -> str:
+    """What the page is about; facts without a value are left out."""
+    shown = "".join(f"<div><dt>{text(key)}</dt><dd>{text(value)}</dd></div>" for key, value in facts if value)
+    return f'<header>\n<p class="what">{what}</p>\n<h1>{text(title)}</h1>\n<dl class="facts">{shown}</dl>\n</header>'
+
+
+def section(key: str, title: str, content: str, attributes: str = "") -> str:
+    """A part of the page with its heading."""
+    own = f'id="{key}" aria-labelledby="{key}-title"{attributes}'
+    return f'<section {own}><h2 id="{key}-title">{title}</h2>{content}</section>'
+
+
+def table(columns: Iterable[str], body: str, label: str) -> str:
+    """A table of rows that are HTML already. label: the attribute that names it."""
+    top = "".join(f'<th scope="col">{column}</th>' for column in columns)
+    return (
+        f'<div class="scroll" role="region" {label} tabindex="0"><table>'
+        f"<thead><tr>{top}</tr></thead>\n<tbody>{body}</tbody></table></div>"
+    )
+
+
+def rows(some: Iterable[Sequence[str]]) -> str:
+    """Rows of cells, of which the first names the row."""
+    return "".join(
+        f'<tr><th scope="row">{first}</th>{"".join(f"<td>{one}</td>" for one in others)}</tr>\n'
+        for first, *others in some
+    )
+
+
+def _policy(script: str) -> str:
+    """What the browser may do for a page: run its script and take our style, by hash, and nothing else."""
+    allowed = f"script-src {_hash(script)}; " if script else ""
+    return f"default-src 'none'; {allowed}style-src {_hash(STYLE)}; img-src data:; base-uri 'none'; form-action 'none'"
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}'"

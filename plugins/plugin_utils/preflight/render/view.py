@@ -1,0 +1,503 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A readable report: the answer, what to do first, then line by line. Pure.
+
+Terminal, Markdown and HTML show the same view, so they cannot disagree. A large cluster's report stays small: lines that
+are ready without a finding become one line for all of a kind, which ``View.aggregated`` lists.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import grouped
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import (
+    listed,
+    nothing_there,
+    number,
+    sentence,
+    unique,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import (
+    NAMED_NODES,
+    READY,
+    SEVERITIES,
+    Check,
+    Finding,
+    NodeVerdict,
+    Report,
+    Severity,
+    Suppressed,
+    VolumeVerdict,
+    WorkloadVerdict,
+)
+
+Worst = Literal["blocker", "warning", "note", ""]
+_PART_OF_A_SECOND = re.compile(r"\.\d+")
+_WORST: tuple[Worst, ...] = (*SEVERITIES, "")
+
+Mark = Literal["no", "unknown", "watch", "yes"]
+MARKS: tuple[Mark, ...] = ("no", "unknown", "watch", "yes")
+
+# Remedies of a step that are shown, and objects of a remedy.
+NAMED = 3
+
+ANYWHERE = "*"
+"""In place of a line's nodes: too many to name, so that the line is about any of them."""
+
+# Of the objects that findings are about, causes before what suffers from them. Ids are CSI-<letter>..
+_CAUSES = "RCTDNGVW"
+# Attachments that failed are on nodes, but they are what volumes suffer, often because the driver does not work there.
+_SUFFERED = frozenset({"CSI-N34", "CSI-N35"})
+
+CLASSES: Mapping[str, str] = {
+    "NATIVE_CSI": "A CSI volume. Its driver works on every node that it may be on.",
+    "NATIVE_NO_DRIVER": "A CSI volume. Its driver does not work on a node that it may be on.",
+    "NATIVE_REFUSED": "A CSI volume that the driver does not support on Windows.",
+    "MIGRATED_OK": "An in-tree PersistentVolume, served by CSI migration on every node that it may be on.",
+    "MIGRATED_NO_DRIVER": "CSI migration applies, but the driver does not work on a node that it may be on.",
+    "MIGRATED_REFUSED": "CSI migration applies, but the driver does not support it on Windows.",
+    "SPLIT": "The control plane uses CSI migration, but a Windows node does not.",
+    "IN_TREE": "In-tree code still serves it; it needs the driver once an upgrade removes that code.",
+    "NOT_CSI": "No CSI driver is involved, before or after an upgrade.",
+    "DEAD": "This release of Kubernetes neither serves nor translates its kind.",
+    "UNKNOWN": "The facts do not decide it. Never counted as ready.",
+}
+
+HEADLINES = {"ready": "Ready", "blocked": "Not ready", "unknown": "Unknown", "no_workloads": "No workloads"}
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long a view may be. whole: a table up to so many lines is shown whole; most: of any other, and of findings."""
+
+    whole: int = 200
+    most: int = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Related:
+    """Related objects of a line, by which it can be filtered."""
+
+    nodes: tuple[str, ...] = ()
+    namespaces: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a table.
+
+    name: of the object, or what it stands for. mark: how it is, for the eye; state: the same in the words of its table.
+    cells: further columns. evidence: what was found. severity: the worst of its findings, empty without any. count: how
+    many objects it stands for.
+    """
+
+    name: str
+    mark: Mark
+    state: str
+    because: str
+    cells: tuple[str, ...]
+    evidence: tuple[str, ...]
+    findings: tuple[str, ...]
+    severity: Worst
+    related: Related
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One object that a finding is about, with what it has to do with."""
+
+    finding: Finding
+    related: Related
+
+
+@dataclass(frozen=True, slots=True)
+class Help:
+    """A remedy, and what it is for."""
+
+    remedy: str
+    findings: tuple[Finding, ...]
+
+    def about(self, name: Callable[[str], str], text: Callable[[str], str]) -> str:
+        """Of a single object what is wrong with it; of several the first ones, and how many more there are."""
+        shown = "; ".join(name(one.object) for one in self.findings[:NAMED])
+        if len(self.findings) == 1:
+            return f"{shown}: {text(self.findings[0].message)}"
+        return f"{shown} and {len(self.findings) - NAMED:,} more" if len(self.findings) > NAMED else shown
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """All findings of one id.
+
+    helps: what does, each with all objects that it helps. total: how many findings there are, of which cases are shown.
+    concerns: how many workloads and nodes it stands in the way of, in words.
+    """
+
+    id: str
+    severity: Severity
+    doubt: bool
+    why: str
+    helps: tuple[Help, ...]
+    link: str
+    cases: tuple[Case, ...]
+    total: int
+    concerns: str
+
+    @property
+    def remedy(self) -> str:
+        """What helps all of them, empty where it is not the same."""
+        return self.helps[0].remedy if len(self.helps) == 1 else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table: its lines, worst first, and how many objects have each mark."""
+
+    title: str
+    columns: tuple[str, ...]
+    lines: tuple[Line, ...]
+    counts: Mapping[Mark, int]
+
+    @property
+    def total(self) -> int:
+        """How many objects there are."""
+        return sum(self.counts.values())
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The whole. asked: the target in words, empty when there was none. first: what to do, in order. assumptions: each with
+    the number of workloads that depend on it, in words.
+    """
+
+    cluster: str
+    versions: str
+    taken_at: str
+    asked: str
+    verdict: str
+    headline: str
+    answer: str
+    first: tuple[Group, ...]
+    workloads: Table
+    nodes: Table
+    volumes: Table
+    groups: tuple[Group, ...]
+    severities: Mapping[str, int]
+    unread: tuple[Mapping[str, str], ...]
+    suppressed: tuple[Suppressed, ...]
+    assumptions: tuple[tuple[str, str], ...]
+    aggregated: tuple[str, ...]
+
+
+PAGE = Limits()
+
+
+def view_of(report: Report, limits: Limits = PAGE) -> View:
+    """The view of a report."""
+    about = _About(report)
+    aggregated: list[str] = []
+    workloads = _table("workload", [_workload(one, about) for one in report.workloads], limits, aggregated)
+    nodes = _table("node", [_node(one, about) for one in report.nodes], limits, aggregated)
+    volumes = _table("volume", [_volume(one, about) for one in report.volumes], limits, aggregated)
+    groups = _groups(report, about, limits, aggregated)
+    if len(report.suppressed) > limits.most:
+        aggregated.append(f"accepted findings: {limits.most:,} of {len(report.suppressed):,} are shown")
+    return View(
+        cluster=report.cluster or "cluster",
+        versions=", ".join(
+            f"{name} {version}"
+            for name, version in (("Kubernetes", report.kubernetes), ("OpenShift", report.openshift))
+            if version
+        ),
+        taken_at=_PART_OF_A_SECOND.sub("", report.taken_at).replace("T", " ").replace("+00:00", " UTC"),
+        asked=_asked(report),
+        verdict=report.verdict,
+        headline=_headline(report),
+        answer=_answer(report, workloads),
+        first=tuple(_steps(groups, report)),
+        workloads=workloads,
+        nodes=nodes,
+        volumes=volumes,
+        groups=groups,
+        severities=report.counts(),
+        unread=report.unread,
+        suppressed=report.suppressed[: limits.most],
+        assumptions=tuple((one.message, number(len(one.workloads), "workload")) for one in report.assumptions),
+        aggregated=tuple(aggregated),
+    )
+
+
+def _headline(report: Report) -> str:
+    count = len(report.assumptions)
+    if report.verdict != "ready" or not count:
+        return HEADLINES[report.verdict]
+    return f"{HEADLINES['ready']}, if {number(count, 'assumption holds', 'assumptions hold')}"
+
+
+# What goes away by itself with what comes before it on the same object: nothing registers without a plugin that runs.
+_FOLLOWS: Mapping[str, frozenset[str]] = {"CSI-G20": frozenset({"CSI-G10", "CSI-G11", "CSI-G12"})}
+
+
+def _steps(groups: Iterable[Group], report: Report) -> Iterator[Group]:
+    """What to do, in order: everything that is more than a note and does not go away with another step."""
+    objects: dict[str, set[str]] = defaultdict(set)
+    for one in report.findings:
+        objects[one.id].add(one.object)
+    for group in groups:
+        before = {about for name in _FOLLOWS.get(group.id, ()) for about in objects[name]}
+        if (group.severity != "note" or group.doubt) and not (before and before >= objects[group.id]):
+            yield group
+
+
+_STARTS_AGAIN: Mapping[str, str] = {"yes": "will start again", "no": "will not start again", "unknown": "unknown"}
+_NODE: Mapping[str, str] = {"yes": "work", "no": "do not work", "unknown": "unknown"}
+_RUNS_ON: Mapping[str, str] = {
+    "windows": "Windows",
+    "linux": "Linux",
+    "mixed": "Windows or Linux",
+    "unknown": "unknown",
+}
+_TARGETS = {
+    "kubernetes": "Kubernetes",
+    "openshift": "OpenShift",
+    "wmco": "Windows Machine Config Operator",
+    "driver": "driver",
+    "driver_version": "release",
+    "mode": "mode",
+}
+
+
+def _answer(report: Report, workloads: Table) -> str:
+    """The one sentence."""
+    lost, doubtful, total = workloads.counts["no"], workloads.counts["unknown"], workloads.total
+    accepted = sum(bool(one.accepted) for one in report.workloads)
+    if lost:
+        result = f"{lost:,} of {number(total, 'workload')} will not start again"
+        result += f"; {doubtful:,} {'is' if doubtful == 1 else 'are'} unknown" if doubtful else ""
+    elif doubtful:
+        some = f"{doubtful:,} of {number(total, 'workload')}" if doubtful < total else f"all {total:,} workloads"
+        some = "the only workload" if total == 1 else some
+        result = f"for {some} it is unknown whether {'it' if doubtful == 1 else 'they'} will start again"
+    elif total:
+        result = "the only workload will start again" if total == 1 else f"all {total:,} workloads will start again"
+    else:
+        result = nothing_there(report.unread)
+    if accepted:
+        result += f"; {accepted:,} of these {'is' if accepted == 1 else 'are'} accepted"
+    asked = _asked(report)
+    return f"With {asked}, {result}." if asked else f"{result[0].upper()}{result[1:]}."
+
+
+def _asked(report: Report) -> str:
+    return ", ".join(f"{_TARGETS[key]} {value}" for key, value in report.target.as_dict().items())
+
+
+class _About:
+    """Nodes, namespaces and classes that are related to an object through its volumes."""
+
+    def __init__(self, report: Report) -> None:
+        self.severity: dict[str, Worst] = {}
+        for finding in report.findings:
+            self.severity[finding.id] = _worst([self.severity.get(finding.id, ""), finding.severity])
+        self.by_name: dict[str, list[VolumeVerdict]] = defaultdict(list)
+        self.on_node: dict[str, list[VolumeVerdict]] = defaultdict(list)
+        for volume in report.volumes:
+            for name in unique((volume.volume, volume.claim)):
+                self.by_name[name].append(volume)
+            # One that may be anywhere says nothing of a single node.
+            if len(volume.nodes) <= NAMED_NODES:
+                for node in volume.nodes:
+                    self.on_node[node].append(volume)
+        self.nodes = frozenset(node.node for node in report.nodes)
+        self.stopped_workloads = Counter(
+            finding for one in report.workloads if one.starts_again != "yes" for finding in one.findings
+        )
+        self.stopped_nodes = Counter(finding for one in report.nodes if one.ok != "yes" for finding in one.findings)
+
+    def worst(self, findings: Iterable[str]) -> Worst:
+        """The worst severity that findings of these ids have."""
+        return _worst(self.severity.get(one, "") for one in findings)
+
+    def of_volumes(self, volumes: Iterable[VolumeVerdict]) -> Related:
+        """What volumes have to do with."""
+        found = list(volumes)
+        nodes = unique(node for one in found for node in one.nodes[: NAMED_NODES + 1])
+        return Related(
+            (ANYWHERE,) if len(nodes) > NAMED_NODES else tuple(nodes),
+            tuple(unique(_namespace(one.claim) for one in found)),
+            tuple(unique(one.verdict for one in found)),
+        )
+
+    def of_object(self, text: str) -> Related:
+        """What a finding's object has to do with: "Kind name" or "Kind namespace/name"."""
+        # "Node win-1, driver disk.csi.azure.com" is about the node.
+        name = text.partition(" ")[2].partition(", ")[0]
+        if name in self.nodes:
+            return replace(self.of_volumes(self.on_node[name]), nodes=(name,))
+        found = self.of_volumes(self.by_name.get(name, ()))
+        return replace(found, namespaces=tuple(unique((_namespace(name), *found.namespaces))))
+
+
+def _namespace(name: str) -> str:
+    return name.partition("/")[0] if name.count("/") == 1 else ""
+
+
+def _worst(severities: Iterable[Worst]) -> Worst:
+    return min(severities, key=_WORST.index, default="")
+
+
+def _workload(one: WorkloadVerdict, about: _About) -> Line:
+    volumes = [volume for name in one.volumes for volume in about.by_name.get(name, ())]
+    name = one.workload.partition(" ")[2]
+    return Line(
+        name=one.workload,
+        mark=one.starts_again,
+        state=_STARTS_AGAIN[one.starts_again],
+        because=one.because,
+        cells=(_RUNS_ON[one.runs_on], listed(one.volumes, 3) or "none"),
+        evidence=(f"runs on {one.runs_on}: {one.runs_on_because}", *(f"volume {name}" for name in one.volumes)),
+        findings=one.findings,
+        severity=about.worst(one.findings),
+        related=replace(about.of_volumes(volumes), namespaces=tuple(unique([_namespace(name)]))),
+    )
+
+
+def _node(one: NodeVerdict, about: _About) -> Line:
+    return Line(
+        name=one.node,
+        mark=one.ok,
+        state=_NODE[one.ok],
+        because=one.because,
+        cells=(listed(one.drivers) or "none needed",),
+        evidence=tuple(_checks(one.checks)),
+        findings=one.findings,
+        severity=about.worst(one.findings),
+        related=about.of_object(f"Node {one.node}"),
+    )
+
+
+def _checks(checks: Iterable[Check]) -> Iterator[str]:
+    """Each check that did not pass, then for each driver those that did."""
+    passed: dict[str, list[str]] = defaultdict(list)
+    for check in sorted(checks, key=lambda check: MARKS.index(check.ok)):
+        driver = f" for {check.driver}" if check.driver else ""
+        if check.ok == "yes":
+            passed[driver].append(check.name)
+        else:
+            yield f"{'failed' if check.ok == 'no' else 'unknown'}{driver}: {check.name}, {check.evidence}"
+    yield from (f"passed{driver}: {', '.join(names)}" for driver, names in passed.items())
+
+
+def _volume(one: VolumeVerdict, about: _About) -> Line:
+    mark: Mark = "unknown" if one.verdict == "UNKNOWN" else "watch" if one.works else "no"
+    return Line(
+        name=one.volume or f"claim {one.claim}",
+        mark="yes" if one.verdict in READY else mark,
+        state=one.verdict,
+        because=one.because,
+        cells=(one.claim or "no claim", one.driver or one.source, listed(one.nodes, 3) or "no node"),
+        evidence=one.evidence,
+        findings=one.findings,
+        severity=about.worst(one.findings),
+        related=about.of_volumes([one]),
+    )
+
+
+_TABLES = {
+    "workload": ("Workloads", ("Workload", "After a restart", "Because", "Runs on", "Volumes")),
+    "node": ("Windows nodes", ("Node", "Its volumes", "Because", "Drivers")),
+    "volume": ("Volumes", ("Volume", "Class", "Because", "Claim", "Driver", "Nodes")),
+}
+
+
+def _table(kind: str, lines: list[Line], limits: Limits, aggregated: list[str]) -> Table:
+    """The lines worst first; a long table groups ready ones, and those beyond the limit, by kind."""
+    counts = Counter(line.mark for line in lines)
+    lines.sort(key=lambda line: (MARKS.index(line.mark), _WORST.index(line.severity), line.name))
+    if len(lines) > limits.whole:
+        well = [line for line in lines if line.mark == "yes" and not line.severity]
+        others = [line for line in lines if line.mark != "yes" or line.severity]
+        if well:
+            aggregated.append(f"{number(len(well), kind)} without a finding: one line for all alike")
+        if len(others) > limits.most:
+            aggregated.append(f"{number(len(others) - limits.most, kind)} more with findings: one line for all alike")
+        lines = others[: limits.most] + _alike(others[limits.most :], kind) + _alike(well, kind)
+    return Table(*_TABLES[kind], tuple(lines), {mark: counts[mark] for mark in MARKS})
+
+
+def _alike(lines: Iterable[Line], kind: str) -> list[Line]:
+    """One line for all lines with the same state and the same findings."""
+    # Of volumes the driver is the one further column that says what kind they are; of nodes the drivers.
+    kinds = 1 if kind == "volume" else 0
+    by_kind = grouped(((line.state, line.findings, line.cells[kinds]), line) for line in lines)
+    found = []
+    for (state, findings, of), alike in by_kind.items():
+        first = alike[0]
+        nodes = unique(node for line in alike for node in line.related.nodes)
+        namespaces = unique(name for line in alike for name in line.related.namespaces)
+        where = [number(len(nodes), "node")] if nodes and ANYWHERE not in nodes and kind != "node" else []
+        where += [number(len(namespaces), "namespace")] if namespaces else []
+        found.append(
+            Line(
+                name=number(len(alike), kind),
+                mark=first.mark,
+                state=state,
+                because=f"such as {listed([line.name for line in alike], 3)}"
+                + (f"; findings {', '.join(findings)}" if findings else ""),
+                cells=tuple(
+                    of if cell == of else f"on {' in '.join(where)}" if at == 0 and where else "various"
+                    for at, cell in enumerate(first.cells)
+                ),
+                evidence=(),
+                findings=findings,
+                severity=first.severity,
+                related=Related((ANYWHERE,), (ANYWHERE,), first.related.classes),
+                count=len(alike),
+            )
+        )
+    return found
+
+
+def _groups(report: Report, about: _About, limits: Limits, aggregated: list[str]) -> tuple[Group, ...]:
+    """Findings by id, in the order in which they are to be dealt with."""
+    by_id = grouped((finding.id, finding) for finding in report.findings)
+    share = max(20, limits.most // max(1, len(by_id)))
+    groups = []
+    for name, findings in by_id.items():
+        findings.sort(key=lambda finding: (_WORST.index(finding.severity), finding.object))
+        if len(findings) > share:
+            aggregated.append(f"{name}: {share:,} of {len(findings):,} are shown")
+        helps = grouped((finding.remedy, finding) for finding in findings)
+        concerns = [
+            number(count, kind)
+            for kind, count in (("workload", about.stopped_workloads[name]), ("node", about.stopped_nodes[name]))
+            if count
+        ]
+        groups.append(
+            Group(
+                id=name,
+                severity=findings[0].severity,
+                doubt=any(finding.doubt for finding in findings),
+                why=sentence(findings[0].why),
+                helps=tuple(Help(sentence(remedy), tuple(alike)) for remedy, alike in helps.items()),
+                link=findings[0].link,
+                cases=tuple(Case(finding, about.of_object(finding.object)) for finding in findings[:share]),
+                total=len(findings),
+                concerns=" and ".join(concerns),
+            )
+        )
+
+    def order(group: Group) -> tuple[int, bool, int, int, str]:
+        stopped = about.stopped_workloads[group.id] + about.stopped_nodes[group.id]
+        letter = "V" if group.id in _SUFFERED else group.id[4]
+        return _WORST.index(group.severity), group.doubt, _CAUSES.find(letter), -stopped, group.id
+
+    return tuple(sorted(groups, key=order))

@@ -1,0 +1,78 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Words that every form of a report shares. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import restored
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
+
+# A cell is shortened for reading; the whole text is in the JSON.
+LONGEST = 600
+
+_COMMANDS = frozenset({"kubectl", "oc"})
+
+
+def plain(text: object) -> str:
+    """Text that is safe to show: one line, without characters that control a terminal or reverse the reading direction.
+
+    Such characters are shown as their code, so that two names that differ look different.
+    """
+    raw = restored(str(text))
+    shown = raw if raw.isprintable() else "".join(map(_shown, raw))
+    return shown if len(shown) <= LONGEST else f"{shown[: LONGEST - 1]}…"
+
+
+def _shown(one: str) -> str:
+    if one.isprintable():
+        return one
+    if one in "\n\t":
+        return " "
+    return f"\\x{ord(one):02x}" if ord(one) < 256 else f"\\u{ord(one):04x}"
+
+
+def sentence(text: str) -> str:
+    """Text that begins and ends as a sentence does. A command in it stays what it is, to be copied."""
+    first = text.partition(" ")[0].rstrip(";:,")
+    begins = first.isalpha() and first not in _COMMANDS
+    ends = not text.endswith((".", "!", "?", ":", "/")) and _COMMANDS.isdisjoint(text.split())
+    return (f"{text[:1].upper()}{text[1:]}" if begins else text) + ("." if ends and begins else "")
+
+
+def number(count: int, one: str, many: str = "") -> str:
+    """ "1 node", "3 nodes", "12,000 nodes"."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def share(good: int, unknown: int, total: int, noun: str, does: str) -> str:
+    """How many of what is known: "2 of 3 volumes will be served; 1 more is unknown". What is unknown is neither of the two."""
+    if unknown == total:
+        return f"whether {number(total, noun)} {does} is unknown"
+    answer = f"{good:,} of {number(total - unknown, noun)} {does}"
+    return answer + (f" ({unknown:,} more {'is' if unknown == 1 else 'are'} unknown)" if unknown else "")
+
+
+# Without one of these lists the workloads with volumes on Windows are unknown.
+_NEEDED = frozenset(kind.plural for kind in (kinds.NODE, kinds.POD, *kinds.TEMPLATES))
+
+
+def nothing_there(unread: Iterable[Mapping[str, str]]) -> str:
+    """The text for no workload: there is none, or it could not be read."""
+    lacking = sorted(_NEEDED & {one["resource"] for one in unread})
+    if lacking:
+        return f"which workloads on Windows have volumes is unknown, because {listed(lacking)} could not be read"
+    return "no workload on Windows uses volumes"
+
+
+def listed(names: Sequence[str], most: int = 5) -> str:
+    """The first names, and how many more there are."""
+    shown = ", ".join(names[:most])
+    return f"{shown} and {len(names) - most:,} more" if len(names) > most else shown
+
+
+def unique(values: Iterable[str]) -> list[str]:
+    """Each once, in the order in which they came; empty ones left out."""
+    return [value for value in dict.fromkeys(values) if value]

@@ -1,0 +1,74 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The template of a node plugin's pods, where their generation does not show it. Pure.
+
+A restored template has a new generation, and pods that always had it keep the old one. The DaemonSet controller
+identifies them by a hash: it keeps each template as a ControllerRevision, makes the one that is used again the newest, and has done
+so when it says that it has observed the DaemonSet (pkg/controller/daemon/update.go, constructHistory).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import hash_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import (
+    ObservedPod,
+    ObservedTemplate,
+    owner_of,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedRevision:
+    """A template that something has or had. owner: "Kind/name". number: the newest has the highest. hash: of its pods."""
+
+    namespace: str
+    owner: str
+    number: int
+    hash: str
+
+    @classmethod
+    def from_object(cls, item: Mapping[str, Any]) -> ObservedRevision:
+        """Read an apps/v1 ControllerRevision: metadata (namespace, labels, ownerReferences (kind, name, controller)), revision."""
+        metadata = item["metadata"]
+        return cls(str(metadata["namespace"]), owner_of(metadata), int(item.get("revision") or 0), hash_of(item))
+
+
+def in_doubt(templates: Iterable[ObservedTemplate], pods: Iterable[ObservedPod]) -> tuple[ObservedTemplate, ...]:
+    """Node plugins with a pod of another generation, where only revisions show whether their template is an older one."""
+    plugins = {
+        (one.namespace, f"DaemonSet/{one.name}"): one
+        for one in templates
+        if one.plugin is not None and one.plugin.observed.plugin
+    }
+    found = {}
+    for pod in pods:
+        template = plugins.get((pod.namespace, pod.owner))
+        if template is None or template.plugin is None or pod.plugin is None:
+            continue
+        if not template.plugin.gate.made(pod.plugin):
+            found[template.key] = template
+    return tuple(found.values())
+
+
+def with_revisions(
+    templates: Iterable[ObservedTemplate], revisions: Iterable[ObservedRevision]
+) -> tuple[ObservedTemplate, ...]:
+    """The templates, those that have revisions with the hash of the newest."""
+    newest: dict[tuple[str, str], ObservedRevision] = {}
+    for one in revisions:
+        known = newest.get((one.namespace, one.owner))
+        if known is None or known.number < one.number:
+            newest[one.namespace, one.owner] = one
+    return tuple(_with(one, newest.get((one.namespace, f"{one.kind}/{one.name}"))) for one in templates)
+
+
+def _with(template: ObservedTemplate, newest: ObservedRevision | None) -> ObservedTemplate:
+    plugin = template.plugin
+    if newest is None or plugin is None or not plugin.gate.observed:
+        return template
+    return replace(template, plugin=replace(plugin, gate=replace(plugin.gate, revision=newest.hash)))

@@ -1,0 +1,179 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a run that deploys drivers would make of a cluster, and what of that has to stop it. Pure.
+
+The cluster is evaluated twice from one snapshot: as it is, and as it would be after the run. What is
+wrong today because csi-proxy or a driver is not there yet is wrong no more in the second, and is why one runs it. What is
+wrong in both is not caused by the run and is only reported. What stops it is what it would break, and what is wrong with the
+planned drivers' other halves, since without those none of their volumes works whatever is deployed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import HostFacts
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.scheduling import why_not
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import SERVING_LABEL, SERVING_VALUE
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluster import (
+    ObservedController,
+    ObservedDriver,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import (
+    DriverEntry,
+    ObservedCsiNode,
+    ObservedHost,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedClass
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import (
+    ObservedPod,
+    ObservedTemplate,
+    PluginTemplate,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import SEVERITIES, Finding, Overall, Report
+
+# What deploying itself needs is decided by each driver's plan, which knows what the user allowed.
+_OF_THE_PLAN = "CSI-D"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What is about to be done.
+
+    drivers: keys of the catalog. objects: what would be applied, as the API takes it. nodes: Windows nodes on which csi-proxy
+    would be proven.
+    """
+
+    drivers: tuple[str, ...]
+    objects: tuple[Mapping[str, Any], ...]
+    nodes: frozenset[str] = frozenset()
+
+
+def simulate(snapshot: Snapshot, run: Run) -> Snapshot:
+    """The snapshot as it would be taken after the run, all of it having worked."""
+    nodes = tuple(_marked(node) if node.name in run.nodes else node for node in snapshot.nodes)
+    templates = (ObservedTemplate.from_object("DaemonSet", item) for item in _of(run, "DaemonSet"))
+    made = {one.key: one for one in templates}
+    others = (pod for pod in snapshot.pods if pod.owner.replace("/", f" {pod.namespace}/", 1) not in made)
+    # What waits now may start after the run.
+    pods = [replace(pod, waits_since="") if pod.waits else pod for pod in others]
+    index = Index(replace(snapshot, nodes=nodes))
+    ids: dict[str, dict[str, str]] = {}
+    for template in made.values():
+        plugin = template.plugin
+        if plugin is None:
+            continue
+        for node in index.each(index.windows):
+            if why_not(plugin.gate, node) is None:
+                pods.append(_pod(template, plugin, node.name))
+                brought = [
+                    DRIVERS[key].name for key in run.drivers if plugin.observed.serves_on_windows(DRIVERS[key].name)
+                ]
+                ids.setdefault(node.name, {}).update(dict.fromkeys(brought, node.name))
+    csi_nodes = {one.name: one for one in snapshot.csi_nodes}
+    csi_nodes |= {name: _registered(csi_nodes.get(name, ObservedCsiNode(name)), own) for name, own in ids.items()}
+    drivers = {one.name: one for one in map(ObservedDriver.from_object, _of(run, "CSIDriver"))}
+    classes = {one.name: one for one in map(ObservedClass.from_object, _of(run, "StorageClass"))}
+    hosts = {one.node: one for one in snapshot.hosts}
+    return replace(
+        snapshot,
+        nodes=tuple(replace(node, node_ids={**ids.get(node.name, {}), **node.node_ids}) for node in nodes),
+        templates=(*(one for one in snapshot.templates if one.key not in made), *made.values()),
+        pods=tuple(pods),
+        csi_nodes=tuple(csi_nodes.values()),
+        drivers=tuple((drivers | {one.name: one for one in snapshot.drivers}).values()),
+        classes=tuple((classes | {one.name: one for one in snapshot.classes}).values()),
+        hosts=tuple((hosts | {name: _served(snapshot, name, hosts.get(name)) for name in run.nodes}).values()),
+    )
+
+
+@dataclass(frozen=True)
+class RunReport(Report):
+    """The findings about a run, of which the worst decides whether it may begin: the workloads may be lost without it too."""
+
+    @property
+    def verdict(self) -> Overall:
+        """Blocked by any blocker; unknown while anything is in doubt; ready otherwise."""
+        if any(finding.severity == "blocker" for finding in self.findings):
+            return "blocked"
+        return "unknown" if any(finding.doubt for finding in self.findings) else "ready"
+
+
+def of_run(now: Report, then: Report, run: Run, controllers: Iterable[ObservedController]) -> RunReport:
+    """The report of the cluster as it would be, with those findings alone that are about the run."""
+    worst: dict[str, int] = {}
+    for one in now.findings:
+        worst[one.object] = min(worst.get(one.object, len(SEVERITIES)), SEVERITIES.index(one.severity))
+    theirs = frozenset(_halves(run, controllers))
+    findings = tuple(
+        one
+        for one in then.findings
+        if not one.id.startswith(_OF_THE_PLAN) and (one.object in theirs or not _was_so(one, worst))
+    )
+    parts = {one.name: getattr(then, one.name) for one in fields(then)}
+    return RunReport(**{**parts, "findings": findings})
+
+
+def _was_so(finding: Finding, worst: Mapping[str, int]) -> bool:
+    """Whether something at least as bad was the matter with this object before; a driver that is nowhere is on no node."""
+    about, comma, driver = finding.object.partition(", driver ")
+    objects = (finding.object, f"Driver {driver}") if comma else (about,)
+    return min(worst.get(one, len(SEVERITIES)) for one in objects) <= SEVERITIES.index(finding.severity)
+
+
+def _halves(run: Run, controllers: Iterable[ObservedController]) -> Iterator[str]:
+    """What findings call the objects of the planned drivers that belong to the cluster, and not to a node."""
+    yield from (f"{kind} {DRIVERS[key].name}" for key in run.drivers for kind in ("Driver", "CSIDriver"))
+    yield from (
+        f"Deployment {one.observed.namespace}/{one.observed.name}" for one in controllers if one.driver in run.drivers
+    )
+
+
+def _of(run: Run, kind: str) -> Iterator[Mapping[str, Any]]:
+    return (item for item in run.objects if item["kind"] == kind)
+
+
+def _marked(node: ObservedNode) -> ObservedNode:
+    return replace(node, labels={**node.labels, SERVING_LABEL: SERVING_VALUE})
+
+
+def _registered(csi_node: ObservedCsiNode, ids: Mapping[str, str]) -> ObservedCsiNode:
+    new = tuple(DriverEntry(driver, node_id) for driver, node_id in ids.items() if csi_node.entry(driver) is None)
+    return replace(csi_node, drivers=csi_node.drivers + new)
+
+
+def _pod(template: ObservedTemplate, plugin: PluginTemplate, node: str) -> ObservedPod:
+    name = f"{template.name}-{node}"
+    return ObservedPod(
+        namespace=template.namespace,
+        name=name,
+        node=node,
+        owner=f"DaemonSet/{template.name}",
+        host_process=plugin.host_process,
+        images=plugin.images,
+        plugin=PodFacts(name, node, ready=True),
+    )
+
+
+def _served(snapshot: Snapshot, node: str, observed: ObservedHost | None) -> ObservedHost:
+    """A host whose csi-proxy serves, in a release that the run accepts; none of those is too old for anything here."""
+    facts = HostFacts(
+        node=node,
+        observed_at=snapshot.hosts_at or snapshot.taken_at,
+        serving=True,
+        release="",
+        state="RUNNING",
+        reason="",
+        missing_pipes=(),
+        pipes=None,
+        boot_time=None,
+    )
+    return ObservedHost(facts) if observed is None else replace(observed, facts=facts)

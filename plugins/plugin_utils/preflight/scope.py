@@ -1,0 +1,149 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What of a cluster need not be kept, because it runs on Linux and no verdict comes of it. Pure.
+
+A reader asks before it reads claims, so that a large cluster costs what is on Windows. Evaluating with or without what is left
+out gives the same report; a test holds it to that.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import wmco
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight import windows_services
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluster import ObservedController
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod, ObservedTemplate
+
+Key = tuple[str, str, str]
+
+OPERATOR_NAMESPACE = "openshift-windows-machine-config-operator"
+# Which list of services a node has, and which it is to have.
+_NODE_VERSIONS = (wmco.VERSION, wmco.DESIRED)
+ADMIN_MAPS = (("openshift-config-managed", "admin-gates"), ("openshift-config", "admin-acks"))
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What is kept of templates and pods. elsewhere: keys of claims that only workloads on Linux use.
+
+    sets: namespace and stem of the claims that StatefulSets on Linux make; here: keys that others still name.
+    """
+
+    templates: tuple[ObservedTemplate, ...]
+    pods: tuple[ObservedPod, ...]
+    elsewhere: frozenset[str] = frozenset()
+    sets: frozenset[tuple[str, str]] = frozenset()
+    here: frozenset[str] = frozenset()
+
+    def leaves_out(self, namespace: str, name: str) -> bool:
+        """Whether a claim is of no interest."""
+        key = f"{namespace}/{name}"
+        if key in self.elsewhere:
+            return True
+        stem, dummy, number = name.rpartition("-")
+        return number.isdigit() and (namespace, stem) in self.sets and key not in self.here
+
+
+def maps(
+    controllers: Iterable[ObservedController],
+    nodes: Iterable[ObservedNode],
+    templates: Iterable[ObservedTemplate],
+    namespaces: frozenset[str] | None,
+    openshift: bool,
+) -> tuple[tuple[str, str], ...]:
+    """The ConfigMaps to ask for, (namespace, name): all of a cluster's are many, and none of our business.
+
+    namespaces: those there are, None if they could not be read; then the usual namespaces are read anyway.
+    """
+    keys = list(ADMIN_MAPS) if openshift else []
+    plugins = [one.plugin.observed for one in templates if one.plugin is not None]
+    for driver in DRIVERS.values():
+        if driver.feature_states is not None:
+            known = {one.observed.namespace for one in controllers if one.driver == driver.key}
+            known |= {one.namespace for one in plugins if one.serves_on_windows(driver.name)}
+            usual = {driver.namespace, *driver.controller.namespaces}
+            known |= usual if namespaces is None else usual & namespaces
+            keys += [(namespace, driver.feature_states.name) for namespace in sorted(known)]
+    versions = {node.annotations[key] for node in nodes for key in _NODE_VERSIONS if node.annotations.get(key)}
+    keys += [(OPERATOR_NAMESPACE, windows_services.PREFIX + version) for version in sorted(versions)]
+    return tuple(dict.fromkeys(keys))
+
+
+def scope(nodes: Iterable[ObservedNode], templates: Sequence[ObservedTemplate], pods: Sequence[ObservedPod]) -> Scope:
+    """Leave out workloads whose pods are all on Linux nodes, with the claims that only they use.
+
+    A workload without pods on a node stays, whatever its template says, and so does one that shares a claim with it.
+    """
+    windows = {node.name: node.windows for node in nodes}
+    known = {(one.kind, one.namespace, one.name): one for one in templates}
+    roots = [root_of(pod, known) for pod in pods]
+    on_windows: dict[Key, set[bool]] = defaultdict(set)
+    for pod, root in zip(pods, roots, strict=True):
+        if pod.node in windows and decides(pod, known.get(root)):
+            on_windows[root].add(windows[pod.node])
+    linux = {root for root, found in on_windows.items() if found == {False}}
+
+    def named(on_linux: bool) -> Iterator[tuple[Key, str]]:
+        """Workloads, here or on Linux, with the claims that they name."""
+        for pod, root in zip(pods, roots, strict=True):
+            if (root in linux) == on_linux:
+                yield from ((root, claim) for claim in _claims_of(pod))
+        for key, template in known.items():
+            if (key in linux) == on_linux:
+                yield from ((key, f"{template.namespace}/{name}") for name in template.volumes.claims)
+
+    here = frozenset(claim for dummy, claim in named(False))
+    gone = linux - {root for root, claim in named(True) if claim in here}
+    kept = tuple(pod for pod, root in zip(pods, roots, strict=True) if pod.plugin is not None or root not in gone)
+    owners = {_owner(pod) for pod in kept}
+    return Scope(
+        templates=tuple(
+            one
+            for key, one in known.items()
+            # A template with an owner names the owner of its pods; without pods it does not matter.
+            if one.plugin is not None or (key not in gone and (not one.owner or key in owners))
+        ),
+        pods=kept,
+        elsewhere=frozenset(claim for dummy, claim in named(True) if claim not in here),
+        sets=frozenset(
+            (key[1], f"{made.name}-{key[2]}") for key in linux if key in known for made in known[key].claim_templates
+        ),
+        here=here,
+    )
+
+
+def decides(pod: ObservedPod, template: ObservedTemplate | None) -> bool:
+    """Whether the node of a pod shows the system of its workload: where a finished pod was says nothing of the next one."""
+    return not pod.finished or template is None or template.finished
+
+
+def root_of(pod: ObservedPod, templates: Mapping[Key, ObservedTemplate]) -> Key:
+    """Kind, namespace and name of what makes a pod in the end; the pod itself where nothing does."""
+    owner = _owner(pod)
+    template = templates.get(owner)
+    if template is None:
+        return owner
+    kind, name = template.kind, template.name
+    if template.owner:
+        kind, dummy, name = template.owner.partition("/")
+    return (sys.intern(kind), pod.namespace, sys.intern(name))
+
+
+def _owner(pod: ObservedPod) -> Key:
+    kind, dummy, name = pod.owner.partition("/")
+    # A static pod is its node's.
+    return ("Pod", pod.namespace, pod.name) if kind in ("", "Node") or pod.mirror else (kind, pod.namespace, name)
+
+
+def _claims_of(pod: ObservedPod) -> Iterator[str]:
+    for name in pod.volumes.claims:
+        yield f"{pod.namespace}/{name}"
+    for made in pod.volumes.ephemeral:
+        yield f"{pod.namespace}/{pod.name}-{made.name}"

@@ -1,0 +1,343 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which volumes Windows nodes may mount, by which of them, and which drivers that needs where. Pure.
+
+Node sets make that a few operations for a volume, however many nodes there are.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.in_tree import InTree
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation import file_system
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import Term
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import (
+    ClaimTemplate,
+    Inline,
+    Source,
+    server_of,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedClaim, ObservedVolume
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import BY_NAME, Index
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import found
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.migration import Paths, paths
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Usage, Workload
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import NO_PROVISIONER, Claims, Request
+
+# Parameters of a StorageClass by which its volumes name a Secret for mounting them, in lower case
+# (https://github.com/kubernetes-csi/external-provisioner, pkg/controller/controller.go; the second is from before its 1.0).
+_NODE_SECRETS = ("csi.storage.k8s.io/node-stage-secret-name", "csinodestagesecretname")
+LINUX_FILE_SYSTEMS = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs"})
+
+
+@dataclass(slots=True)
+class Subject:
+    """A volume that Windows may mount.
+
+    key: what users call it, unique. volume: None for a claim that has none yet and for a pod's own. made: of a claim that is
+    yet to be made. eligible: Windows
+    nodes that may mount it; user_nodes: those that its users may be on, reachable or not. users, linux_users: workloads.
+    """
+
+    key: str
+    source: Source
+    volume: ObservedVolume | None = None
+    claim: ObservedClaim | None = None
+    made: ClaimTemplate | None = None
+    inline: bool = False
+    terms: tuple[Term, ...] | None = None
+    eligible: int = 0
+    user_nodes: int = 0
+    unused: bool = False
+    users: list[Workload] = field(default_factory=list)
+    linux_users: list[Workload] = field(default_factory=list)
+
+    @property
+    def title(self) -> str:
+        """What findings call it."""
+        if self.volume is not None:
+            return f"PersistentVolume {self.volume.name}"
+        return f"PersistentVolumeClaim {self.claim.key}" if self.claim is not None else self.key
+
+    @property
+    def asked(self) -> ObservedVolume | ObservedClaim | ClaimTemplate | None:
+        """The object with its access modes and volume mode."""
+        return self.volume or self.claim or self.made
+
+    @property
+    def plugin(self) -> InTree | None:
+        """The in-tree plugin it belongs to, None for every other kind."""
+        return in_tree.of_field(self.source.field)
+
+    @property
+    def driver(self) -> str:
+        """The CSI name of the driver that mounts it, or would; empty when none does."""
+        plugin = self.plugin
+        return self.source.driver if self.source.field == "csi" else plugin.driver if plugin is not None else ""
+
+
+@dataclass(slots=True)
+class Subjects:
+    """Everything to evaluate. findings: about what could not become a subject. demand: by CSI name, where a driver is needed.
+
+    by_workload: keys of the subjects of each. missing, unevaluated: by workload, what it lacks, and the list without which its
+    volumes are not known.
+    """
+
+    paths: Mapping[str, Paths]
+    subjects: dict[str, Subject] = field(default_factory=dict)
+    by_workload: dict[str, list[str]] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+    demand: dict[str, int] = field(default_factory=dict)
+    missing: dict[str, list[Finding]] = field(default_factory=lambda: defaultdict(list))
+    unevaluated: dict[str, str] = field(default_factory=dict)
+
+
+def collect(index: Index, use: Usage) -> Subjects:
+    """Find every volume that a Windows node may mount, and which drivers which nodes need for them."""
+    found = Subjects({known.field: paths(index, known) for known in in_tree.PLUGINS})
+    _Collector(index, use, found).run()
+    demand: dict[str, int] = defaultdict(int)
+    for subject in found.subjects.values():
+        if subject.driver and not subject.unused:
+            by_csi = index.windows if subject.plugin is None else found.paths[subject.source.field].csi
+            demand[subject.driver] |= subject.eligible & by_csi
+    found.demand = {driver: nodes for driver, nodes in demand.items() if nodes}
+    return found
+
+
+def migrated(subjects: Subjects) -> dict[str, int]:
+    """By in-tree plugin, the Windows nodes whose kubelet uses CSI for it."""
+    return {known.plugin: subjects.paths[known.field].csi for known in in_tree.PLUGINS}
+
+
+def moved(subjects: Subjects) -> frozenset[str]:
+    """In-tree plugins with volumes that a Windows kubelet mounts by CSI."""
+    return frozenset(
+        one.plugin.plugin
+        for one in subjects.subjects.values()
+        if one.plugin is not None and one.eligible & subjects.paths[one.source.field].csi
+    )
+
+
+def _kind(source: Source) -> tuple[str, ...]:
+    """What Windows and drivers may refuse of a volume."""
+    plugin = in_tree.of_field(source.field)
+    driver = source.driver if plugin is None else plugin.driver
+    field_ = "csi" if driver else source.field
+    given = source.fs_type, source.attribute, source.protocol, source.server
+    return field_, driver, *given, str(source.read_only), str(source.secret)
+
+
+class _Collector:
+    def __init__(self, index: Index, use: Usage, found: Subjects) -> None:
+        self._index, self._use, self._claims = index, use, Claims(index)
+        self._found, self._subjects = found, found.subjects
+
+    def run(self) -> None:
+        if not self._index.windows:
+            return
+        for workload in self._use.workloads:
+            if workload.on_windows:
+                self._of_workload(workload)
+        self._attached()
+        self._unused()
+        for subject in self._subjects.values():
+            if subject.claim is not None:
+                users = self._use.users.get(subject.claim.key, ())
+                subject.linux_users = [one for one in users if one.system == "linux" and one.pods]
+
+    def _of_workload(self, workload: Workload) -> None:
+        keys = self._found.by_workload.setdefault(workload.key, [])
+        if workload.done:
+            return
+        for name in workload.claims + workload.spare:
+            subject = self._of_claim(name, workload)
+            if subject is not None:
+                keys.append(subject.key)
+                self._used(subject, workload, workload.eligible)
+        for one in workload.inline:
+            subject = self._of_inline(one, workload)
+            keys.append(subject.key)
+            self._used(subject, workload, workload.eligible)
+        for made in workload.made:
+            if self._all_reserved(made, workload, keys):
+                continue
+            key = f"new claim {workload.namespace}/{made.name} of {workload.key}"
+            source = self._by_class(made.storage_class, key, workload)
+            source = self._there(self._claims.new(made, workload.namespace, workload.name), source, workload)
+            if source is not None:
+                subject = self._subjects.setdefault(key, Subject(key, source, made=made))
+                keys.append(key)
+                self._used(subject, workload, workload.eligible)
+
+    def _all_reserved(self, made: ClaimTemplate, workload: Workload, keys: list[str]) -> bool:
+        """Whether a volume is reserved for every claim of a StatefulSet's template; these are evaluated."""
+        if workload.template is None or made not in workload.template.claim_templates:
+            return False
+        left = 0
+        for ordinal in workload.ordinals:
+            request = self._claims.new(made, workload.namespace, f"{workload.name}-{ordinal}")
+            if f"{workload.namespace}/{made.name}-{workload.name}-{ordinal}" in self._index.claims:
+                continue
+            if request.volume is None:
+                left += 1
+            else:
+                subject = self._of_volume(request.volume, None)
+                keys.append(subject.key)
+                self._used(subject, workload, workload.eligible)
+        return not left
+
+    def _used(self, subject: Subject, workload: Workload, nodes: int) -> None:
+        # A workload's uses come one after another, so it is the last one when it was noted before.
+        if not subject.users or subject.users[-1] is not workload:
+            subject.users.append(workload)
+        subject.user_nodes |= nodes
+        subject.eligible |= nodes & self._reachable(subject)
+
+    def _reachable(self, subject: Subject) -> int:
+        """The Windows nodes that a volume's own affinity lets pass."""
+        if subject.terms is None:
+            return self._index.windows
+        known = BY_NAME.get(subject.driver)
+        zone = next((key for key in known.topology_keys if key.endswith("zone")), "") if known is not None else ""
+        return self._index.windows & self._index.matching(subject.terms, zone if subject.plugin is not None else "")
+
+    def _of_claim(self, name: str, workload: Workload | None) -> Subject | None:
+        claim = self._index.claims.get(name)
+        if claim is None:
+            if not self._is_unread("persistentvolumeclaims", workload) and workload is not None:
+                self._lacks(workload, "CSI-V27", f"PersistentVolumeClaim {name}", f"{workload.key} uses it, but it does not exist",
+                            "create the claim, or correct the workload")  # fmt: skip
+            return None
+        volume = self._index.volumes.get(claim.volume)
+        if volume is not None:
+            return self._of_volume(volume, claim)
+        if claim.volume or claim.phase == "Lost":
+            if self._is_unread("persistentvolumes", workload):
+                return None
+            return self._subjects.setdefault(name, Subject(name, Source(""), claim=claim))
+        if workload is None:
+            return None
+        request = self._claims.there(claim)
+        if request.volume is not None:
+            return self._of_volume(request.volume, claim)
+        source = self._by_class(claim.storage_class, f"PersistentVolumeClaim {name}", workload)
+        source = self._there(request, source, workload)
+        if source is None:
+            return None
+        subject = self._subjects.setdefault(name, Subject(name, source, claim=claim))
+        subject.eligible |= self._index.bit.get(claim.selected_node, 0) & self._index.windows
+        return subject
+
+    def _there(self, request: Request, source: Source | None, workload: Workload) -> Source | None:
+        """What a claim gets where free volumes fit it; not known where these and what its class makes are of several kinds."""
+        if self._is_unread("persistentvolumes", workload):
+            return None
+        some = [one.source for one in self._claims.candidates(request)]
+        if source is not None:
+            some.append(source)
+        return some[0] if len({_kind(one) for one in some}) == 1 else Source("") if some else None
+
+    def _of_volume(self, volume: ObservedVolume, claim: ObservedClaim | None) -> Subject:
+        subject = self._subjects.get(volume.name)
+        if subject is None:
+            subject = Subject(volume.name, volume.source, volume, claim, terms=volume.terms)
+            self._subjects[volume.name] = subject
+        return subject
+
+    def _of_inline(self, one: Inline, workload: Workload) -> Subject:
+        key = f"inline {one.source.field} {one.name} of {workload.key}"
+        return self._subjects.setdefault(key, Subject(key, one.source, inline=True))
+
+    def _by_class(self, name: str | None, about: str, workload: Workload) -> Source | None:
+        """What a claim without a volume will get, by its class."""
+        index = self._index
+        if self._is_unread("storageclasses", workload):
+            return None
+        if name is None:
+            storage_class = index.default_class
+            wrong = "it has no StorageClass, and there is no default class"
+        elif not name:
+            return None
+        else:
+            storage_class = index.classes.get(name)
+            wrong = f"its StorageClass {name} does not exist"
+        if storage_class is None:
+            self._lacks(workload, "CSI-V26", about, wrong, "create the StorageClass, or a claim that names another one")
+            return None
+        if storage_class.provisioner in NO_PROVISIONER:
+            return None
+        given = {key.lower(): value for key, value in storage_class.parameters.items()}
+        known = in_tree.find(storage_class.provisioner)
+        fs_type = file_system(known, storage_class.parameters)
+        if known is not None:
+            return Source(known.field, fs_type=fs_type, kind="Managed", secret_namespace=workload.namespace)
+        return Source(
+            "csi",
+            driver=storage_class.provisioner,
+            fs_type=fs_type,
+            attribute=given.get("fstype", ""),
+            protocol=given.get("protocol", ""),
+            server=server_of(given),
+            secret=any(given.get(key) for key in _NODE_SECRETS),
+        )
+
+    def _is_unread(self, resource: str, workload: Workload | None) -> bool:
+        if resource in self._index.unread and workload is not None:
+            self._found.unevaluated[workload.key] = resource
+        return resource in self._index.unread
+
+    def _lacks(self, workload: Workload, id_: str, about: str, message: str, remedy: str) -> None:
+        made = found(id_, about, message, (f"used by {workload.key}",), remedy)
+        self._found.findings.append(made)
+        self._found.missing[workload.key].append(made)
+
+    def _attached(self) -> None:
+        """Volumes that are attached to Windows nodes."""
+        index = self._index
+        for node in index.each(index.windows):
+            for one in index.attachments.get(node.name, ()):
+                volume = index.volumes.get(one.volume)
+                if volume is not None:
+                    subject = self._of_volume(volume, index.claims.get(volume.claim))
+                    subject.user_nodes |= index.bit[node.name]
+                    subject.eligible |= index.bit[node.name]
+
+    def _unused(self) -> None:
+        """Claims without a known user: their operating system is unknown, unless their topology decides."""
+        index, used = self._index, self._use.users
+        if not index.unread.isdisjoint(("pods", "persistentvolumes")):
+            return
+        attached = {one.volume for one in index.snapshot.attachments}
+        for claim in index.snapshot.claims:
+            if claim.key in used or claim.pod or claim.volume in self._subjects or claim.volume in attached:
+                continue
+            volume = index.volumes.get(claim.volume)
+            if volume is None:
+                # Nothing is lost with a claim that has no volume and no user.
+                continue
+            subject = Subject(volume.name, volume.source, volume, claim, terms=volume.terms)
+            if self._is_for_linux(subject):
+                continue
+            subject.eligible = subject.user_nodes = self._reachable(subject)
+            subject.unused = volume.terms is None or bool(index.matching(volume.terms) & index.linux)
+            self._subjects[subject.key] = subject
+
+    def _is_for_linux(self, subject: Subject) -> bool:
+        """Whether no Windows node could ever mount it."""
+        source = subject.source
+        if source.field in in_tree.LINUX_ONLY or source.field in in_tree.DEAD or not source.field:
+            return True
+        if not self._reachable(subject):
+            return True
+        known = BY_NAME.get(subject.driver)
+        if known is None:
+            return bool(subject.driver) and subject.driver not in self._index.registered
+        return bool(known.fstypes) and source.fs_type in LINUX_FILE_SYSTEMS and source.fs_type not in known.fstypes

@@ -1,0 +1,332 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What if: the same cluster with other versions, and what stands in the way there. Pure.
+
+Whether workloads will start again is the ordinary evaluation of a snapshot with replaced versions; what is about
+the way itself is found here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree, openshift, wmco
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver, ModeRule
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS, unknown
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.target import Now, impossible
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, parse
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import model, release
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MANAGER
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.cluster_checks import view
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedCsiNode
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import BY_NAME, Index, version_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import found, passed_on
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding, Target
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """What a target comes to. None stays as it is. line: of OpenShift, as far as it is known."""
+
+    control: Version | None = None
+    kubelet: Version | None = None
+    operator: Version | None = None
+    line: wmco.Line | None = None
+
+
+def check(target: Target) -> None:
+    """Refuse a target that says nothing: ValueError names the field and an example."""
+    for name in ("kubernetes", "openshift", "wmco", "driver_version"):
+        text = getattr(target, name)
+        if text:
+            try:
+                parse(text)
+            except ValueError as error:
+                raise ValueError(f"target {name}: {error}") from None
+    if target.mode not in ("", "csi_proxy", "host_process"):
+        raise ValueError(f"target mode is {target.mode}, expected csi_proxy or host_process")
+    if target.driver and target.driver not in DRIVERS:
+        raise ValueError(f"target: {unknown(target.driver)}")
+
+
+def versions(target: Target) -> Versions:
+    """Work out what moves: an OpenShift version brings its Kubernetes and its operator, an operator its kubelets."""
+    control = parse(target.kubernetes) if target.kubernetes else None
+    kubelet, operator, line = control, None, None
+    if target.openshift:
+        line = wmco.of_openshift(target.openshift)
+        if line is not None:
+            control = control or parse(line.kubernetes)
+            operator = parse(line.csi_proxy_since or f"{line.wmco}.0")
+    if target.wmco:
+        operator = parse(target.wmco)
+    if operator is not None:
+        of_operator = wmco.of_operator(operator)
+        kubelet = parse(of_operator.kubernetes) if of_operator is not None else None
+    return Versions(control, kubelet, operator, line)
+
+
+def simulate(index: Index, target: Target) -> Snapshot:
+    """The snapshot as it would be read with those versions, every kubelet of Windows upgraded."""
+    snapshot, then = index.snapshot, versions(target)
+    cluster = snapshot.cluster
+    if then.control is not None and (index.kubernetes is None or then.control > index.kubernetes):
+        # Kubelets may come later than their API server, which does not go back for them.
+        cluster = replace(cluster, kubernetes=f"v{then.control}")
+    if target.openshift:
+        cluster = replace(cluster, openshift=target.openshift, updating_to="")
+    if then.operator is not None:
+        cluster = replace(cluster, wmco=str(then.operator))
+    if then.kubelet is None:
+        return replace(snapshot, cluster=cluster)
+    moved = tuple(_migrated(then.kubelet, then.operator))
+    nodes = tuple(_upgraded(node, then.kubelet, moved) if node.windows else node for node in snapshot.nodes)
+    windows = {node.name for node in nodes if node.windows}
+    csi_nodes = tuple(
+        ObservedCsiNode(one.name, one.drivers, moved) if one.name in windows else one for one in snapshot.csi_nodes
+    )
+    return replace(snapshot, cluster=cluster, nodes=nodes, csi_nodes=csi_nodes)
+
+
+def _migrated(kubelet: Version, operator: Version | None) -> Iterator[str]:
+    """In-tree plugins for which a kubelet of that release, set up by that operator, uses CSI."""
+    line = wmco.of_operator(operator) if operator is not None else None
+    kept = line.in_tree_on_windows(operator) if line is not None and operator is not None else ()
+    for known in in_tree.PLUGINS:
+        if known.translated and (known.forced(kubelet) or (known.on_by_default(kubelet) and known.plugin not in kept)):
+            yield known.plugin
+
+
+def _upgraded(node: ObservedNode, kubelet: Version, moved: tuple[str, ...]) -> ObservedNode:
+    """A node after its drain and upgrade: nothing is attached the in-tree way any more."""
+    left = tuple(name for name in node.attached if not any(name.startswith(f"{plugin}/") for plugin in moved))
+    return replace(node, kubelet=f"v{kubelet}", attached=left)
+
+
+def evaluate(index: Index, target: Target, demand: Mapping[str, int]) -> tuple[Finding, ...]:
+    """What stands in the way. index: of the cluster as it is. demand: where drivers are needed once there."""
+    then = versions(target)
+    findings = [
+        *_known(target, then),
+        *_impossible(index, target, then),
+        *_skew(index, then),
+        *_operator(index, target, then),
+        *_no_path(index, target, demand),
+        *_drain(index, then),
+        *_find_plugins_to_remove(index, target),
+    ]
+    if target.driver_version or target.mode:
+        chosen = (
+            [DRIVERS[target.driver]] if target.driver else [BY_NAME[name] for name in sorted(demand) if name in BY_NAME]
+        )
+        for driver in chosen:
+            findings += _driver(index, target, driver, demand.get(driver.name, 0))
+    return tuple(findings)
+
+
+def _known(target: Target, then: Versions) -> Iterator[Finding]:
+    if target.openshift and then.line is None:
+        evidence = (f"known lines: {wmco.LINES[0].openshift} to {wmco.LINES[-1].openshift}",)
+        message = f"OpenShift {target.openshift} is unknown to this collection"
+        remedy = "use a release of this collection that supports it, or set kubernetes"
+        yield found("CSI-T02", "Target", message, evidence, remedy)
+    if then.operator is not None and wmco.of_operator(then.operator) is None:
+        evidence = (f"known: {wmco.LINES[0].wmco} to {wmco.LINES[-1].wmco}",)
+        message = f"release {then.operator} of the Windows Machine Config Operator is unknown to this collection"
+        yield found("CSI-T02", "Target", message, evidence, "use a release of this collection that supports it")
+
+
+def _impossible(index: Index, target: Target, then: Versions) -> Iterator[Finding]:
+    """Targets behind the cluster, or of a platform that it is not; upgrade refuses the same ones."""
+    cluster = index.snapshot.cluster
+    known = "clusterversions" not in index.unread
+    now = Now(
+        kubelets={node.name: node.kubelet for node in index.each(index.windows)},
+        openshift=(cluster.openshift or (None if cluster.updating_to else "")) if known else None,
+        wmco=str(index.wmco) if index.wmco is not None else None,
+    )
+    asked = {"kubernetes": target.kubernetes, "openshift": target.openshift, "wmco": str(then.operator or "")}
+    for one in impossible(asked, now):
+        yield found(one.id, one.object, one.message, (f"target: {_text(target)}",), one.remedy)
+
+
+def _text(target: Target) -> str:
+    return ", ".join(f"{key} {release}" for key, release in target.as_dict().items())
+
+
+def _skew(index: Index, then: Versions) -> Iterator[Finding]:
+    if then.control is None:
+        return
+    allowed = in_tree.allowed_skew(then.control)
+    for node in index.each(index.windows):
+        kubelet = version_of(node.kubelet)
+        if kubelet is None or kubelet.minor[0] != then.control.minor[0]:
+            continue
+        behind = then.control.minor[1] - kubelet.minor[1]
+        if behind > allowed:
+            evidence = (
+                f"Node {node.name} nodeInfo.kubeletVersion: {node.kubelet}",
+                f"target API server: {then.control}",
+            )
+            message = (
+                f"kubelet {node.kubelet} is {behind} minor releases behind {then.control}, expected at most {allowed}"
+            )
+            remedy = "upgrade its kubelet first, in steps"
+            yield found("CSI-T01", f"Node {node.name}", message, evidence, remedy)
+
+
+def _operator(index: Index, target: Target, then: Versions) -> Iterator[Finding]:
+    now, operator = index.wmco, then.operator
+    if operator is None:
+        return
+    about, line = "Windows Machine Config Operator", wmco.of_operator(operator)
+    openshift = target.openshift or index.snapshot.cluster.openshift
+    evidence: tuple[str, ...] = (
+        f"now: {now or 'not found'}",
+        f"target: {operator}",
+        f"OpenShift: {openshift or 'not set'}",
+    )
+    of_cluster = wmco.of_openshift(openshift) if openshift else None
+    if line is not None and of_cluster is not None and of_cluster.wmco != line.wmco:
+        message = f"release {operator} is for OpenShift {line.openshift}, and the cluster would be {openshift}"
+        yield found("CSI-T06", about, message, evidence, f"use release {of_cluster.wmco} of the operator")
+    if now is None:
+        return
+    if operator.release < now.release:
+        return
+    if leapt := wmco.skipped(now, operator):
+        message = f"the upgrade from {now} to {operator} skips {', '.join(leapt)}"
+        remedy = f"upgrade OpenShift and the operator one minor release at a time, first to release {leapt[0]} of the operator"
+        yield found("CSI-T14", about, message, evidence, remedy)
+    before = wmco.of_operator(now)
+    steps = (before.wmco, line.wmco) if before is not None and line is not None else ()
+    scenario = wmco.scenario(now, operator) if steps in (("7", "8"), ("8", "9")) else ""
+    if scenario == "C":
+        message = f"{now} includes csi-proxy and {operator} does not (scenario C)"
+        remedy = "upgrade to a release that includes csi-proxy (8.1.0 or later) instead"
+        yield found("CSI-T03", about, message, evidence, remedy)
+    elif scenario in ("B", "E"):
+        message = f"{now} has no csi-proxy and {operator} includes it (scenario {scenario})"
+        remedy = "upgrade one canary node, verify the drivers there, then continue"
+        yield found("CSI-T04", about, message, evidence, remedy)
+    yield from _unguarded(index, line, now, operator)
+
+
+def _unguarded(index: Index, line: wmco.Line | None, now: Version, operator: Version) -> Iterator[Finding]:
+    """Nodes that the operator's guard releases, because it checks attached volumes only."""
+    before = wmco.of_operator(now)
+    if line is None or not line.guard or line == before or line.guard != index.snapshot.cluster.infrastructure:
+        return
+    free = [node for node in index.each(index.windows) if not node.attached or node.labels.get(wmco.ALLOW) == "true"]
+    if free:
+        names = ", ".join(node.name for node in free[:5])
+        evidence = tuple(f"Node {node.name} status.volumesAttached: {len(node.attached)}" for node in free[:3])
+        message = f"{operator} upgrades {len(free)} nodes immediately: {names}"
+        remedy = "verify every driver before you approve the operator's InstallPlan"
+        yield found("CSI-T05", "Windows Machine Config Operator", message, evidence, remedy)
+
+
+def _no_path(index: Index, target: Target, demand: Mapping[str, int]) -> Iterator[Finding]:
+    """In-tree volumes on Windows that the platform takes over to CSI by no upgrade."""
+    now = version_of(index.snapshot.cluster.openshift)
+    first = parse(wmco.NO_PATH_BEFORE)
+    if now is None or not target.openshift or not now.minor < first.minor <= parse(target.openshift).minor:
+        return
+    for known in in_tree.PLUGINS:
+        if known.plugin in wmco.NO_PATH and demand.get(known.driver):
+            left = [one.name for one in index.snapshot.volumes if one.source.field == known.field]
+            if left:
+                evidence = (
+                    f"OpenShift: {now}, target: {target.openshift}",
+                    f"PersistentVolumes: {', '.join(left[:3])}",
+                )
+                message = f"OpenShift {now} has {len(left)} in-tree volumes of {known.plugin}, and no supported upgrade migrates them to CSI"
+                remedy = f"before the upgrade, copy their data to a cluster that was installed as {wmco.NO_PATH_BEFORE} or later"
+                yield found("CSI-T15", "Target", message, evidence, remedy)
+
+
+def _drain(index: Index, then: Versions) -> Iterator[Finding]:
+    if then.kubelet is None:
+        return
+    moved = tuple(_migrated(then.kubelet, then.operator))
+    for node in index.each(index.windows):
+        left = [name for name in node.attached if any(name.startswith(f"{plugin}/") for plugin in moved)]
+        if left:
+            evidence = tuple(f"Node {node.name} status.volumesAttached: {name}" for name in left[:3])
+            message = f"{len(left)} volumes are attached in-tree"
+            remedy = f"drain it before its kubelet is upgraded: kubectl drain {node.name} --ignore-daemonsets"
+            yield found("CSI-T08", f"Node {node.name}", message, evidence, remedy)
+
+
+def _find_plugins_to_remove(index: Index, target: Target) -> Iterator[Finding]:
+    """Node plugins that must be removed before OpenShift brings its own ones for these drivers."""
+    if not target.openshift or parse(target.openshift).minor < parse(openshift.OWN_PLUGINS_FROM).minor:
+        return
+    for key in openshift.OWN_PLUGINS:
+        driver = DRIVERS[key]
+        for provider in index.providers.get(driver.name, ()):
+            if provider.plugin is None or provider.plugin.observed.of_openshift:
+                continue
+            message = (
+                f"OpenShift {openshift.OWN_PLUGINS_FROM} and later are planned to deploy their own Windows node plugin of "
+                f"{driver.title}, a HostProcess container that uses csi-proxy; two node plugins remove each "
+                "other's registration"
+            )
+            ours = provider.plugin.observed.managed_by == MANAGER
+            remove = (
+                f"ansible-playbook -i inventory.yml kubewin.csi.remove -e kubewin_drivers={key}"
+                if ours
+                else "kubectl delete"
+            )
+            remedy = (
+                f"read the release notes of {target.openshift}; if it deploys the plugin, remove this one right before the "
+                f"update ({remove}), and keep csi-proxy"
+            )
+            evidence = (
+                f"DaemonSet {provider.namespace}/{provider.name} serves {driver.name} on Windows",
+                f"target: OpenShift {target.openshift}",
+            )
+            yield found("CSI-T16", f"DaemonSet {provider.namespace}/{provider.name}", message, evidence, remedy)
+
+
+def _driver(index: Index, target: Target, driver: Driver, nodes: int) -> Iterator[Finding]:
+    observed = view(simulate(index, target), driver)
+    controllers = [one.observed for one in index.snapshot.controllers if one.driver == driver.key]
+    desired = model.Request(mode=target.mode or "auto", version=target.driver_version or None)
+    choice = release.choose(driver, desired, controllers[0] if controllers else None, observed)
+    yield from passed_on(choice.findings)
+    if choice.rule is None:
+        return
+    yield from _mode(index, driver, choice.rule, nodes or index.windows)
+
+
+def _mode(index: Index, driver: Driver, rule: ModeRule, nodes: int) -> Iterator[Finding]:
+    providers = [one.plugin for one in index.providers.get(driver.name, ()) if one.plugin is not None]
+    changes = any(one.host_process != (rule.mode == "host_process") for one in providers)
+    prefix = f"kubernetes.io/csi/{driver.name}^"
+    for node in index.each(nodes):
+        about = f"Node {node.name}, driver {driver.name}"
+        held = [name for name in node.in_use if name.startswith(prefix)]
+        if changes and rule.mode in driver.drain_to and held:
+            evidence = tuple(f"Node {node.name} status.volumesInUse: {name}" for name in held[:3])
+            message = f"{len(held)} volumes are mounted, and the mode changes to {rule.mode}"
+            remedy = f"drain the node first: kubectl drain {node.name} --ignore-daemonsets"
+            yield found("CSI-T09", about, message, evidence, remedy)
+        if rule.mode != "csi_proxy":
+            continue
+        host = index.hosts.get(node.name)
+        if host is None or host.facts.pipes is None:
+            message = f"whether its host serves {', '.join(rule.pipes)} is unknown"
+            evidence = (f"host of Node {node.name}: not read",)
+            yield found("CSI-T11", about, message, evidence, "add the host to the inventory")
+            continue
+        absent = [pipe for pipe in rule.pipes if pipe not in host.facts.pipes]
+        if absent:
+            evidence = (f"host of Node {node.name} serves: {', '.join(host.facts.pipes) or 'no pipe of csi-proxy'}",)
+            message = f"its host does not serve {', '.join(absent)}"
+            remedy = "run enable_csi.yml for this host"
+            yield found("CSI-T10", about, message, evidence, remedy)

@@ -1,0 +1,298 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Who uses storage, and on which system: workloads, the hidden ones too, each with the rule that decided. Pure.
+
+The rules are asked in one order and the first that decides counts: the node that its pods are on, the pod's own word,
+selector, affinity, runtime class, taints, the places where its volumes can be. Hints never decide.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import BUILD_LABEL
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import (
+    ANYWHERE,
+    Placement,
+    Toleration,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import ClaimTemplate, Inline, Volumes
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedClaim
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod, ObservedTemplate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scope import decides, root_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import System
+
+_SYSTEMS: Mapping[str, System] = {"windows": "windows", "linux": "linux"}
+OS_LABELS = ("kubernetes.io/os", "beta.kubernetes.io/os")
+
+
+@dataclass(slots=True, eq=False)
+class Workload:
+    """Something whose pods use volumes.
+
+    template: None for bare and static pods and for owners that were not read. pods: those that use volumes. claims: keys
+    of claims, those above a StatefulSet's replicas in spare. made: claims that some pod gets as it is made. ordinals: of a
+    StatefulSet that makes claims. eligible: Windows nodes that it may run on. nowhere: why none accepts its next pod,
+    empty where one does or its system is not known.
+    """
+
+    kind: str
+    namespace: str
+    name: str
+    template: ObservedTemplate | None = None
+    pods: list[ObservedPod] = field(default_factory=list)
+    claims: tuple[str, ...] = ()
+    spare: tuple[str, ...] = ()
+    inline: tuple[Inline, ...] = ()
+    made: tuple[ClaimTemplate, ...] = ()
+    ordinals: range = range(0)
+    system: System = "unknown"
+    because: str = ""
+    eligible: int = 0
+    nowhere: str = ""
+
+    @property
+    def key(self) -> str:
+        """ "Kind namespace/name"."""
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+    @property
+    def volumes(self) -> tuple[str, ...]:
+        """What verdicts call its volumes."""
+        return (*self.claims, *self.spare, *(f"inline {one.name}" for one in self.inline))
+
+    @property
+    def done(self) -> bool:
+        """Whether it is a Job that makes no more pods."""
+        return self.template is not None and self.template.finished
+
+    @property
+    def on_windows(self) -> bool:
+        """Whether its volumes are evaluated for Windows."""
+        return self.system != "linux"
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Every workload with volumes, and the users of each claim."""
+
+    workloads: tuple[Workload, ...]
+    users: dict[str, list[Workload]]
+
+
+def usage(index: Index) -> Usage:
+    """Find the workloads and decide where each runs."""
+    workloads = _gather(index)
+    users: dict[str, list[Workload]] = defaultdict(list)
+    sets = _numbered(index, workloads)
+    for workload in workloads:
+        _note_volumes(index, workload, sets)
+        for claim in workload.claims + workload.spare:
+            users[claim].append(workload)
+        _place(index, workload)
+    return Usage(tuple(workloads), dict(users))
+
+
+def _gather(index: Index) -> list[Workload]:
+    templates = {(one.kind, one.namespace, one.name): one for one in index.snapshot.templates}
+    found: dict[tuple[str, str, str], Workload] = {}
+    for key, template in templates.items():
+        if not template.owner and (_has_volumes(template.volumes) or template.claim_templates):
+            found[key] = Workload(*key, template=template)
+    for pod in index.snapshot.pods:
+        if not _has_volumes(pod.volumes):
+            continue
+        key = root_of(pod, templates)
+        workload = found.get(key)
+        if workload is None:
+            workload = found[key] = Workload(*key, template=templates.get(key))
+        workload.pods.append(pod)
+    for workload in found.values():
+        workload.pods.sort(key=lambda pod: pod.name)
+    return sorted(found.values(), key=lambda one: one.key)
+
+
+def _has_volumes(volumes: Volumes) -> bool:
+    return bool(volumes.claims or volumes.ephemeral or volumes.inline)
+
+
+def _numbered(index: Index, workloads: Iterable[Workload]) -> dict[tuple[str, str], list[tuple[int, ObservedClaim]]]:
+    """Claims whose name ends with a number, by namespace and what is before it, where a StatefulSet makes claims."""
+    namespaces = {one.namespace for one in workloads if one.template is not None and one.template.claim_templates}
+    found: dict[tuple[str, str], list[tuple[int, ObservedClaim]]] = defaultdict(list)
+    for claim in index.snapshot.claims:
+        if claim.namespace in namespaces:
+            stem, dummy, number = claim.name.rpartition("-")
+            if stem and number.isdigit():
+                found[claim.namespace, stem].append((int(number), claim))
+    for some in found.values():
+        some.sort(key=lambda pair: pair[0])
+    return found
+
+
+def _note_volumes(
+    index: Index, workload: Workload, sets: dict[tuple[str, str], list[tuple[int, ObservedClaim]]]
+) -> None:
+    template = workload.template
+    claims: list[str] = []
+    spare: list[str] = []
+    inline: list[Inline] = []
+    if template is not None:
+        claims += [f"{workload.namespace}/{name}" for name in template.volumes.claims]
+        inline += template.volumes.inline
+        end = template.first + (template.replicas or 0)
+        for made in template.claim_templates:
+            for number, claim in sets.get((workload.namespace, f"{made.name}-{workload.name}"), ()):
+                (claims if template.first <= number < end else spare).append(claim.key)
+    for pod in workload.pods:
+        claims += [f"{pod.namespace}/{name}" for name in pod.volumes.claims]
+        # A finished pod's claim of its own goes with it; one that was never made is none.
+        claims += [
+            key for made in pod.volumes.ephemeral if (key := f"{pod.namespace}/{pod.name}-{made.name}") in index.claims
+        ]
+        inline += pod.volumes.inline
+    workload.claims = tuple(dict.fromkeys(claims))
+    needed = set(claims)
+    workload.spare = tuple(one for one in dict.fromkeys(spare) if one not in needed)
+    workload.inline = tuple(dict.fromkeys(inline))
+    if template is not None:
+        workload.made = template.volumes.ephemeral
+        for made in template.claim_templates:
+            there = {number for number, dummy in sets.get((workload.namespace, f"{made.name}-{workload.name}"), ())}
+            # A set of zero replicas is evaluated as if it had those whose claims exist.
+            last = (
+                max(there, default=template.first) + 1 if not template.replicas else template.first + template.replicas
+            )
+            workload.ordinals = range(template.first, max(workload.ordinals.stop, last))
+            if not there.issuperset(range(template.first, last)):
+                workload.made += (made,)
+
+
+def _place(index: Index, workload: Workload) -> None:
+    pods = [pod for pod in workload.pods if decides(pod, workload.template)]
+    windows = [pod for pod in pods if index.bit.get(pod.node, 0) & index.windows]
+    linux = [pod for pod in pods if index.bit.get(pod.node, 0) & index.linux]
+    workload.system, workload.because = _decide(index, workload, windows, linux)
+    if not workload.on_windows:
+        return
+    placements = _placements(workload)
+    for placement in placements:
+        workload.eligible |= index.fitting(placement) & index.windows
+    if workload.system == "windows" and placements and not workload.eligible and "nodes" not in index.unread:
+        workload.nowhere = _nowhere(index, placements[0])
+    for pod in windows:
+        workload.eligible |= index.bit[pod.node]
+
+
+def _placements(workload: Workload) -> Sequence[Placement]:
+    """What decides where the next pod goes. A pod without a controller goes nowhere once it is on a node."""
+    if workload.template is not None:
+        return (workload.template.placement,)
+    return tuple(dict.fromkeys(pod.placement for pod in workload.pods if workload.kind != "Pod" or not pod.node))
+
+
+def _decide(
+    index: Index, workload: Workload, windows: list[ObservedPod], linux: list[ObservedPod]
+) -> tuple[System, str]:
+    if windows and linux:
+        return "mixed", f"pod {windows[0].key} is on {windows[0].node} and pod {linux[0].key} on {linux[0].node}"
+    if windows:
+        return "windows", f"pod {windows[0].key} is on Windows node {windows[0].node}"
+    if linux:
+        return "linux", f"pod {linux[0].key} is on Linux node {linux[0].node}"
+    found: dict[System, str] = {}
+    for placement in _placements(workload):
+        system, because = _by_placement(index, workload, placement)
+        found.setdefault(system, because)
+    if len(found) > 1:
+        return "mixed", "; ".join(found.values())
+    return next(iter(found.items()), ("unknown", "its pods are on deleted nodes"))
+
+
+def _by_placement(index: Index, workload: Workload, placement: Placement) -> tuple[System, str]:
+    if placement.os:
+        return _SYSTEMS.get(placement.os, "unknown"), f"spec.os.name is {placement.os}"
+    added = index.runtime_classes.get(placement.runtime_class, ANYWHERE)
+    for key, value in placement.selector:
+        if key in OS_LABELS:
+            return _SYSTEMS.get(value, "unknown"), f"nodeSelector {key} is {value}"
+        if key == BUILD_LABEL:
+            return "windows", f"nodeSelector {key} is {value}"
+    for rule, nodes in _narrowing(index, placement, added):
+        if not nodes:
+            return "unknown", f"{rule} matches no node"
+        if not nodes & index.linux:
+            return "windows", f"{rule} matches Windows nodes only"
+        if not nodes & index.windows:
+            return "linux", f"{rule} matches Linux nodes only"
+    fitting = index.fitting(placement)
+    for claim, nodes in _volume_places(index, workload):
+        fitting &= nodes
+        if fitting and not fitting & index.linux:
+            return "windows", f"claim {claim} can be reached from Windows nodes only"
+        if fitting and not fitting & index.windows:
+            return "linux", f"claim {claim} can be reached from Linux nodes only"
+    hints = ", ".join(_hints(placement))
+    return "mixed", "nothing restricts it to one operating system" + (f"; hints only: {hints}" if hints else "")
+
+
+def _nowhere(index: Index, placement: Placement) -> str:
+    """Which rule leaves no Windows node for a pod."""
+    if not index.windows:
+        return "there is no Windows node"
+    left = index.windows
+    for rule, nodes in _narrowing(index, placement, index.runtime_classes.get(placement.runtime_class, ANYWHERE)):
+        if rule != _TOLERATED and not nodes & index.windows:
+            return f"{rule} matches none"
+        left = nodes & index.windows or left
+    kept_off = list(index.each(left))
+    taints = {
+        f"{one.key}={one.value}:{one.effect}" if one.value else f"{one.key}:{one.effect}"
+        for node in kept_off
+        for one in index.untolerated(node, placement)
+    }
+    more = f" and {len(kept_off) - 1} more" if len(kept_off) > 1 else ""
+    return f"taint {' or '.join(sorted(taints))} is not tolerated ({kept_off[0].name}{more})"
+
+
+def _narrowing(index: Index, placement: Placement, added: Placement) -> Iterator[tuple[str, int]]:
+    """The nodes that remain after each rule, in order; rules without an effect are omitted."""
+    if placement.selector:
+        shown = ",".join(f"{key}={value}" for key, value in placement.selector)
+        yield f"nodeSelector {shown}", index.fitting(Placement(selector=placement.selector, tolerations=_ANY))
+    if placement.terms is not None:
+        some = Placement(selector=placement.selector, terms=placement.terms, tolerations=_ANY)
+        yield "node affinity", index.fitting(some)
+    if placement.runtime_class and added != ANYWHERE:
+        selector = placement.selector + added.selector
+        some = Placement(selector=selector, terms=placement.terms, tolerations=_ANY)
+        yield f"runtimeClassName {placement.runtime_class}", index.fitting(some)
+    yield _TOLERATED, index.fitting(placement)
+
+
+_ANY = (Toleration(operator="Exists"),)
+_TOLERATED = "its list of tolerations"
+
+
+def _volume_places(index: Index, workload: Workload) -> Iterator[tuple[str, int]]:
+    for key in workload.claims:
+        claim = index.claims.get(key)
+        if claim is None:
+            continue
+        volume = index.volumes.get(claim.volume)
+        if volume is not None and volume.terms is not None:
+            yield key, index.matching(volume.terms)
+        elif claim.selected_node in index.bit:
+            yield key, index.bit[claim.selected_node]
+
+
+def _hints(placement: Placement) -> Iterator[str]:
+    for one in placement.tolerations:
+        if one.key == "os" and one.value.lower() == "windows":
+            yield f"toleration {one.key}={one.value}"
+    if placement.windows_options:
+        yield "securityContext.windowsOptions"

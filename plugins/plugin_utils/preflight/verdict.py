@@ -1,0 +1,261 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The words of a report on readiness. No logic but counting.
+
+Every verdict names its evidence as text, such as "CSINode win-1 spec.drivers: disk.csi.azure.com". A report's own
+verdict follows from the answers of its workloads alone. Findings explain these answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base import findings
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import plain
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import line, lines
+
+REPORT_VERSION = 1
+
+Severity = findings.Severity
+SEVERITIES: tuple[Severity, ...] = ("blocker", "warning", "note")
+
+Answer = Literal["yes", "no", "unknown"]
+Overall = Literal["ready", "blocked", "unknown", "no_workloads"]
+System = Literal["windows", "linux", "mixed", "unknown"]
+
+VolumeClass = Literal[
+    "NATIVE_CSI",
+    "NATIVE_NO_DRIVER",
+    "NATIVE_REFUSED",
+    "MIGRATED_OK",
+    "MIGRATED_NO_DRIVER",
+    "MIGRATED_REFUSED",
+    "SPLIT",
+    "IN_TREE",
+    "NOT_CSI",
+    "DEAD",
+    "UNKNOWN",
+]
+"""Of a volume on a node. The page of findings explains them; only NATIVE_CSI, MIGRATED_OK and NOT_CSI are ready."""
+
+READY: frozenset[str] = frozenset({"NATIVE_CSI", "MIGRATED_OK", "NOT_CSI"})
+
+# It still works; its findings have what an upgrade changes.
+UNCHANGED: frozenset[str] = frozenset({"SPLIT", "IN_TREE"})
+
+# A report names no more nodes than this for one volume; with their total number.
+NAMED_NODES = 10
+# Likewise of workloads for an assumption.
+NAMED_WORKLOADS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Finding(findings.Finding):
+    """A finding of the report.
+
+    evidence: what was found and where. why: why it matters. link: where it is explained. doubt: it stands for something
+    that is not known, so nothing with it is ready.
+    """
+
+    evidence: tuple[str, ...]
+    why: str
+    link: str
+    doubt: bool = False
+
+    def __post_init__(self) -> None:
+        findings.Finding.__post_init__(self)
+        lines(self, "why")
+        object.__setattr__(self, "evidence", tuple(line(one) for one in self.evidence))
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeVerdict:
+    """A volume on those nodes for which the same is true.
+
+    volume: the PersistentVolume, or "inline azureFile data" of a pod's own. claim: "namespace/name", empty for none.
+    nodes: where it is used, else where it may be; verdict: the class. findings: ids of what explains it.
+    """
+
+    volume: str
+    claim: str
+    source: str
+    driver: str
+    nodes: tuple[str, ...]
+    verdict: VolumeClass
+    because: str
+    evidence: tuple[str, ...]
+    findings: tuple[str, ...] = ()
+
+    @property
+    def works(self) -> bool:
+        """Whether it can be mounted now."""
+        return self.verdict in READY or self.verdict in UNCHANGED
+
+    def as_dict(self) -> dict[str, Any]:
+        """For a report."""
+        return {**plain(replace(self, nodes=self.nodes[:NAMED_NODES])), "node_count": len(self.nodes)}
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check of a driver on a node. driver: empty for one about the node itself. ok: unknown is never ready."""
+
+    name: str
+    driver: str
+    ok: Answer
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeVerdict:
+    """A Windows node. drivers: what the volumes on it and those that may come need. ok: whether all of them work there."""
+
+    node: str
+    drivers: tuple[str, ...]
+    ok: Answer
+    because: str
+    checks: tuple[Check, ...]
+    findings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StepVerdict:
+    """A step that stops a pod on some nodes, on its way from bind to publish.
+
+    pod: its name, or the workload's for several equal ones. answer: blocked or unknown. decides: the pod is lost at this
+    step. volume: "namespace/name" of a claim, "new claim namespace/name" or "inline name"; empty for the pod as a whole.
+    remedy: what to do first.
+    """
+
+    pod: str
+    step: str
+    answer: str
+    decides: bool
+    nodes: tuple[str, ...]
+    volume: str
+    because: str
+    remedy: str
+    findings: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """For a report."""
+        return {**plain(replace(self, nodes=self.nodes[:NAMED_NODES])), "node_count": len(self.nodes)}
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """A finding that keeps a workload from being ready, by its id and object."""
+
+    id: str
+    object: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadVerdict:
+    """A workload that has volumes and may run on Windows.
+
+    workload: "StatefulSet shop/db". runs_on: with the rule that decided in runs_on_because. starts_again: whether its pods
+    get their volumes again after the next restart. volumes: claims "namespace/name" and inline volumes. steps: those that
+    stop its pods, of a workload that will not start again or is unknown; causes: the findings, likewise. accepted: why the
+    report's verdict leaves it out, empty if it counts.
+    """
+
+    workload: str
+    runs_on: System
+    runs_on_because: str
+    starts_again: Answer
+    because: str
+    volumes: tuple[str, ...]
+    findings: tuple[str, ...] = ()
+    steps: tuple[StepVerdict, ...] = ()
+    causes: tuple[Cause, ...] = ()
+    accepted: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Versions to ask about. Empty fields stay as the cluster has them.
+
+    driver: key of the driver that driver_version and mode are about, empty for every one that is needed. mode: csi_proxy or
+    host_process.
+    """
+
+    kubernetes: str = ""
+    openshift: str = ""
+    wmco: str = ""
+    driver: str = ""
+    driver_version: str = ""
+    mode: str = ""
+
+    def __bool__(self) -> bool:
+        """Whether anything is asked."""
+        return any((self.kubernetes, self.openshift, self.wmco, self.driver_version, self.mode))
+
+    def as_dict(self) -> dict[str, str]:
+        """For a report: what was asked only."""
+        return {key: value for key, value in plain(self).items() if value}
+
+
+NO_TARGET = Target()
+
+
+@dataclass(frozen=True, slots=True)
+class Suppressed:
+    """A finding that a suppression excludes from the verdict."""
+
+    finding: Finding
+    reason: str
+    expires: str
+
+
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    """Something that the report does not read, and on which workloads depend that will start again."""
+
+    kind: str
+    message: str
+    workloads: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For a report."""
+        few = self.workloads[:NAMED_WORKLOADS]
+        return {**plain(replace(self, workloads=few)), "workload_count": len(self.workloads)}
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Everything that was evaluated. cluster: its name. unread: as dictionaries with resource, why and rule."""
+
+    cluster: str
+    kubernetes: str
+    openshift: str
+    taken_at: str
+    target: Target
+    findings: tuple[Finding, ...]
+    volumes: tuple[VolumeVerdict, ...]
+    nodes: tuple[NodeVerdict, ...]
+    workloads: tuple[WorkloadVerdict, ...]
+    unread: tuple[Mapping[str, str], ...] = ()
+    suppressed: tuple[Suppressed, ...] = ()
+    assumptions: tuple[Assumption, ...] = ()
+
+    @property
+    def verdict(self) -> Overall:
+        """Ready if there is a workload and each will start again; without one, only what could be read says so."""
+        answers = {one.starts_again for one in self.workloads if not one.accepted}
+        if "no" in answers:
+            return "blocked"
+        if "unknown" in answers or (not self.workloads and self.unread):
+            return "unknown"
+        return "ready" if self.workloads else "no_workloads"
+
+    def counts(self) -> dict[str, int]:
+        """How many findings of each severity there are."""
+        return {one: sum(finding.severity == one for finding in self.findings) for one in SEVERITIES}
+
+    def as_dict(self) -> dict[str, Any]:
+        """The report as JSON; its schema is versioned and shipped."""
+        return {"report_version": REPORT_VERSION, **plain(self), "verdict": self.verdict, "counts": self.counts()}

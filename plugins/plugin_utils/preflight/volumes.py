@@ -1,0 +1,541 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What becomes of each volume on each Windows node that may mount it. Pure.
+
+A volume with CSI migration keeps its in-tree spec forever, so the spec decides nothing: what counts is the
+node's own kubelet, by its version and its CSINode, whether the driver works there, and whether the driver can mount what
+the volume holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import grouped
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import capability, in_tree
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.capability import Asked, Taken
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluster import PROFILE
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedVolume
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import BY_NAME, Index, version_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import found
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.migration import (
+    Paths,
+    control_plane,
+    untranslatable,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.nodes import DriverState
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.subjects import (
+    LINUX_FILE_SYSTEMS,
+    Subject,
+    Subjects,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import (
+    Finding,
+    VolumeClass,
+    VolumeVerdict,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import Step, Word
+
+# From the one that allows least to the one that allows most, as Pod Security has them.
+_PROFILES = ("restricted", "baseline", "privileged")
+_ENFORCE = "pod-security.kubernetes.io/enforce"
+_REMEDY = "use another volume, or run the workload on Linux"
+_REMEDIES = {
+    "ReadOnlyMany": "use a disk with ReadWriteOnce, or a share (SMB, Azure File) if several nodes read",
+    "ReadWriteMany": "use a disk with ReadWriteOnce, or a share (SMB, Azure File) if several nodes write",
+    capability.READ_ONLY: "mount it writable and set readOnly in the container's volumeMounts",
+    capability.INLINE: "use a claim for this volume",
+    f"{capability.PROTOCOL} nfs": "use an SMB share for Windows",
+    capability.CLUSTER_NAME: "set the server to an address, or to a name that the nodes resolve",
+    capability.NO_SERVER: "recreate the volume with source //server/share",
+    capability.NO_SECRET: "recreate the volume with a Secret that has username and password",
+}
+
+# Of a native volume, and of an in-tree one with CSI migration.
+_CLASSES: Mapping[str, tuple[VolumeClass, VolumeClass]] = {
+    "OK": ("NATIVE_CSI", "MIGRATED_OK"),
+    "NO_DRIVER": ("NATIVE_NO_DRIVER", "MIGRATED_NO_DRIVER"),
+    "REFUSED": ("NATIVE_REFUSED", "MIGRATED_REFUSED"),
+}
+
+
+@lru_cache(maxsize=4096)
+def _taken(driver: str, asked: Asked, version: Version | None, mode: str) -> Taken:
+    """What a driver says of a volume; most volumes of a cluster ask the same. Of one that is not known, what kubelets refuse."""
+    known = BY_NAME.get(driver)
+    table = {capability.BLOCK: (capability.NO_BLOCK,)} if known is None else known.capabilities
+    return capability.takes(table, asked, version, mode)
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A verdict as a step of a walk asks for it. nodes: a set of the index. step: the one that it stops."""
+
+    nodes: int
+    step: Step
+    verdict: VolumeVerdict
+    findings: tuple[Finding, ...]
+
+    @property
+    def word(self) -> Word:
+        """The verdict in the words of a walk."""
+        if self.verdict.works:
+            return "ok" if self._against is None else "unknown"
+        return "unknown" if self.verdict.verdict == "UNKNOWN" else "blocked"
+
+    @property
+    def because(self) -> str:
+        """Why it has that word."""
+        return self._against.message if self.verdict.works and self._against is not None else self.verdict.because
+
+    @property
+    def _against(self) -> Finding | None:
+        """What keeps a report with it from being ready, though the volume can be mounted."""
+        return next((one for one in self.findings if one.doubt or one.severity == "blocker"), None)
+
+
+@dataclass(slots=True)
+class VolumesEvaluation:
+    """What came out. messages: the verdicts of each subject, by its key. forbidden: what stops publishing, likewise."""
+
+    verdicts: list[VolumeVerdict] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    messages: dict[str, tuple[Message, ...]] = field(default_factory=dict)
+    forbidden: dict[str, Finding] = field(default_factory=dict)
+
+
+def evaluate(index: Index, all_: Subjects, drivers: Mapping[str, DriverState], no_mbr: int) -> VolumesEvaluation:
+    """A verdict for each volume and each set of nodes on which the same is true, and what is wrong with volumes.
+
+    no_mbr: Windows nodes whose csi-proxy is too old for disks with an MBR.
+    """
+    control = {known.field: control_plane(index, known) == "csi" for known in in_tree.PLUGINS}
+    twins = _twins(index, all_.subjects)
+    evaluated = VolumesEvaluation(findings=list(all_.findings))
+    for key in sorted(all_.subjects):
+        one = _Volume(index, all_.subjects[key], all_.paths, drivers, no_mbr, control, twins)
+        messages = evaluated.messages[key] = tuple(one.evaluate())
+        evaluated.verdicts += (each.verdict for each in messages)
+        evaluated.findings += one.findings
+        if one.forbidden is not None:
+            evaluated.forbidden[key] = one.forbidden
+    return evaluated
+
+
+def _handle(volume: ObservedVolume) -> tuple[str, str] | None:
+    """What makes two volumes one to kubelets: driver and handle. None if sharing one is legitimate, or the handle is unknown."""
+    source, known = volume.source, in_tree.of_field(volume.source.field)
+    if not source.handle or source.field == "azureFile" or (source.field != "csi" and known is None):
+        return None
+    handle = source.handle
+    if source.field == "awsElasticBlockStore":
+        handle = handle.rsplit("/", 1)[-1]
+    driver = known.driver if known is not None else source.driver
+    return driver, handle.lower() if driver == "disk.csi.azure.com" else handle
+
+
+def _twins(index: Index, subjects: Mapping[str, Subject]) -> dict[tuple[str, str], tuple[list[str], int]]:
+    """By handle, the volumes that share it, and how many of them pods use; a Released one hurts nobody."""
+    evaluated = {_handle(one.volume) for one in subjects.values() if one.volume is not None}
+    handles = ((_handle(volume), volume) for volume in index.snapshot.volumes)
+    found_ = grouped((handle, volume) for handle, volume in handles if handle is not None and handle in evaluated)
+
+    def is_used(volume: ObservedVolume) -> bool:
+        subject = subjects.get(volume.name)
+        return volume.phase == "Bound" if subject is None else bool(subject.users) or not subject.unused
+
+    return {
+        handle: (sorted(one.name for one in twins), sum(map(is_used, twins)))
+        for handle, twins in found_.items()
+        if len(twins) > 1
+    }
+
+
+class _Volume:
+    """The evaluation of one volume: its verdicts, and what it adds to the findings."""
+
+    def __init__(
+        self,
+        index: Index,
+        subject: Subject,
+        paths: Mapping[str, Paths],
+        drivers: Mapping[str, DriverState],
+        no_mbr: int,
+        control: Mapping[str, bool],
+        twins: Mapping[tuple[str, str], tuple[list[str], int]],
+    ) -> None:
+        self._index, self._subject, self._no_mbr = index, subject, no_mbr
+        self._paths = paths.get(subject.source.field, Paths(csi=index.windows))
+        self._state = drivers.get(subject.driver, DriverState())
+        self._control = control.get(subject.source.field, False)
+        self._twins = twins
+        self.findings: list[Finding] = []
+        self.forbidden: Finding | None = None
+
+    def evaluate(self) -> Iterator[Message]:
+        """Evaluate it."""
+        subject = self._subject
+        self._of_itself()
+        nodes = subject.eligible
+        if not subject.source.field:
+            yield self._verdict("UNKNOWN", nodes, "the kind of volume is unknown", step="bind")
+            return
+        if subject.unused:
+            self._unused()
+            yield self._verdict("UNKNOWN", nodes, "no known workload uses it, so its operating system is unknown")
+            return
+        if subject.source.field in in_tree.LINUX_ONLY:
+            what = f"Windows does not mount volumes of kind {subject.source.field}"
+            self._finds("CSI-V30", what, "move the data to a share or disk whose CSI driver supports Windows")
+            yield self._verdict("DEAD", nodes, what)
+            return
+        if subject.source.field in in_tree.KEPT:
+            yield self._verdict("NOT_CSI", nodes, f"kind {subject.source.field} does not use CSI")
+            return
+        if not nodes:
+            yield self._nowhere()
+            return
+        if gone := in_tree.DEAD.get(subject.source.field):
+            what = f"kind {subject.source.field} was removed in Kubernetes {gone}, and no CSI driver replaces it"
+            yield self._wrong("CSI-V12", what, "copy the data while a node can still mount it", nodes, "DEAD")
+            return
+        yield from self._by_path(nodes)
+
+    def _by_path(self, nodes: int) -> Iterator[Message]:
+        subject, paths, plugin = self._subject, self._paths, self._subject.plugin
+        if dead := nodes & paths.dead:
+            yield self._dead(dead)
+        if own := nodes & paths.in_tree:
+            yield self._in_tree(own)
+        if unknown := nodes & paths.unknown:
+            what = f"its kubelets mount {subject.source.field} in-tree or by CSI; their CSINodes do not show which"
+            remedy = "let this account read CSINodes, or upgrade the kubelets"
+            yield self._wrong("CSI-V22", what, remedy, unknown, "UNKNOWN", step="attach")
+        csi = nodes & paths.csi
+        if csi and plugin is not None and (why := untranslatable(self._subject.source, self._subject.volume)):
+            yield self._wrong("CSI-V13", *why, csi, "DEAD", step="attach")
+            csi = 0
+        if broken := csi & paths.broken:
+            yield self._broken(broken)
+            csi &= ~broken
+        if not csi:
+            return
+        for refused, some in self._refused(csi):
+            if refused is None:
+                yield from self._by_driver(some)
+                continue
+            self.findings.append(refused)
+            yield self._verdict("UNKNOWN" if refused.doubt else self._word("REFUSED"), some, refused.message)
+
+    def _by_driver(self, csi: int) -> Iterator[Message]:
+        plugin, state = self._subject.plugin, self._state
+        if plugin is not None and self._subject.driver in BY_NAME and BY_NAME[self._subject.driver].fstypes:
+            old = csi & self._no_mbr & state.piped
+            if old and self._subject.volume is not None:
+                yield self._mbr(old, self._subject.volume)
+                csi &= ~old
+        for word, nodes in (("OK", csi & state.good), ("NO_DRIVER", csi & state.bad)):
+            if nodes:
+                yield self._with_driver(word, nodes)
+        if rest := csi & ~state.good & ~state.bad:
+            yield self._with_driver("", rest)
+
+    def _with_driver(self, word: str, nodes: int) -> Message:
+        driver = self._subject.driver
+        first = self._index.names(nodes)[0]
+        reasons = self._state.reasons.get(first, ())
+        if word == "OK":
+            more = f" and {len(self._index.names(nodes)) - 1} more" if nodes & (nodes - 1) else ""
+            return self._verdict(self._word("OK"), nodes, f"{driver} is registered and works on {first}{more}", reasons)
+        worst = next((one for one in reasons if one.severity == "blocker"), next(iter(reasons), None))
+        reason = f": {worst.id} {worst.message}" if worst is not None else ""
+        if word:
+            return self._verdict(self._word("NO_DRIVER"), nodes, f"{driver} does not work on {first}{reason}", reasons)
+        because = f"whether {driver} works on {first} is unknown{reason}"
+        return self._verdict("UNKNOWN", nodes, because, reasons, () if reasons else ("CSI-C01",))
+
+    def _word(self, word: str) -> VolumeClass:
+        return _CLASSES[word][self._subject.plugin is not None]
+
+    # What is wrong with the volume itself
+
+    def _of_itself(self) -> None:
+        subject, volume, claim = self._subject, self._subject.volume, self._subject.claim
+        if claim is not None and claim.phase == "Lost":
+            what = f"the claim is Lost: its volume {claim.volume or '(none named)'} does not exist or belongs to another claim"
+            remedy = "restore the volume from a record, with claimRef.uid of this claim; do not delete the claim"
+            self._finds("CSI-V23", what, remedy, about=f"PersistentVolumeClaim {claim.key}")
+        policy = volume.policy if volume is not None else ""
+        what = f"it is being deleted{f', with policy {policy}' if policy else ''}, and {self._user()} uses it"
+        remedy = "before its last pod ends, set persistentVolumeReclaimPolicy of the volume to Retain"
+        if claim is not None and claim.deleting and not subject.unused:
+            self._finds("CSI-V24", what, remedy, about=f"PersistentVolumeClaim {claim.key}")
+        elif volume is not None and volume.deleting and not subject.unused:
+            # The finalizer pv-protection keeps it while its claim exists, and pods start with it
+            # (https://github.com/kubernetes/kubernetes, pkg/controller/volume/pvprotection, isBeingUsed).
+            finding = self._made("CSI-V24", what, remedy, about=f"PersistentVolume {subject.key}")
+            self.findings.append(replace(finding, severity="warning"))
+        handle = None if volume is None else _handle(volume)
+        if handle is not None and handle in self._twins:
+            names, live = self._twins[handle]
+            remedy = "keep one of them: set the policy of both to Retain, then delete the one whose claim is not used"
+            what = f"they have the same handle {handle[1]} of {handle[0]}"
+            finding = self._made("CSI-V25", what, remedy, about=f"PersistentVolumes {', '.join(names)}")
+            self.findings.append(finding if live > 1 else replace(finding, severity="note"))
+        if (
+            subject.source.field == "gcePersistentDisk"
+            and volume is not None
+            and "ReadWriteMany" in volume.access_modes
+        ):
+            what = "CSI migration changes its access mode ReadWriteMany to ReadWriteOnce"
+            self._finds("CSI-V29", what, "mount it on one node at a time")
+        if subject.inline and subject.source.field == "csi":
+            self._inline_csi()
+
+    def _inline_csi(self) -> None:
+        driver = next((one for one in self._index.snapshot.drivers if one.name == self._subject.driver), None)
+        modes = driver.spec.get("volumeLifecycleModes") or ["Persistent"] if driver is not None else None
+        if modes is not None and "Ephemeral" not in modes:
+            what = (
+                f"CSIDriver {self._subject.driver} has volumeLifecycleModes {', '.join(modes)}, expected Ephemeral too"
+            )
+            self._finds("CSI-V28", what, "use a claim for this volume")
+            self.forbidden = self.findings[-1]
+        elif "csidrivers" not in self._index.unread and self._subject.users:
+            self._profile("" if driver is None else driver.profile)
+
+    def _profile(self, given: str) -> None:
+        """OpenShift's admission since 4.13 compares the CSIDriver's label with the namespace's Pod Security
+        (https://docs.redhat.com/en/documentation/openshift_container_platform/4.21/html/storage, CSI Volume Admission plugin)."""
+        index, namespace = self._index, self._subject.users[0].namespace
+        version = version_of(index.snapshot.cluster.openshift)
+        observed = next((one for one in index.snapshot.namespaces if one.name == namespace), None)
+        if version is None or version.minor < (4, 13) or observed is None:
+            return
+        profile, enforced = given or _PROFILES[-1], observed.labels.get(_ENFORCE) or _PROFILES[0]
+        if profile in _PROFILES and enforced in _PROFILES and _PROFILES.index(profile) > _PROFILES.index(enforced):
+            what = f"CSIDriver {self._subject.driver} is for namespaces that enforce {profile}, and {namespace} has {enforced}"
+            remedy = f"use a claim for this volume, or label the CSIDriver {PROFILE}={enforced}"
+            self._finds("CSI-V28", what, remedy)
+            self.forbidden = self.findings[-1]
+
+    def _unused(self) -> None:
+        claim = self._subject.claim
+        if claim is not None:
+            what = "no known workload uses it, so its operating system is unknown"
+            remedy = "create the workload that uses it, or delete it"
+            self._finds("CSI-V21", what, remedy, about=f"PersistentVolumeClaim {claim.key}")
+
+    def _nowhere(self) -> Message:
+        if not self._subject.user_nodes:
+            because = "no Windows node accepts the pods that use it"
+            return self._verdict("UNKNOWN", 0, because, ids=("CSI-W09",), step="schedule")
+        what = "its nodeAffinity matches none of the Windows nodes that its workload may run on"
+        remedy, nodes = "add a Windows node in its zone, or move the data", self._subject.user_nodes
+        return self._wrong("CSI-V17", what, remedy, nodes, self._word("REFUSED"), step="schedule")
+
+    def _dead(self, nodes: int) -> Message:
+        plugin = self._subject.plugin
+        what = f"kind {self._subject.source.field} was removed in Kubernetes {plugin.gone if plugin else ''}, and so was its translation"
+        return self._wrong("CSI-V12", what, "create a volume of the CSI driver and copy the data", nodes, "DEAD")
+
+    def _in_tree(self, nodes: int) -> Message:
+        first = self._index.names(nodes)[0]
+        how = f"kubelet {self._index.nodes[first].kubelet} on {first} mounts {self._subject.source.field} in-tree"
+        if self._control:
+            what = f"the control plane uses CSI migration for it, and {how}"
+            return self._wrong("CSI-V10", what, "finish the upgrade of these nodes, their driver first", nodes, "SPLIT")
+        remedy = "before upgrading: csi-proxy where the driver needs it, then the driver, on every Windows node"
+        return self._wrong("CSI-V11", f"{how}, and so does the control plane", remedy, nodes, "IN_TREE")
+
+    def _broken(self, nodes: int) -> Message:
+        first = self._index.nodes[self._index.names(nodes)[0]]
+        version, plugin = version_of(first.kubelet), self._subject.plugin
+        issue = plugin.issue(version) if plugin is not None and version is not None else ""
+        what = f"kubelet {first.kubelet} on {first.name} does not mount {self._subject.source.field} volumes ({issue})"
+        return self._wrong("CSI-V20", what, "upgrade these kubelets by one patch release", nodes, "MIGRATED_REFUSED")
+
+    def _mbr(self, nodes: int, volume: ObservedVolume) -> Message:
+        least = in_tree.MBR_CSI_PROXY
+        remedy = f"install csi-proxy {least} or later before anything mounts it"
+        if volume.created and volume.created[:10] < in_tree.MBR_DAY:
+            what = (
+                f"it was made on {volume.created[:10]}, when kubelets wrote an MBR, and csi-proxy here is below {least}"
+            )
+            return self._wrong("CSI-V16", what, remedy, nodes, "MIGRATED_REFUSED")
+        what = f"whether it has an MBR is unknown, and csi-proxy here is below {least}"
+        return self._wrong("CSI-V18", what, remedy, nodes, "UNKNOWN")
+
+    def _refused(self, nodes: int) -> Iterator[tuple[Finding | None, int]]:
+        """What Windows or the driver there refuses of the volume, on which of these nodes; None where nothing is."""
+        subject, driver = self._subject, BY_NAME.get(self._subject.driver)
+        if driver is not None and driver.fstypes and subject.linux_users:
+            linux_user = subject.linux_users[0]
+            what = f"{self._user()} on Windows and {linux_user.key} on Linux use the same disk"
+            yield self._made("CSI-V19", what, "give each system a disk of its own, or share the data by SMB"), nodes
+            return
+        asked = self._asked(driver)
+        if driver is None and not asked.block:
+            yield None, nodes
+            return
+        found_: dict[Taken, int] = {}
+        rest = nodes
+        for (version, mode), where in self._state.forms.items():
+            if here := rest & where:
+                answer = _taken(subject.driver, asked, version, mode)
+                found_[answer] = found_.get(answer, 0) | here
+                rest &= ~here
+        if rest:
+            answer = _taken(subject.driver, asked, None, "")
+            found_[answer] = found_.get(answer, 0) | rest
+        for answer, here in found_.items():
+            yield self._answered(answer, driver), here
+
+    def _asked(self, driver: Driver | None) -> Asked:
+        """The volume as its driver is asked for it."""
+        subject, source, asked = self._subject, self._subject.source, self._subject.asked
+        modes = asked.access_modes if asked is not None else ()
+        if source.field == "gcePersistentDisk":
+            # By its translation, as CSI-V29 says.
+            modes = tuple("ReadWriteOnce" if one == "ReadWriteMany" else one for one in modes)
+        shares = driver is not None and not driver.fstypes
+        return Asked(
+            access_modes=modes,
+            block=asked is not None and asked.block,
+            fs_type=source.fs_type if shares else source.attribute or source.fs_type,
+            read_only=source.read_only,
+            # Its CSIDriver is checked first, by CSI-V28.
+            inline=subject.inline and source.field == "csi" and self.forbidden is None,
+            protocol=source.protocol or (source.attribute if shares else ""),
+            server=source.server,
+            lacks=()
+            if driver is None or source.field != "csi"
+            else tuple(
+                feature
+                for feature, there in ((capability.NO_SERVER, source.server), (capability.NO_SECRET, source.secret))
+                if not there and feature in driver.capabilities
+            ),
+        )
+
+    def _answered(self, answer: Taken, driver: Driver | None) -> Finding | None:
+        if answer.word == "yes" or answer.feature.startswith(capability.FILE_SYSTEM):
+            return self._file_system(answer, driver)
+        source = (f"source: {answer.source}",) if answer.source else ()
+        if answer.feature == capability.BLOCK:
+            return self._made("CSI-V15", "its volumeMode is Block", "use a volume with volumeMode Filesystem")
+        title = driver.title if driver is not None else self._subject.driver
+        what = f"{self._word_of(answer.feature)}, and {title} {answer.why}"
+        made = self._made("CSI-V31" if answer.word == "no" else "CSI-V32", what, _REMEDIES.get(answer.feature, _REMEDY))
+        return replace(made, evidence=made.evidence + source)
+
+    def _file_system(self, answer: Taken, driver: Driver | None) -> Finding | None:
+        """What its file system makes of it, when nothing else is refused."""
+        subject, named = self._subject, self._subject.source.attribute or self._subject.source.fs_type
+        if driver is None or not driver.fstypes:
+            return None
+        reason = f"its fsType is {named}" if named else "it has no fsType"
+        if answer.word == "no":
+            usable = " or ".join(one for one in driver.fstypes if one)
+            what = f"{reason}, expected {usable}: {driver.title} {answer.why}"
+            remedy = "if Windows formatted it: convert it with fsType ntfs; if Linux did, use it on Linux only"
+            return self._made("CSI-V14", what, remedy)
+        if self._mounted_on_windows():
+            return None
+        if named in LINUX_FILE_SYSTEMS and subject.volume is not None:
+            what = f"its fsType is {named} and nothing on Windows has mounted it yet, so its content is unknown"
+            return self._made(
+                "CSI-V18", what, "check the disk before Windows mounts it, or first use it on Windows when it is new"
+            )
+        if answer.word == "unknown":
+            what = f"{reason}, and {driver.title} {answer.why}"
+            return self._made("CSI-V32", what, "set fsType ntfs in its StorageClass or in the volume")
+        return None
+
+    def _word_of(self, feature: str) -> str:
+        if feature in capability.ACCESS_MODES:
+            return f"its access mode is {feature}"
+        if feature == capability.CLUSTER_NAME:
+            return f"its server is {self._subject.source.server}"
+        if feature == capability.NO_SERVER:
+            return "it has no source"
+        if feature == capability.NO_SECRET:
+            return "it has no Secret for its nodes"
+        if feature in (capability.READ_ONLY, capability.INLINE):
+            return f"it is {feature}"
+        return f"its {feature}".replace(f"{capability.PROTOCOL} ", f"{capability.PROTOCOL} is ")
+
+    def _mounted_on_windows(self) -> bool:
+        index, volume = self._index, self._subject.volume
+        pods = (pod for user in self._subject.users for pod in user.pods if pod.phase == "Running")
+        if any(index.bit.get(pod.node, 0) & index.windows for pod in pods):
+            return True
+        return volume is not None and volume.name in index.attached_to_windows
+
+    # Words
+
+    def _user(self) -> str:
+        return self._subject.users[0].key if self._subject.users else "something"
+
+    def _made(self, id_: str, what: str, remedy: str, nodes: int = 0, about: str = "") -> Finding:
+        return found(id_, about or self._subject.title, what, tuple(self._evidence(nodes)), remedy)
+
+    def _finds(self, id_: str, what: str, remedy: str, nodes: int = 0, about: str = "") -> None:
+        self.findings.append(self._made(id_, what, remedy, nodes, about))
+
+    def _wrong(self, id_: str, what: str, remedy: str, nodes: int, word: VolumeClass, step: Step = "stage") -> Message:
+        """A finding that is the verdict on these nodes too."""
+        self._finds(id_, what, remedy, nodes)
+        return self._verdict(word, nodes, what, step=step)
+
+    def _evidence(self, nodes: int) -> Iterator[str]:
+        subject, volume = self._subject, self._subject.volume
+        source = subject.source
+        named = {"fsType": source.fs_type, "kind": source.kind, "driver": source.driver, "handle": source.handle}
+        details = ", ".join(f"{key} {value}" for key, value in named.items() if value)
+        yield f"{subject.title}: source {source.field or 'unknown'}" + (f" ({details})" if details else "")
+        if volume is not None:
+            if volume.migrated_to or volume.provisioned_by:
+                yield f"annotations: provisioned-by {volume.provisioned_by or 'none'}, migrated-to {volume.migrated_to or 'none'}"
+            elif subject.plugin is not None:
+                yield "static: no provisioned-by, so migrated-to is never set and proves nothing"
+        for user in subject.users[:2]:
+            yield f"used by {user.key}: {user.because}"
+        if nodes and subject.plugin is not None:
+            first = self._index.names(nodes)[0]
+            csi_node = self._index.csi_nodes.get(first)
+            listed = csi_node.migrated if csi_node is not None else None
+            plugin = subject.plugin.plugin
+            unset = "not read" if "csinodes" in self._index.unread else "not set"
+            reason = unset if listed is None else "listed" if plugin in listed else "not listed"
+            yield f"Node {first}: kubelet {self._index.nodes[first].kubelet}, migrated-plugins: {plugin} {reason}"
+
+    def _verdict(
+        self,
+        word: VolumeClass,
+        nodes: int,
+        because: str,
+        reasons: tuple[Finding, ...] = (),
+        ids: tuple[str, ...] = (),
+        step: Step = "stage",
+    ) -> Message:
+        """reasons: findings of others that explain it. ids: of those that are made elsewhere."""
+        subject = self._subject
+        explained = (*self.findings, *reasons)
+        name = subject.key if subject.claim is None else ""
+        verdict = VolumeVerdict(
+            volume=name if subject.volume is None else subject.volume.name,
+            claim=subject.claim.key if subject.claim is not None else "",
+            source=subject.source.field,
+            driver=subject.driver,
+            nodes=self._index.names(nodes),
+            verdict=word,
+            because=because,
+            evidence=tuple(self._evidence(nodes)),
+            findings=tuple(dict.fromkeys((*(one.id for one in explained), *ids))),
+        )
+        return Message(nodes, step, verdict, explained)

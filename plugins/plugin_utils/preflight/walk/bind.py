@@ -1,0 +1,314 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The first step: is each claim of a pod bound, or will it be. Pure.
+
+Source: https://github.com/kubernetes/kubernetes, pkg/controller/volume/persistentvolume/pv_controller.go, and
+pkg/scheduler/framework/plugins volumebinding and volumerestrictions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from functools import cached_property, partial
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import grouped
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import moment
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedClaim, ObservedVolume
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod, ObservedTemplate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import found
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scope import root_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import (
+    NO_PROVISIONER,
+    WAITS,
+    Claims,
+    Request,
+    belongs,
+    fits,
+    provisioner,
+    reachable,
+    serves,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split import Split, unclaimed
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import Answer, PodToStart
+
+ALONE = "ReadWriteOncePod"
+_MADE_WITHIN = timedelta(minutes=10)
+
+
+class Bind:
+    """The step for one snapshot."""
+
+    def __init__(self, index: Index, claims: Claims) -> None:
+        self._index, self._claims = index, claims
+
+    def __call__(self, pod: PodToStart, nodes: int) -> list[Answer]:
+        """What becomes of each claim, on nodes."""
+        answers: list[Answer] = []
+        static = None
+        for request in self._claims.of(pod):
+            split = Split("bind", nodes, partial(_finding, request), request.volume_key)
+            if request.missing:
+                self._missing(pod, split)
+                answers += split.answers("")
+                continue
+            self._shared(request, pod, split)
+            if request.claim.deleting and not pod.node:
+                what = "it is being deleted, so the scheduler places no pod that uses it"
+                split.blocked(nodes, "CSI-V40", what, "wait until the claim is deleted, then recreate it")
+            if request.bound:
+                because = self._bound(request, split)
+            elif request.claim.volume:
+                because = self._asked_for(request, split)
+            elif request.volume is not None:
+                because = f"volume {request.volume.name} is reserved for it"
+            else:
+                static = static or self._claims.static(pod)
+                because = self._open(request, pod, split, static.sure[request.volume_key])
+                unsure = static.maybe[request.volume_key] & nodes
+                if unsure and not self._made_for(request):
+                    what = "several volumes fit, and another claim of the pod may take the last one"
+                    split.unknown(unsure, "CSI-V41", what, "set spec.volumeName in each claim")
+            answers += split.answers(because)
+        return answers + unclaimed("bind", pod, nodes)
+
+    def _missing(self, pod: PodToStart, split: Split) -> None:
+        if "persistentvolumeclaims" in self._index.unread:
+            what = "claims could not be read, so whether this one exists is unknown"
+            split.unread("CSI-V41", "persistentvolumeclaims", what)
+            return
+        what = f"{pod.workload} uses the claim, but the claim does not exist"
+        split.blocked(split.nodes, "CSI-V27", what, "create the claim, or correct the workload")
+
+    # ReadWriteOncePod
+
+    @cached_property
+    def _users(self) -> Mapping[str, list[ObservedPod]]:
+        """By claim, the pods on nodes that have it."""
+        at_work = (pod for pod in self._index.snapshot.pods if pod.node and not pod.finished)
+        return grouped((f"{pod.namespace}/{name}", pod) for pod in at_work for name in pod.volumes.claims)
+
+    @cached_property
+    def _named(self) -> Mapping[str, Mapping[str, None]]:
+        """By claim, what makes pods that name it."""
+        own = (one for one in self._index.snapshot.templates if not one.owner and one.runs)
+        pairs = grouped((f"{one.namespace}/{name}", one.key) for one in own for name in one.volumes.claims)
+        return {claim: dict.fromkeys(keys) for claim, keys in pairs.items()}
+
+    @cached_property
+    def _templates(self) -> Mapping[tuple[str, str, str], ObservedTemplate]:
+        return {(one.kind, one.namespace, one.name): one for one in self._index.snapshot.templates}
+
+    def _shared(self, request: Request, pod: PodToStart, split: Split) -> None:
+        claim = request.claim
+        if ALONE not in claim.access_modes or request.made:
+            return
+        remedy = "give each pod a claim of its own, or use ReadWriteOnce"
+        if pod.count > 1 or (claim.key in pod.shared and self._several(pod)):
+            some = f"{pod.count} pods" if pod.count > 1 else "several pods"
+            what = f"its access mode is {ALONE}, and {some} of {pod.workload} share it"
+            split.blocked(split.nodes, "CSI-V42", what, remedy)
+            return
+        if "pods" in self._index.unread:
+            what = f"its access mode is {ALONE}, and pods could not be read"
+            split.unread("CSI-V41", "pods", what)
+            return
+        for other in self._users.get(claim.key, ()):
+            if not self._is_replaced(other, pod):
+                what = f"its access mode is {ALONE}, and pod {other.key} on {other.node} uses it"
+                split.blocked(split.nodes, "CSI-V42", what, remedy)
+                return
+        named = self._named.get(claim.key, {})
+        other_key = next((one for one in named if one != pod.workload), "")
+        if other_key and pod.workload in named and not self._users.get(claim.key):
+            what = f"its access mode is {ALONE}, and {other_key} also uses it"
+            split.blocked(split.nodes, "CSI-V42", what, remedy)
+        elif pod.surges:
+            what = f"its access mode is {ALONE}, and a rollout of {pod.workload} starts the new pod before the old one ends"
+            remedy = "set the strategy of the Deployment to Recreate, or maxSurge to 0"
+            split.unknown(split.nodes, "CSI-V43", what, remedy)
+
+    def _several(self, pod: PodToStart) -> bool:
+        """Whether a workload with a pod on each node, or with ordinals, has more than one."""
+        nodes = self._index.fitting(pod.placement) & self._index.windows
+        return not pod.workload.startswith("DaemonSet ") or bool(nodes & (nodes - 1))
+
+    def _is_replaced(self, other: ObservedPod, pod: PodToStart) -> bool:
+        """Whether a pod on a node is this one, or goes before this one comes."""
+        if (other.namespace, other.name) == (pod.namespace, pod.name):
+            return True
+        kind, namespace, name = root_of(other, self._templates)
+        return f"{kind} {namespace}/{name}" == pod.workload
+
+    # Bound claims
+
+    def _bound(self, request: Request, split: Split) -> str:
+        claim, volume = request.claim, request.volume
+        remedy = "restore the volume from a record, with claimRef.uid of this claim; do not delete the claim"
+        if claim.phase == "Lost":
+            what = f"the claim is Lost: its volume {claim.volume or '(none named)'} does not exist or belongs to another claim"
+            split.blocked(split.nodes, "CSI-V23", what, remedy)
+        elif volume is None:
+            self._no_volume(claim, split, "CSI-V23", remedy)
+        elif not belongs(volume, claim):
+            _foreign(claim, volume, split)
+        return f"it is bound to volume {claim.volume}"
+
+    def _no_volume(self, claim: ObservedClaim, split: Split, id_: str, remedy: str) -> None:
+        if "persistentvolumes" in self._index.unread:
+            what = f"PersistentVolumes could not be read, so whether volume {claim.volume} exists is unknown"
+            split.unread("CSI-V41", "persistentvolumes", what)
+            return
+        split.blocked(split.nodes, id_, f"its volume {claim.volume} does not exist", remedy)
+
+    # Claims without a volume
+
+    def _asked_for(self, request: Request, split: Split) -> str:
+        """A claim that names its volume itself and is not bound yet."""
+        claim, volume = request.claim, request.volume
+        because = f"it requests volume {claim.volume}, which is available"
+        if volume is None:
+            self._no_volume(claim, split, "CSI-V40", "create the volume, or a claim without spec.volumeName")
+        elif belongs(volume, claim):
+            return because
+        elif volume.claim:
+            _foreign(claim, volume, split)
+        elif misfit := _format_error(request, volume):
+            what = f"it requests volume {volume.name}, which is {misfit}"
+            split.blocked(split.nodes, "CSI-V40", what, "create a claim that fits the volume")
+        elif claim.narrowed:
+            _narrowed(claim, split)
+        return because
+
+    def _open(self, request: Request, pod: PodToStart, split: Split, taken: int) -> str:
+        """A claim that names no volume and has none."""
+        claim = request.claim
+        if "storageclasses" in self._index.unread:
+            what = "StorageClasses could not be read, so whether the claim gets a volume is unknown"
+            split.unread("CSI-V41", "storageclasses", what)
+            return ""
+        if claim.narrowed:
+            _narrowed(claim, split)
+            return ""
+        mode = storage_class.binding_mode if (storage_class := self._claims.storage_class(request)) is not None else ""
+        if mode not in ("", WAITS, "Immediate"):
+            what = f"volumeBindingMode of its StorageClass is {mode}, expected Immediate or WaitForFirstConsumer"
+            split.unknown(split.nodes, "CSI-V41", what, "use a newer release of the collection")
+            return ""
+        some = self._claims.candidates(request)
+        if not self._claims.waits(request):
+            if some:
+                return f"volume {some[0].name} fits"
+            if not self._made_for(request):
+                split.blocked(split.nodes, *self._no_provisioner(request))
+            else:
+                self._waited(request, split)
+            return "a volume is provisioned for it"
+        self._promised(request, split)
+        if claim.selected_node in self._index.bit:
+            what = f"node {claim.selected_node} is selected for it, and its volume is not provisioned yet"
+            remedy = f"kubectl -n {claim.namespace} describe pvc {claim.name}; check the log of its provisioner"
+            split.unknown(split.nodes, "CSI-V41", what, remedy)
+        if pod.node and not claim.selected_node:
+            what = f"StorageClass {request.storage_class} waits for the scheduler, which spec.nodeName bypasses"
+            remedy = "replace spec.nodeName by nodeSelector kubernetes.io/hostname"
+            split.blocked(split.nodes, "CSI-V40", what, remedy)
+        if not self._made_for(request):
+            static = self._claims.static(pod)
+            rest = split.nodes & ~taken & ~static.maybe[request.volume_key]
+            split.blocked(rest, *self._no_provisioner(request))
+            return f"one of {len(some)} volumes of StorageClass {request.storage_class} fits"
+        return (
+            "a volume is provisioned for it" if not some else f"one of {len(some)} volumes fits, or one is provisioned"
+        )
+
+    def _promised(self, request: Request, split: Split) -> None:
+        """A volume that the scheduler takes for a claim wherever it is reachable, and waits in vain until it is bound."""
+        volume = self._claims.promised(request)
+        if volume is not None:
+            what = f"volume {volume.name} is reserved for it, and is {_format_error(request, volume)}"
+            remedy = f"correct spec.accessModes of one of them, or remove claimRef: kubectl edit pv {volume.name}"
+            there = reachable(self._index, volume)
+            split.blocked(there, "CSI-V40", what, remedy)
+            if there & split.nodes:
+                what += f"; the scheduler may still choose {self._index.names(there & split.nodes)[0]}"
+                split.unknown(split.nodes & ~there, "CSI-V41", what, remedy)
+
+    def _waited(self, request: Request, split: Split) -> None:
+        """A volume that is made before its pod is placed is there soon, or something keeps it from being made."""
+        claim = request.claim
+        since = moment(claim.waits_since)
+        if since is None or self._index.snapshot.taken_at - since <= _MADE_WITHIN:
+            return
+        minutes = int((self._index.snapshot.taken_at - since).total_seconds() // 60)
+        what = f"it has waited {minutes} minutes for StorageClass {request.storage_class} to provision its volume"
+        remedy = f"kubectl -n {claim.namespace} describe pvc {claim.name}; check the log of its provisioner"
+        split.unknown(split.nodes, "CSI-V41", what, remedy)
+
+    def _made_for(self, request: Request) -> bool:
+        storage_class = self._claims.storage_class(request)
+        return storage_class is not None and provisioner(storage_class) not in NO_PROVISIONER
+
+    def _no_provisioner(self, request: Request) -> tuple[str, str, str]:
+        if self._claims.storage_class(request) is None:
+            what = f"its StorageClass {request.storage_class} does not exist"
+            if request.claim.storage_class is None and not request.storage_class:
+                what = "the claim names no StorageClass and the cluster has no default one"
+            elif not request.storage_class:
+                what = "the claim requests no StorageClass"
+            remedy = "create the StorageClass, or a claim with another one"
+        else:
+            what = f"its StorageClass {request.storage_class} has no provisioner"
+            remedy = "create a PersistentVolume of that class"
+        free = [
+            one for one in self._index.snapshot.volumes if not one.claim and one.storage_class == request.storage_class
+        ]
+        if free:
+            misfits = sorted({_format_error(request, one) or "not reachable from these nodes" for one in free})
+            what += f", and its free volumes are {' or '.join(misfits)}"
+        else:
+            what += ", and no free volume fits"
+        return "CSI-V26", what, remedy
+
+
+def _foreign(claim: ObservedClaim, volume: ObservedVolume, split: Split) -> None:
+    what = f"volume {volume.name} is {volume.phase or 'taken'}"
+    what += f" and belongs to claim {volume.claim or '(none)'}"
+    if volume.claim == claim.key:
+        what += f" with uid {volume.claim_uid}, expected uid {claim.uid}"
+    remedy = f'if nothing else uses the data: kubectl patch pv {volume.name} --type merge -p \'{{"spec":{{"claimRef":{{"uid":null}}}}}}\''
+    if volume.claim != claim.key:
+        remedy = "name another volume, or delete the claim that has this one"
+    split.blocked(split.nodes, "CSI-V40", what, remedy)
+
+
+def _narrowed(claim: ObservedClaim, split: Split) -> None:
+    what = f"its spec has {', '.join(claim.narrowed)}, which this report does not evaluate"
+    remedy = "after its pod is created, check the claim's events: kubectl describe pvc"
+    split.unknown(split.nodes, "CSI-V41", what, remedy)
+
+
+def _format_error(request: Request, volume: ObservedVolume) -> str:
+    """Why a volume that is free is none for a claim, empty where it is one."""
+    claim = request.claim
+    if volume.deleting:
+        return "being deleted"
+    if volume.phase not in ("Available", ""):
+        return volume.phase
+    if volume.storage_class != request.storage_class:
+        return f"of class {volume.storage_class or '(none)'}"
+    if volume.size < claim.size:
+        return "too small"
+    if volume.block != claim.block:
+        return "of the other volumeMode"
+    if not serves(volume, claim):
+        return f"without access mode {', '.join(sorted(set(claim.access_modes) - set(volume.access_modes)))}"
+    return "" if fits(volume, claim) else "of another VolumeAttributesClass"
+
+
+def _finding(request: Request, id_: str, message: str, remedy: str) -> Finding:
+    evidence = () if request.missing or request.made else (f"claim {request.claim.key}: phase {request.claim.phase}",)
+    return found(id_, request.about, message, evidence, remedy)

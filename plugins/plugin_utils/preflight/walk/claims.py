@@ -1,0 +1,234 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What becomes of each claim of a pod that is to start: bound, waiting, or taking a volume that is there. Pure.
+
+Kubernetes decides this in two places that follow the same rules, the volume controller and the scheduler
+(pkg/controller/volume/persistentvolume/pv_controller.go, pkg/scheduler/framework/plugins/volumebinding/binder.go, and
+k8s.io/component-helpers/storage/volume/pv_helpers.go, FindMatchingVolume).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import grouped
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import ClaimTemplate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import (
+    ObservedClaim,
+    ObservedClass,
+    ObservedVolume,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart
+
+NO_PROVISIONER = ("", "kubernetes.io/no-provisioner")
+WAITS = "WaitForFirstConsumer"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A claim of a pod. volume_key: what answers call it. missing: it is named, and does not exist. made: it comes with the pod.
+
+    storage_class: with the default one filled in. volume: the one it has, asks for, or will be given by the volume
+    controller.
+    """
+
+    volume_key: str
+    claim: ObservedClaim
+    missing: bool = False
+    made: bool = False
+    storage_class: str = ""
+    volume: ObservedVolume | None = None
+
+    @property
+    def about(self) -> str:
+        """What findings call it."""
+        return self.volume_key if self.made else f"PersistentVolumeClaim {self.claim.key}"
+
+    @property
+    def bound(self) -> bool:
+        """Whether it is bound, whatever became of its volume."""
+        return self.claim.phase in ("Bound", "Lost")
+
+    @property
+    def open(self) -> bool:
+        """Whether it is there, or will be, and has no volume yet."""
+        return not self.missing and not self.bound and not self.claim.volume and self.volume is None
+
+
+@dataclass(slots=True)
+class Static:
+    """Volumes that exist and that unbound claims of one pod could take: by claim, nodes where it surely does, or may."""
+
+    sure: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    maybe: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+
+
+class Claims:
+    """The claims of a snapshot, and the available volumes."""
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+        self._last: tuple[PodToStart | None, tuple[Request, ...]] = (None, ())
+
+    @cached_property
+    def _free(self) -> Mapping[str, list[ObservedVolume]]:
+        """By class, the available volumes, smallest first."""
+        every = self._index.snapshot.volumes
+        free = (one for one in every if not one.claim and one.phase == "Available" and not one.deleting)
+        return grouped(((one.storage_class, one) for one in free), lambda one: (one.size, one.name))
+
+    def of(self, pod: PodToStart) -> tuple[Request, ...]:
+        """Every claim of a pod."""
+        # A pod is asked about by one step after the other.
+        if self._last[0] is not pod:
+            self._last = (pod, tuple(self._each(pod)))
+        return self._last[1]
+
+    def _each(self, pod: PodToStart) -> Iterator[Request]:
+        for key in pod.claims:
+            claim = self._index.claims.get(key)
+            absent = ObservedClaim(pod.namespace, key.partition("/")[2])
+            yield Request(key, absent, missing=True) if claim is None else self.there(claim)
+        for made in pod.made:
+            yield self.new(made, pod.namespace, pod.name)
+
+    def there(self, claim: ObservedClaim) -> Request:
+        """A claim that exists."""
+        return self._one(claim.key, claim)
+
+    def new(self, made: ClaimTemplate, namespace: str, pod: str) -> Request:
+        """A claim that is made with a pod."""
+        # Of a StatefulSet, else of a generic ephemeral volume; only a name that a volume is reserved for matters.
+        names = (f"{made.name}-{pod}", f"{pod}-{made.name}")
+        key = next((name for name in names if f"{namespace}/{name}" in self._index.reserved), names[0])
+        claim = ObservedClaim(
+            namespace=namespace,
+            name=key,
+            storage_class=made.storage_class,
+            access_modes=made.access_modes,
+            block=made.block,
+            size=made.size,
+            narrowed=made.narrowed,
+            phase="Pending",
+        )
+        return self._one(f"new claim {namespace}/{made.name}", claim, made=True)
+
+    def _one(self, volume_key: str, claim: ObservedClaim, made: bool = False) -> Request:
+        name = claim.storage_class
+        if name is None:
+            name = self._index.default_class.name if self._index.default_class is not None else ""
+        volume = self._index.volumes.get(claim.volume)
+        if not claim.volume and claim.phase not in ("Bound", "Lost"):
+            reserved = [one for one in self._index.reserved.get(claim.key, ()) if belongs(one, claim)]
+            volume = next((one for one in reserved if fits(one, claim) and serves(one, claim)), None)
+        return Request(volume_key, claim, made=made, storage_class=name, volume=volume)
+
+    def storage_class(self, request: Request) -> ObservedClass | None:
+        """The class that makes its volume."""
+        return self._index.classes.get(request.storage_class)
+
+    def waits(self, request: Request) -> bool:
+        """Whether its volume is chosen or made only once a pod is scheduled."""
+        found = self.storage_class(request)
+        return found is not None and found.binding_mode == WAITS
+
+    def candidates(self, request: Request) -> list[ObservedVolume]:
+        """Free volumes that a claim could take, smallest first."""
+        claim = request.claim
+        return [one for one in self._free.get(request.storage_class, ()) if fits(one, claim) and serves(one, claim)]
+
+    def promised(self, request: Request) -> ObservedVolume | None:
+        """A volume reserved for a claim that the scheduler takes for it and the volume controller never binds.
+
+        The scheduler does not compare the access modes of such a volume, the controller does.
+        """
+        claim = request.claim
+        if claim.selected_node:
+            return None
+        for one in self._index.reserved.get(claim.key, ()):
+            if one.storage_class == request.storage_class and belongs(one, claim) and fits(one, claim):
+                return None if serves(one, claim) else one
+        return None
+
+    def static(self, pod: PodToStart) -> Static:
+        """Where the claims of a pod that wait for it would take volumes that are there.
+
+        The scheduler takes for each claim, the smallest first, the smallest volume that fits and that this node reaches;
+        among equals it takes any.
+        """
+        open_ = [one for one in self.of(pod) if one.open and self.waits(one) and not one.claim.selected_node]
+        open_.sort(key=lambda one: one.claim.size)
+        options = {one.volume_key: self.candidates(one) for one in open_}
+        found = Static()
+        names = {one.name: one for some in options.values() for one in some}
+        parts: dict[frozenset[str], int] = {frozenset(): self._index.all}
+        for name, volume in names.items():
+            reached = reachable(self._index, volume)
+            for there, nodes in list(parts.items()):
+                if some := nodes & reached:
+                    parts[there] = nodes & ~reached
+                    parts[there | {name}] = parts.get(there | {name}, 0) | some
+        for there, nodes in parts.items():
+            if not nodes or not there:
+                continue
+            outcomes = _outcomes([(key, [one for one in some if one.name in there]) for key, some in options.items()])
+            for key in options:
+                if all(key in one for one in outcomes):
+                    found.sure[key] |= nodes
+                elif any(key in one for one in outcomes):
+                    found.maybe[key] |= nodes
+        return found
+
+
+def _outcomes(options: Sequence[tuple[str, list[ObservedVolume]]]) -> set[frozenset[str]]:
+    """The sets of claims that get a volume, for every way to choose among volumes of one size."""
+    states: set[tuple[frozenset[str], frozenset[str]]] = {(frozenset(), frozenset())}
+    for key, some in options:
+        following: set[tuple[frozenset[str], frozenset[str]]] = set()
+        for taken, served in states:
+            left = [one for one in some if one.name not in taken]
+            smallest = [one for one in left if one.size == left[0].size]
+            following |= {(taken | {one.name}, served | {key}) for one in smallest} or {(taken, served)}
+        states = following
+    return {served for dummy, served in states}
+
+
+def belongs(volume: ObservedVolume, claim: ObservedClaim) -> bool:
+    """Whether a volume is reserved for a claim or bound to it."""
+    return volume.claim == claim.key and volume.claim_uid in ("", claim.uid)
+
+
+def fits(volume: ObservedVolume, claim: ObservedClaim) -> bool:
+    """Whether a volume is large enough, of the same mode and of no attributes class."""
+    return (
+        volume.size >= claim.size
+        and volume.block == claim.block
+        and not volume.attributes_class
+        and not volume.deleting
+    )
+
+
+def serves(volume: ObservedVolume, claim: ObservedClaim) -> bool:
+    """Whether a volume has every access mode of a claim."""
+    return set(claim.access_modes) <= set(volume.access_modes)
+
+
+def reachable(index: Index, volume: ObservedVolume) -> int:
+    """The nodes that a volume's own node affinity lets pass, label by label as the scheduler compares them."""
+    if volume.terms is None:
+        return index.all
+    # Of a volume only labels are compared; an expression about a node's name is passed over.
+    terms = tuple(tuple(one for one in term if not one.field) for term in volume.terms if term)
+    return index.all if () in terms else index.matching(terms, exact=True)
+
+
+def provisioner(found: ObservedClass) -> str:
+    """The name of the driver that makes volumes of a class: that of CSI where it took over."""
+    known = in_tree.find(found.provisioner)
+    return known.driver if known is not None else found.provisioner

@@ -1,0 +1,331 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The last three steps of a walk: attach a volume to a node, stage it there, publish it to the pod. Pure.
+
+What a kubelet and a driver make of a volume is in its verdicts; here they are answers about sets of nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import grouped
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import parse
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import moment
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import BY_NAME, Index, union
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import found, unread
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.migration import control_plane
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.nodes import attachment_findings
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.subjects import Subject, Subjects
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Usage
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding, Severity
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.volumes import Message, VolumesEvaluation
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import Claims
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import (
+    STEPS,
+    Answer,
+    PodToStart,
+    Step,
+    Word,
+)
+
+_ATTACH = STEPS.index("attach")
+# A pod that is being deleted should be gone by its timestamp; unmounting takes a while on Windows.
+_GOING = timedelta(minutes=10)
+_OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """The users of a claim, gone through once for all of them.
+
+    holding: of the first two workloads that have a live pod with it on a node, that pod by the workload's key. going: its
+    pods that are being deleted. starting: keys of the workloads that start pods, empty while one has a pod on a node.
+    """
+
+    holding: Mapping[str, ObservedPod]
+    going: tuple[ObservedPod, ...]
+    starting: Mapping[str, None]
+
+
+class Mounts:
+    """The three steps, about volumes that were evaluated."""
+
+    def __init__(
+        self,
+        index: Index,
+        claims: Claims,
+        use: Usage,
+        subjects: Subjects,
+        evaluated: VolumesEvaluation,
+        halves: Mapping[str, tuple[Finding, ...]],
+    ) -> None:
+        self._claims = claims
+        self._uses: dict[str, _Use] = {}
+        self._index, self._use, self._subjects, self._evaluated = index, use, subjects, evaluated
+        self._halves = {name: tuple(one for one in some if one.severity == "blocker") for name, some in halves.items()}
+        self._control = {known.field: control_plane(index, known) for known in in_tree.PLUGINS}
+        required = {name: driver.csi_driver.get("attachRequired", True) for name, driver in BY_NAME.items()}
+        live = {one.name: one.spec.get("attachRequired", True) for one in index.snapshot.drivers}
+        known = {**required, **live} if "csidrivers" in index.unread else live
+        self._unattached = frozenset(name for name, needed in known.items() if not needed)
+        self._declared = frozenset(known) | {one.attacher for one in index.snapshot.attachments if one.attached}
+        # What explains an answer that depends on a list, where nothing else does.
+        self._unread = unread(index.snapshot.unread)
+
+    def attach(self, pod: PodToStart, nodes: int) -> list[Answer]:
+        """Whether each volume gets to each node."""
+        found: list[Answer] = []
+        for volume, key in self._keys(pod):
+            left = nodes
+            for answer in self._attached(pod, volume, key, nodes):
+                found.append(answer)
+                left &= ~answer.nodes
+            found += self._of(pod, "attach", volume, key, left)
+        return found
+
+    def stage(self, pod: PodToStart, nodes: int) -> list[Answer]:
+        """Whether the driver prepares each volume on each node."""
+        return [answer for volume, key in self._keys(pod) for answer in self._of(pod, "stage", volume, key, nodes)]
+
+    def publish(self, pod: PodToStart, nodes: int) -> list[Answer]:
+        """Whether the pod gets each volume there."""
+        found: list[Answer] = []
+        for volume, key in self._keys(pod):
+            refusal = self._evaluated.forbidden.get(key) or self._as_device(pod, volume, key)
+            if refusal is None:
+                found += self._of(pod, "publish", volume, key, nodes)
+            else:
+                found.append(Answer("publish", "blocked", nodes, volume, refusal.message, refusal.evidence, (refusal,)))
+        return found
+
+    def _as_device(self, pod: PodToStart, volume: str, key: str) -> Finding | None:
+        """A volume with a file system that a container takes as a raw device; a raw one is refused as such."""
+        subject = self._subjects.subjects.get(key)
+        if volume not in pod.devices or (subject is not None and subject.asked is not None and subject.asked.block):
+            return None
+        what = "a container lists it in volumeDevices, but its volumeMode is Filesystem"
+        about = subject.title if subject is not None else pod.workload
+        return found("CSI-V15", about, what, (f"{pod.workload}: volumeDevices",), "mount it with volumeMounts instead")
+
+    def _keys(self, pod: PodToStart) -> Iterator[tuple[str, str]]:
+        """Each volume as answers call it, with the key of its subject."""
+        keys = [
+            one.volume.name
+            if one.volume is not None
+            else f"{one.volume_key} of {pod.workload}"
+            if one.made
+            else one.claim.key
+            for one in self._claims.of(pod)
+        ]
+        keys += [f"inline {one.source.field} {one.name} of {pod.workload}" for one in pod.inline]
+        return zip(pod.volumes, keys, strict=True)
+
+    def _of(self, pod: PodToStart, step: Step, volume: str, key: str, nodes: int) -> Iterator[Answer]:
+        """The verdicts of a volume for a step; those about earlier steps count when it is attached."""
+        position = STEPS.index(step)
+        for message in self._messages(key):
+            at = message.nodes & nodes
+            if at:
+                stops = message.word != "ok" and max(STEPS.index(message.step), _ATTACH) == position
+                word = message.word if stops else "ok"
+                findings = (message.findings or self._unread or (_left_out(pod, volume, message),)) if stops else ()
+                yield Answer(step, word, at, volume, message.because, message.verdict.evidence, findings)
+
+    def _well(self, key: str) -> int:
+        """Where nothing else keeps a volume from its pod."""
+        return union(message.nodes for message in self._messages(key) if message.word == "ok")
+
+    def _messages(self, key: str) -> tuple[Message, ...]:
+        return self._evaluated.messages.get(key, ())
+
+    def _attached(self, pod: PodToStart, volume: str, key: str, nodes: int) -> Iterator[Answer]:
+        """Where the volume cannot be attached, whatever its driver does on the node."""
+        subject = self._subjects.subjects.get(key)
+        if subject is None or not subject.driver:
+            return
+        by_csi = nodes if subject.plugin is None else nodes & self._subjects.paths[subject.source.field].csi
+        # A sidecar that does not know an in-tree kind attaches the other volumes.
+        lacks = tuple(one for one in self._halves.get(subject.driver, ()) if one.id != "CSI-C17" or subject.plugin)
+        if by_csi and lacks:
+            yield Answer("attach", "blocked", by_csi, volume, lacks[0].message, lacks[0].evidence, lacks)
+        if subject.driver in self._unattached:
+            return
+        if "volumeattachments" in self._index.unread:
+            what = "VolumeAttachments could not be read, so whether another node has the volume is unknown"
+            yield Answer("attach", "unknown", nodes, volume, what, (), self._unread)
+            return
+        for one in self._index.attachments_of.get(key, ()):
+            if one.attach_error or one.detach_error or one.deleting or one.waits_since:
+                findings = tuple(attachment_findings(self._index, one))
+                if findings:
+                    word: Word = "blocked" if findings[0].severity == "blocker" else "unknown"
+                    yield Answer("attach", word, nodes, volume, findings[0].message, findings[0].evidence, findings)
+                    return
+        if subject.driver not in self._declared and not subject.inline:
+            what = f"there is no CSIDriver {subject.driver}, so kubelets wait for an attachment, and none was ever made"
+            evidence = (f"CSIDriver {subject.driver}: none", f"VolumeAttachments of {subject.driver}: none attached")
+            remedy = "create the CSIDriver of the driver's own manifests"
+            if well := by_csi & self._well(key):
+                yield self._stops("unknown", "CSI-V32", subject, volume, well, what, remedy, evidence)
+        yield from self._migrated(subject, volume, nodes)
+        if _one_node_only(subject):
+            yield from self._one_node(pod, subject, volume, key, nodes)
+
+    def _migrated(self, subject: Subject, volume: str, nodes: int) -> Iterator[Answer]:
+        """Where kubelet and control plane go different ways, the one waits for what the other does not do."""
+        plugin, paths = subject.plugin, self._subjects.paths.get(subject.source.field)
+        if plugin is None or paths is None:
+            return
+        control, version = self._control[plugin.field], self._index.snapshot.cluster.kubernetes
+        if (by_csi := nodes & paths.csi) and control in ("in_tree", "unknown"):
+            first = self._index.names(by_csi)[0]
+            evidence = (f"Node {first}: kubelet {self._index.nodes[first].kubelet} uses CSI for {plugin.plugin}",)
+            if control == "in_tree":
+                what = f"kubelets use CSI for {plugin.plugin} and the control plane attaches its volumes in-tree"
+                remedy = f"turn on CSIMigration{plugin.gate} in kube-controller-manager, or off in these kubelets"
+                yield self._stops("blocked", "CSI-V50", subject, volume, by_csi, what, remedy, evidence)
+            else:
+                what = f"kubelets use CSI for {plugin.plugin}, and whether the control plane {version} does is unknown"
+                remedy = f"check CSIMigration{plugin.gate} in the flags of kube-controller-manager"
+                yield self._stops("unknown", "CSI-V51", subject, volume, by_csi, what, remedy, evidence)
+        kubernetes = self._index.kubernetes
+        gone = kubernetes is not None and kubernetes.minor >= parse(plugin.gone).minor
+        if (in_tree_ := nodes & paths.in_tree) and gone and control == "csi":
+            first = self._index.names(in_tree_)[0]
+            evidence = (f"Node {first}: kubelet {self._index.nodes[first].kubelet} mounts {plugin.field} in-tree",)
+            what = f"kubelets mount {plugin.field} in-tree, and control plane {version} no longer attaches it that way"
+            remedy = "deploy the driver on these nodes, then upgrade their kubelets"
+            yield self._stops("blocked", "CSI-V50", subject, volume, in_tree_, what, remedy, evidence)
+
+    def _one_node(self, pod: PodToStart, subject: Subject, volume: str, key: str, nodes: int) -> Iterator[Answer]:
+        """A volume that is attached to one node at a time: its holder, and the number of pods that need it."""
+        for one in self._index.attachments_of.get(key, ()):
+            node = self._index.nodes.get(one.node)
+            if node is None or node.ready or any(taint.key == _OUT_OF_SERVICE for taint in node.taints):
+                continue
+            rest = nodes & ~self._index.bit[one.node]
+            if rest:
+                what = f"the volume is attached to node {one.node}, which is not ready, so nothing detaches it"
+                evidence = (
+                    f"VolumeAttachment {one.name}: node {one.node}",
+                    f"Node {one.node}: {node.not_ready_because}",
+                )
+                remedy = f"repair the node, or, if it is shut down: kubectl taint nodes {one.node} {_OUT_OF_SERVICE}=nodeshutdown:NoExecute"
+                yield self._stops("blocked", "CSI-V52", subject, volume, rest, what, remedy, evidence)
+            return
+        if (stuck := self._stuck(subject)) is not None:
+            if rest := nodes & ~self._index.bit.get(stuck.node, 0):
+                what = f"pod {stuck.key} on node {stuck.node} still has it, and should have ended by {stuck.gone_by}"
+                observed = (f"Pod {stuck.key} metadata.deletionTimestamp: {stuck.gone_by}", *self._modes(subject))
+                remedy = f"check the kubelet's log on {stuck.node}: the volume is detached once the pod has ended"
+                yield self._stops("unknown", "CSI-V53", subject, volume, rest, what, remedy, observed)
+            return
+        holder = self._holder(pod, subject)
+        if holder is not None:
+            if rest := nodes & ~self._index.bit.get(holder.node, 0):
+                what = (
+                    f"pod {holder.key} uses the volume on node {holder.node}, and only one node at a time can attach it"
+                )
+                observed = (f"Pod {holder.key} spec.nodeName: {holder.node}", *self._modes(subject))
+                remedy = "run both workloads on one node by nodeSelector, or give each a volume of its own"
+                severity: Severity | None = "blocker" if rest == nodes else None
+                yield self._stops("blocked", "CSI-V53", subject, volume, rest, what, remedy, observed, severity)
+        elif nodes & (nodes - 1) and (other := self._rival(pod, subject)):
+            what = f"{other} names it too, it is attached to one node at a time, and nothing keeps both on one node"
+            observed = (f"{other} and {pod.workload}: {volume} in their pod templates", *self._modes(subject))
+            remedy = "keep both workloads on one node by nodeSelector, or give each a volume of its own"
+            yield self._stops("unknown", "CSI-V53", subject, volume, nodes, what, remedy, observed)
+        elif nodes & (nodes - 1) and volume in (*pod.shared, *self._inline_of_several(pod)):
+            some = f"its {pod.count} pods" if pod.count > 1 else "several pods"
+            what = (
+                f"{some} share the volume, only one node at a time can attach it, and the scheduler may spread the pods"
+            )
+            observed = (f"{pod.workload}: {volume} in its pod template", *self._modes(subject))
+            remedy = "run the pods on one node by nodeSelector kubernetes.io/hostname, or give each a volume of its own"
+            yield self._stops("unknown", "CSI-V53", subject, volume, nodes, what, remedy, observed)
+
+    def _inline_of_several(self, pod: PodToStart) -> tuple[str, ...]:
+        several = pod.count > 1 or pod.workload.startswith("DaemonSet ")
+        return tuple(f"inline {one.name}" for one in pod.inline) if several else ()
+
+    def _holder(self, pod: PodToStart, subject: Subject) -> ObservedPod | None:
+        """A pod of another workload that has the volume and does not go."""
+        findings = (one.id for message in self._messages(subject.key) for one in message.findings)
+        if "CSI-V19" in findings:
+            return None
+        return next((one for key, one in self._users(subject).holding.items() if key != pod.workload), None)
+
+    @cached_property
+    def _placed(self) -> Mapping[str, list[tuple[str, ObservedPod]]]:
+        """By claim, the pods on nodes that name it, each with its workload's key."""
+        on_nodes = ((user.key, pod) for user in self._use.workloads for pod in user.pods if pod.node)
+        return grouped((f"{pod.namespace}/{name}", (key, pod)) for key, pod in on_nodes for name in pod.volumes.claims)
+
+    def _users(self, subject: Subject) -> _Use:
+        claim = subject.claim.key if subject.claim is not None else ""
+        if claim not in self._uses:
+            workloads, placed = self._use.users.get(claim, ()), self._placed.get(claim, ())
+            holding: dict[str, ObservedPod] = {}
+            starting: dict[str, None] = {}
+            if len(workloads) > 1:
+                live = (pair for pair in placed if not pair[1].finished and not pair[1].deleting)
+                while len(holding) < 2 and (pair := next(live, None)) is not None:
+                    holding.setdefault(*pair)
+                if not any(pod.node and not pod.finished for user in workloads for pod in user.pods):
+                    starting = {one.key: None for one in workloads if one.template is not None and one.template.runs}
+            self._uses[claim] = _Use(holding, tuple(pod for dummy, pod in placed if pod.gone_by), starting)
+        return self._uses[claim]
+
+    def _stuck(self, subject: Subject) -> ObservedPod | None:
+        """A pod with the volume that is being deleted and does not go."""
+        for one in self._users(subject).going:
+            since = moment(one.gone_by)
+            if since is not None and self._index.snapshot.taken_at - since > _GOING:
+                return one
+        return None
+
+    def _rival(self, pod: PodToStart, subject: Subject) -> str:
+        """A workload that starts with the same volume as this one, while no pod of either is on a node."""
+        starting = self._users(subject).starting
+        return next((one for one in starting if one != pod.workload), "") if pod.workload in starting else ""
+
+    @staticmethod
+    def _modes(subject: Subject) -> tuple[str, ...]:
+        modes = subject.volume.access_modes if subject.volume is not None else ()
+        return (f"{subject.title} accessModes: {', '.join(modes)}",) if modes else ()
+
+    @staticmethod
+    def _stops(
+        word: Word,
+        id_: str,
+        subject: Subject,
+        volume: str,
+        nodes: int,
+        what: str,
+        remedy: str,
+        evidence: tuple[str, ...],
+        severity: Severity | None = None,
+    ) -> Answer:
+        finding = found(id_, subject.title, what, evidence, remedy, severity)
+        return Answer("attach", word, nodes, volume, what, evidence, (finding,))
+
+
+def _left_out(pod: PodToStart, volume: str, message: Message) -> Finding:
+    """Stands for a volume of which nothing else says why it is not ready."""
+    remedy = "use a kind of volume that this collection supports, or suppress this finding"
+    return found("CSI-W09", pod.workload, f"{volume}: {message.verdict.because}", message.verdict.evidence, remedy)
+
+
+def _one_node_only(subject: Subject) -> bool:
+    """As isMultiAttachForbidden of pkg/volume/util/util.go of kubernetes/kubernetes; a pod's own disks likewise."""
+    if subject.inline:
+        return subject.plugin is not None
+    modes = subject.volume.access_modes if subject.volume is not None else ()
+    return bool(modes) and "ReadWriteMany" not in modes and "ReadOnlyMany" not in modes

@@ -1,0 +1,107 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The pods that a workload starts next, equal ones together. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import Volumes
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod, ObservedTemplate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Workload
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart
+
+_NONE: Mapping[str, str] = MappingProxyType({})
+
+
+def to_start(index: Index, workload: Workload) -> tuple[PodToStart, ...]:
+    """The pods of a workload that starts anew: of one that is scaled to zero those that it would have.
+
+    Without a template they are its present pods: a static pod stays on its node, others are placed again.
+    """
+    template = workload.template
+    if template is None:
+        return tuple(_as_they_are(index, workload))
+    claims = tuple(f"{workload.namespace}/{name}" for name in template.volumes.claims)
+    pod = PodToStart(
+        workload=workload.key,
+        namespace=workload.namespace,
+        name=workload.name,
+        placement=template.placement,
+        claims=claims,
+        made=template.volumes.ephemeral,
+        inline=template.volumes.inline,
+        devices=_devices(template.volumes, workload.namespace),
+    )
+    if workload.ordinals:
+        return tuple(_ordinals(index, workload, template, pod))
+    count = template.replicas or template.parallel
+    shared = claims if count > 1 or workload.kind == "DaemonSet" else ()
+    return (replace(pod, node=template.node, count=count, shared=shared, surges=template.surges),)
+
+
+def _ordinals(index: Index, workload: Workload, template: ObservedTemplate, pod: PodToStart) -> Iterator[PodToStart]:
+    """Ordinals with a claim or a volume that exists each by itself, all others together."""
+    pod = replace(pod, shared=pod.claims if len(workload.ordinals) > 1 else ())
+    alike = 0
+    for ordinal in workload.ordinals:
+        own = {
+            one.name: f"{workload.namespace}/{one.name}-{workload.name}-{ordinal}" for one in template.claim_templates
+        }
+        there = tuple(key for key in own.values() if key in index.claims)
+        if not there and not any(key in index.reserved for key in own.values()):
+            alike += 1
+            continue
+        made = tuple(one for one in template.claim_templates if own[one.name] not in index.claims)
+        yield replace(
+            pod,
+            name=f"{workload.name}-{ordinal}",
+            claims=pod.claims + there,
+            made=made + pod.made,
+            devices=_devices(template.volumes, workload.namespace, own),
+        )
+    if alike:
+        yield replace(pod, count=alike, made=template.claim_templates + pod.made)
+
+
+def _as_they_are(index: Index, workload: Workload) -> Iterator[PodToStart]:
+    alike: Counter[PodToStart] = Counter()
+    for pod in workload.pods:
+        if workload.kind != "Pod" and pod.finished:
+            continue
+        alike[_again(index, workload, pod)] += 1
+    for pod_to_start, count in alike.items():
+        yield pod_to_start if count == 1 else replace(pod_to_start, name=workload.name, node="", count=count)
+
+
+def _again(index: Index, workload: Workload, pod: ObservedPod) -> PodToStart:
+    single = workload.kind == "Pod"
+    own = {one.name: f"{pod.namespace}/{pod.name}-{one.name}" for one in pod.volumes.ephemeral}
+    # Only a pod that stays keeps the claims that were made with it.
+    kept = tuple(key for key in own.values() if single and key in index.claims)
+    return PodToStart(
+        workload=workload.key,
+        namespace=workload.namespace,
+        name=pod.name if single else workload.name,
+        placement=pod.placement,
+        node=pod.node if single else "",
+        claims=(*(f"{pod.namespace}/{name}" for name in pod.volumes.claims), *kept),
+        made=tuple(one for one in pod.volumes.ephemeral if own[one.name] not in kept),
+        inline=pod.volumes.inline,
+        devices=_devices(pod.volumes, pod.namespace, own),
+    )
+
+
+def _devices(volumes: Volumes, namespace: str, own: Mapping[str, str] = _NONE) -> tuple[str, ...]:
+    """What answers call the volumes that containers take as raw devices. own: claims by what they are made from."""
+    return tuple(
+        key
+        for name in volumes.devices
+        for key in (f"{namespace}/{name}", f"new claim {namespace}/{name}", own.get(name, ""))
+        if key
+    )

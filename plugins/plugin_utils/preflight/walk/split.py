@@ -1,0 +1,73 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Answers of one step that cover each node exactly once. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import (
+    Answer,
+    PodToStart,
+    Step,
+    Word,
+)
+
+# Makes the finding of an answer of its id, message and remedy, with more evidence; only answers that are not ok need one.
+Maker = Callable[..., Finding]
+
+
+class Split:
+    """What a step says of one volume, or of the pod as a whole, on some nodes.
+
+    maker: of findings about it. What blocks a node wins over what is unknown there, and among equals the first reason stands. The rest is ok.
+    """
+
+    def __init__(self, step: Step, nodes: int, maker: Maker, volume: str = "") -> None:
+        self._step: Step = step
+        self.nodes = nodes
+        self._maker, self._volume = maker, volume
+        self._noted: dict[Word, list[tuple[int, Callable[[], Finding]]]] = {"blocked": [], "unknown": []}
+
+    def blocked(self, nodes: int, id_: str, what: str, remedy: str, *evidence: str) -> None:
+        """The pod cannot pass this step on these nodes."""
+        self.note("blocked", nodes, partial(self._maker, id_, what, remedy, *evidence))
+
+    def unknown(self, nodes: int, id_: str, what: str, remedy: str, *evidence: str) -> None:
+        """Whether it can is not known on these nodes."""
+        self.note("unknown", nodes, partial(self._maker, id_, what, remedy, *evidence))
+
+    def unread(self, id_: str, resource: str, what: str) -> None:
+        """Whether it can is not known, because this list could not be read."""
+        self.unknown(self.nodes, id_, what, f"let this account list {resource}")
+
+    def note(self, word: Word, nodes: int, finding: Callable[[], Finding]) -> None:
+        """Either of these, with a finding of another maker."""
+        if nodes & self.nodes:
+            self._noted[word].append((nodes, finding))
+
+    def answers(self, because: str) -> list[Answer]:
+        """The answers. because: why it is ok where nothing was noted."""
+        left, found = self.nodes, []
+        for word, noted in self._noted.items():
+            for nodes, make in noted:
+                if some := nodes & left:
+                    finding = make()
+                    found.append(
+                        Answer(self._step, word, some, self._volume, finding.message, finding.evidence, (finding,))
+                    )
+                    left &= ~some
+        if left:
+            found.append(Answer(self._step, "ok", left, self._volume, because))
+        return found
+
+
+def unclaimed(step: Step, pod: PodToStart, nodes: int) -> list[Answer]:
+    """What a step about claims says of a pod's own volumes, and of a pod without any."""
+    others = [f"inline {one.name}" for one in pod.inline]
+    if not others and not pod.volumes:
+        others = [""]
+    return [Answer(step, "ok", nodes, volume, "no claim is needed") for volume in others]

@@ -1,0 +1,234 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Walk a pod down its path on every node at once: a pod starts where each step of all its volumes is ok. Pure.
+
+Sets of nodes are numbers, so that equal nodes are evaluated once; equal pods are one pod with a count.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight import verdict
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, union
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import found
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import listed, number
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Workload
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding, StepVerdict
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.pods import to_start
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import (
+    SPEC_OS,
+    STEPS,
+    Answer,
+    PodToStart,
+    Rule,
+    Step,
+)
+
+Rules = Mapping[Step, Sequence[Rule]]
+
+# What the scheduler knows of: it avoids nodes that these steps refuse, and no others.
+_SEEN_BY_SCHEDULER: tuple[Step, ...] = ("bind", "provision", "schedule")
+
+
+@dataclass(frozen=True, slots=True)
+class Walked:
+    """A pod on the nodes it was asked about. ok, blocked, unknown: they share out all of these; placed: where it may be put.
+
+    answers: of every step, about those nodes that all steps before let through.
+    """
+
+    pod: PodToStart
+    answers: tuple[Answer, ...]
+    ok: int
+    blocked: int
+    unknown: int
+    placed: int
+
+    def decides(self, answer: Answer) -> bool:
+        """Whether an answer takes one of the last nodes: those that the scheduler may choose, or those before it."""
+        if self.placed:
+            unsure = answer.word == "unknown" and answer.step != "schedule" and not self.ok
+            return answer.step not in _SEEN_BY_SCHEDULER or unsure
+        return answer.step == max((one.step for one in self.stopped()), key=STEPS.index)
+
+    def stopped(self) -> Iterator[Answer]:
+        """The answers that are not ok."""
+        return (one for one in self.answers if one.word != "ok")
+
+
+def walk(index: Index, pod: PodToStart, nodes: int, rules: Rules) -> Walked:
+    """Ask every step about the nodes that are left of nodes."""
+    left, unknown = nodes, 0
+    placed = nodes
+    answers: list[Answer] = []
+    for step in STEPS:
+        if not left:
+            break
+        step_answers = [answer for rule in rules.get(step, ()) for answer in rule(pod, left)]
+        if step in rules:
+            step_answers += _unanswered(index, pod, step, step_answers, left)
+        for answer in step_answers:
+            if answer.word == "blocked":
+                left &= ~answer.nodes
+            elif answer.word == "unknown":
+                unknown |= answer.nodes
+        answers += step_answers
+        if step in _SEEN_BY_SCHEDULER:
+            placed = left
+    return Walked(pod, tuple(answers), left & ~unknown, nodes & ~left, left & unknown, placed)
+
+
+def _unanswered(
+    index: Index, pod: PodToStart, step: Step, step_answers: Iterable[Answer], nodes: int
+) -> Iterator[Answer]:
+    """Stands for what no rule of a step mentions: it is unknown."""
+    covered: dict[str, int] = defaultdict(int)
+    for answer in step_answers:
+        covered[answer.volume] |= answer.nodes
+    whole = covered[""]
+    for volume in pod.volumes or ("",):
+        rest = nodes & ~whole & ~covered[volume]
+        if rest:
+            what = f"no rule decides whether {volume or 'the pod'} passes step {step} on {index.names(rest)[0]}"
+            evidence = (f"{pod.workload}: {volume or 'no volume'}",)
+            remedy = "report this as a bug of the collection, or suppress this finding"
+            finding = found("CSI-W09", pod.workload, what, evidence, remedy)
+            yield Answer(step, "unknown", rest, volume, what, evidence, (finding,))
+
+
+def starts(walked: Walked, everywhere: bool = False) -> verdict.Answer:
+    """Whether a pod starts, wherever the scheduler puts it. everywhere: one is put on each node that takes it.
+
+    The scheduler does not know of a node that will not mount a volume, so that one such node among others is in doubt.
+    """
+    refused = walked.placed & walked.blocked
+    if not walked.ok and not walked.unknown:
+        return "no"
+    if everywhere and refused:
+        return "no"
+    if refused or not walked.ok or walked.unknown & walked.placed & _unsure(walked):
+        return "unknown"
+    return "yes"
+
+
+def _unsure(walked: Walked) -> int:
+    """Nodes of which a step that the scheduler does not see is unknown."""
+    unknown = (one for one in walked.answers if one.word == "unknown" and one.step not in _SEEN_BY_SCHEDULER)
+    return union(one.nodes for one in unknown)
+
+
+def _find_places(walked: Walked) -> int:
+    """Where the scheduler may put a pod, which does not know of spec.os."""
+    refused = (one.nodes for one in walked.stopped() if one.word == "blocked" and one.because.startswith(SPEC_OS))
+    return walked.placed | union(refused)
+
+
+# Maximum number of pods of one workload whose steps a report lists.
+_NAMED_PODS = 10
+
+
+class Walks:
+    """The walks of a workload's pods over every node. findings: what explains those that are not ready on Windows nodes.
+
+    linux: Linux nodes that the scheduler may choose for one of them.
+    """
+
+    def __init__(self, index: Index, workload: Workload, rules: Rules) -> None:
+        self._index = index
+        everywhere = workload.kind == "DaemonSet"
+        pods = to_start(index, workload)
+        self._all = tuple(walk(index, pod, index.windows, rules) for pod in pods)
+        seen: Rules = {step: some for step, some in rules.items() if step in _SEEN_BY_SCHEDULER}
+        self.linux = union(_find_places(walk(index, pod, index.linux, seen)) for pod in pods) if index.linux else 0
+        evaluated = [(starts(one, everywhere), one) for one in self._all]
+        self._stopped = sorted((pair for pair in evaluated if pair[0] != "yes"), key=lambda pair: pair[0] != "no")
+        self._apart: list[Finding] = []
+        deciding: list[Finding] = []
+        for answer, one in self._stopped:
+            if answer == "no" and (apart := self._places(one)):
+                self._apart.append(_apart(one, apart))
+            else:
+                deciding += (finding for stop in one.stopped() if one.decides(stop) for finding in stop.findings)
+        self.findings = (*self._apart, *dict.fromkeys(deciding))
+
+    @property
+    def stopping(self) -> tuple[Finding, ...]:
+        """The findings of every step that stops one of its pods somewhere."""
+        return tuple(finding for dummy, one in self._stopped for stop in one.stopped() for finding in stop.findings)
+
+    @property
+    def worst(self) -> tuple[verdict.Answer, str] | None:
+        """Of the pod that fares worst, whether it starts and why not; None when all start."""
+        if not self._stopped:
+            return None
+        answer, one = self._stopped[0]
+        if self._apart and answer == "no":
+            return answer, self._apart[0].message
+        stops = [stop for stop in one.stopped() if one.decides(stop)] or list(one.stopped())
+        first = next((stop for stop in stops if answer == "unknown" or stop.word == "blocked"), stops[0])
+        some = number(len(self._index.names(first.nodes)), "node")
+        places = f"; on {listed(self._index.names(one.ok), 3)} it works" if one.ok else ""
+        named = f"claim {first.volume}" if "/" in first.volume.partition(" ")[0] else first.volume or one.pod.name
+        return answer, f"{named} is {first.word} at step {first.step} on {some}: {first.because}{places}"
+
+    @property
+    def placed(self) -> bool:
+        """Whether the scheduler finds a node for each of its pods."""
+        return all(one.placed for one in self._all)
+
+    @property
+    def places(self) -> tuple[tuple[PodToStart, int], ...]:
+        """Its pods, each with the nodes where the scheduler may put it."""
+        return tuple((one.pod, one.placed) for one in self._all)
+
+    def works(self) -> str:
+        """Where its pods start."""
+        return (
+            f"every volume works on {listed(self._index.names(self._all[0].ok), 3)}" if self._all else "it has no pod"
+        )
+
+    def _places(self, one: Walked) -> list[str]:
+        """Where each volume could be alone; empty when one of them could be nowhere."""
+        lost: dict[str, int] = dict.fromkeys(one.pod.volumes, 0)
+        whole = 0
+        for stop in one.stopped():
+            if stop.word == "blocked":
+                if stop.volume:
+                    lost[stop.volume] |= stop.nodes
+                else:
+                    whole |= stop.nodes
+        free = {volume: self._index.windows & ~whole & ~nodes for volume, nodes in lost.items()}
+        if len(free) < 2 or not all(free.values()):
+            return []
+        return [f"{volume} only on {listed(self._index.names(nodes), 3)}" for volume, nodes in free.items()]
+
+    def steps(self) -> Iterator[StepVerdict]:
+        """What stops them, for a report."""
+        for dummy, one in self._stopped[:_NAMED_PODS]:
+            for stop in one.stopped():
+                yield StepVerdict(
+                    pod=one.pod.name,
+                    step=stop.step,
+                    answer=stop.word,
+                    decides=one.decides(stop),
+                    nodes=self._index.names(stop.nodes),
+                    volume=stop.volume,
+                    because=stop.because,
+                    remedy=next(
+                        (each.remedy for each in stop.findings if each.severity == "blocker" or each.doubt),
+                        stop.findings[0].remedy,
+                    ),
+                    findings=tuple(dict.fromkeys(each.id for each in stop.findings)),
+                )
+
+
+def _apart(one: Walked, places: Iterable[str]) -> Finding:
+    """That volumes which work, each by itself, do so on no node together. places: where each of them does."""
+    what = f"no Windows node can mount all volumes of {one.pod.name}: {'; '.join(places)}"
+    evidence = tuple(f"{stop.step} {stop.volume or one.pod.name}: {stop.because}" for stop in one.stopped())
+    remedy = "add a node that can mount all of them, or copy the data of one volume to the zone of the others"
+    return found("CSI-W10", one.pod.workload, what, evidence, remedy)

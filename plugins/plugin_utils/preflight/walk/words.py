@@ -1,0 +1,82 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The words of a walk: a pod on its way to running on each node, step by step. No logic.
+
+The steps are Kubernetes' own, in its order: the claim is bound or a volume is provisioned for it, the scheduler picks a
+node, the volume is attached to that node, staged there, and published to the pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import Placement
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import ClaimTemplate, Inline
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding
+
+Step = Literal["bind", "provision", "schedule", "attach", "stage", "publish"]
+STEPS: tuple[Step, ...] = ("bind", "provision", "schedule", "attach", "stage", "publish")
+
+# What begins a reason of the kubelet that the step of the scheduler has.
+SPEC_OS = "spec.os.name is "
+
+Word = Literal["ok", "blocked", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class PodToStart:
+    """A pod that is to start, or several equal ones.
+
+    workload: "StatefulSet shop/db". name: "db-0", or that of all. node: where it is bound already, empty for one that is yet
+    to be scheduled. count: how many equal ones. claims: "namespace/name". shared: those of them that other pods of the
+    workload have too. made: claims that are made with it. devices: those of its volumes that it takes as raw devices. surges:
+    a rollout starts it before the pod that it replaces ends.
+    """
+
+    workload: str
+    namespace: str
+    name: str
+    placement: Placement
+    node: str = ""
+    count: int = 1
+    claims: tuple[str, ...] = ()
+    made: tuple[ClaimTemplate, ...] = ()
+    inline: tuple[Inline, ...] = ()
+    shared: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
+    surges: bool = False
+
+    @property
+    def volumes(self) -> tuple[str, ...]:
+        """What answers call its volumes: "namespace/name" of a claim, "new claim namespace/name", "inline name"."""
+        return (
+            *self.claims,
+            *(f"new claim {self.namespace}/{one.name}" for one in self.made),
+            *(f"inline {one.name}" for one in self.inline),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one step says of a pod on some nodes.
+
+    nodes: a set of nodes of the index. volume: one of PodToStart.volumes, empty for an answer about the pod as a whole.
+    because: why it is not ok, or what makes it ok. findings: what explains an answer that is not ok; never empty there.
+    They reach the report only when the workload is not ready.
+    """
+
+    step: Step
+    word: Word
+    nodes: int
+    volume: str = ""
+    because: str = ""
+    evidence: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+# A step, asked about a pod and the nodes that every step before let through. Its answers for one volume, or for the pod as
+# a whole, cover all of these nodes; what they leave out the walk calls unknown.
+Rule = Callable[[PodToStart, int], Sequence[Answer]]

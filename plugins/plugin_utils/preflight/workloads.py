@@ -1,0 +1,322 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether each workload with volumes starts again on Windows, and workloads that hide a problem. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from itertools import chain
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import grouped
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import moment
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, union
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import found, unread
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.subjects import Subjects
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Usage, Workload
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import (
+    UNCHANGED,
+    Answer,
+    Cause,
+    Finding,
+    VolumeVerdict,
+    WorkloadVerdict,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.volumes import VolumesEvaluation
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.bind import Bind
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import Claims
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.limits import Starting
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.mount import Mounts
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.provision import Provision
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.schedule import Schedule
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.walk import Rules, Walks
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import Answer as StepAnswer
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart, Word
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadsEvaluation:
+    """What came out. stopping: the findings that keep a workload from being ready, of others and of their own."""
+
+    verdicts: tuple[WorkloadVerdict, ...]
+    findings: tuple[Finding, ...]
+    stopping: frozenset[Finding]
+
+
+class _NodeRule:
+    """The kubelet of a node on which something is wrong that is about no single volume."""
+
+    def __init__(self, index: Index, against: Mapping[str, tuple[Finding, ...]]) -> None:
+        self._findings: dict[tuple[bool, str], list[tuple[int, Finding]]] = {}
+        self._nodes = 0
+        for name, findings in against.items():
+            for finding in findings:
+                bit = index.bit.get(name, 0)
+                self._findings.setdefault((finding.severity != "blocker", finding.id), []).append((bit, finding))
+                self._nodes |= bit
+
+    def __call__(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
+        """Where it keeps a pod from starting; nothing about other nodes."""
+        left, answers = nodes & self._nodes, []
+        for (doubt, dummy), findings in sorted(self._findings.items()):
+            here = union(bit for bit, dummy in findings) & left
+            if here:
+                some = tuple(finding for bit, finding in findings if bit & here)
+                word: Word = "unknown" if doubt else "blocked"
+                answers.append(StepAnswer("stage", word, here, "", some[0].message, some[0].evidence, some))
+                left &= ~here
+        return answers
+
+
+def evaluate(
+    index: Index,
+    use: Usage,
+    subjects: Subjects,
+    volumes: VolumesEvaluation,
+    others: Iterable[Finding],
+    halves: Mapping[str, tuple[Finding, ...]],
+    on_nodes: Mapping[str, tuple[Finding, ...]],
+    everywhere: Sequence[Finding],
+) -> WorkloadsEvaluation:
+    """A verdict for each workload that may run on Windows. others: the findings about everything else; halves: by CSI name,
+    those about what a driver has in the cluster. on_nodes: by node, and everywhere: those that keep any pod from starting.
+    """
+    blocked = grouped((one.object, one) for one in others if one.severity == "blocker")
+    shown = {(one.id, one.object) for one in others}
+    vetoes = (*unread(index.snapshot.unread), *everywhere)
+    # With a list that was not read it is unknown which workloads there are.
+    stopping = set(unread(index.snapshot.unread))
+    claims = Claims(index)
+    schedule = Schedule(index, claims)
+    mounts = Mounts(index, claims, use, subjects, volumes, halves)
+    rules: Rules = {
+        "bind": (Bind(index, claims),),
+        "provision": (Provision(index, claims),),
+        "schedule": (schedule,),
+        "attach": (mounts.attach,),
+        "stage": (mounts.stage, _NodeRule(index, on_nodes)),
+        "publish": (mounts.publish,),
+    }
+    verdicts: dict[str, WorkloadVerdict] = {}
+    starting: list[Starting] = []
+    findings: list[Finding] = []
+    for workload in use.workloads:
+        # Without a Windows node only what asks for one is about Windows.
+        if not (workload.on_windows if index.windows else workload.nowhere):
+            continue
+        own = tuple(_hidden(index, workload))
+        lacking = subjects.missing.get(workload.key, [])
+        messages = [one for key in subjects.by_workload.get(workload.key, ()) for one in volumes.messages.get(key, ())]
+        mine = [one.verdict for one in messages]
+        walked = Walks(index, workload, rules)
+        answer, because = _starts_again(workload, walked, mine, lacking)
+        if answer == "yes" and (short := schedule.together(workload, walked.places)):
+            answer, because = "no", short.message
+            own += (short,)
+        if workload.done:
+            answer, because = "yes", "it is complete and creates no more pods"
+        steps = tuple(walked.steps()) if answer != "yes" else ()
+        if answer != "yes" and not lacking and not workload.nowhere:
+            own += tuple(_explaining(workload, walked, mine, blocked))
+        vetoing: tuple[Finding, ...] = ()
+        if answer == "yes" and not workload.done:
+            vetoing = (*vetoes, *_elsewhere(index, workload, walked), *_waiting(index, workload))
+            own += vetoing[len(vetoes) :]
+        if vetoing:
+            veto = next((one for one in vetoing if one.severity == "blocker"), vetoing[0])
+            answer = "no" if veto.severity == "blocker" else "unknown"
+            because = f"{veto.id}: {veto.message}"
+        if workload.nowhere and not lacking:
+            remedy = "add a toleration to its pods or correct their selector, or add a node that accepts them"
+            own += (_unknown(workload, because, remedy),)
+        needed = [one for one in messages if one.verdict.claim not in workload.spare]
+        of_volumes = [finding for one in needed for finding in one.findings]
+        causes: list[Finding] = []
+        if answer != "yes":
+            walked_on = [
+                (one,) if (one.id, one.object) in shown else blocked.get(one.object, ()) for one in walked.findings
+            ]
+            causes = _stopping((*own, *lacking, *vetoing, *chain.from_iterable(walked_on))) or _stopping(of_volumes)
+            if not causes:
+                remedy = "resolve what keeps the workload unknown, or suppress this finding"
+                own += (_unknown(workload, because, remedy),)
+                causes = _stopping(own)
+            stopping.update(causes, _stopping((*of_volumes, *walked.stopping)))
+        ids = [one.id for one in (*own, *lacking, *causes)] + [id_ for one in mine for id_ in one.findings]
+        findings += own
+        template = workload.template
+        if answer == "yes" and workload.kind != "DaemonSet" and template is not None and template.runs:
+            starting.append((workload.key, walked.places, workload.pods))
+        verdicts[workload.key] = WorkloadVerdict(
+            workload=workload.key,
+            runs_on=workload.system,
+            runs_on_because=workload.because,
+            starts_again=answer,
+            because=because,
+            volumes=workload.volumes,
+            findings=tuple(dict.fromkeys(ids)),
+            steps=steps,
+            causes=tuple(dict.fromkeys(Cause(one.id, one.object) for one in causes)),
+        )
+    for keys, crowd in schedule.crowded(starting):
+        findings.append(crowd)
+        stopping.add(crowd)
+        for key in keys:
+            ids = [*verdicts[key].findings, crowd.id]
+            what = f"which of its pods finds room depends on the order in which they start: {crowd.message}"
+            verdicts[key] = replace(
+                verdicts[key],
+                starts_again="unknown",
+                because=what,
+                findings=tuple(dict.fromkeys(ids)),
+                causes=(Cause(crowd.id, crowd.object),),
+            )
+    stopping.update(everywhere if verdicts else ())
+    return WorkloadsEvaluation(tuple(verdicts.values()), tuple(findings), frozenset(stopping))
+
+
+def _elsewhere(index: Index, workload: Workload, walked: Walks) -> Iterator[Finding]:
+    """That the scheduler may put its next pod on Linux, where no pod of Windows starts; its pods of today show nothing of that."""
+    if walked.linux:
+        first = index.names(walked.linux)[0]
+        what = f"nothing keeps its next pod from a Linux node, such as {first}"
+        remedy = "set nodeSelector kubernetes.io/os in the pod template"
+        yield found("CSI-W01", workload.key, what, (f"runs on {workload.system}: {workload.because}",), remedy)
+    template = workload.template
+    if template is not None and template.held_back:
+        remedy = "finish its rollout, then create the report again"
+        what = f"its next pods are made from an earlier template: {template.held_back}"
+        yield found("CSI-W08", workload.key, what, (template.held_back,), remedy)
+
+
+# A pod that waits for longer does not start by itself.
+_STARTS_WITHIN = timedelta(minutes=5)
+
+
+def _waiting(index: Index, workload: Workload) -> Iterator[Finding]:
+    """What the cluster already shows, whatever the rules say: a pod that does not start, or that is not created."""
+    template = workload.template
+    waits = [(f"pod {one.key}", one.waits, one.waits_since) for one in workload.pods if one.waits]
+    if template is not None and template.lacks:
+        waits.append((workload.key, template.lacks, template.lacks_since))
+    found_: list[Finding] = []
+    for name, why, text in waits:
+        since = moment(text)
+        long = since is not None and index.snapshot.taken_at - since > _STARTS_WITHIN
+        what = f"{name} does not start now{f', since {text}' if text else ''}: {why}"
+        remedy = f"kubectl -n {workload.namespace} describe {name.replace(f'{workload.namespace}/', '')}"
+        found_.append(found("CSI-W22" if long else "CSI-W23", workload.key, what, (f"{name}: {why}",), remedy.lower()))
+    yield from sorted(found_, key=lambda one: one.id)[:1]
+
+
+def _stopping(findings: Iterable[Finding]) -> list[Finding]:
+    return [one for one in findings if one.doubt or one.severity == "blocker"]
+
+
+def _explaining(
+    workload: Workload, walked: Walks, volumes: list[VolumeVerdict], blocked: Container[str]
+) -> Iterator[Finding]:
+    """What the walk adds to findings about the same: blocked names the objects that have a blocker."""
+    far = any("CSI-V17" in one.findings for one in volumes)
+    for one in walked.findings:
+        observed = one.id == "CSI-W20" and (far or workload.system in ("mixed", "unknown"))
+        if not observed and one.object not in blocked:
+            yield one
+
+
+def _unknown(workload: Workload, because: str, remedy: str) -> Finding:
+    """Stands for a workload of which it is not known whether it starts again."""
+    evidence = (f"runs on {workload.system}: {workload.because}",)
+    return found("CSI-W09", workload.key, because, evidence, remedy)
+
+
+def _starts_again(
+    workload: Workload, walked: Walks, volumes: list[VolumeVerdict], lacking: list[Finding]
+) -> tuple[Answer, str]:
+    if lacking:
+        return "no", f"{lacking[0].id} {lacking[0].object}: {lacking[0].message}"
+    if workload.nowhere:
+        return "unknown", f"no Windows node accepts its pods: {workload.nowhere}"
+    if walked.worst is not None and (walked.placed or workload.system not in ("mixed", "unknown")):
+        return walked.worst
+    if workload.system in ("mixed", "unknown"):
+        return "unknown", f"CSI-W01: where it runs is unknown: {workload.because}"
+    if workload.kind == "Pod" and not any(pod.mirror for pod in workload.pods):
+        return "no", "CSI-W07: no controller recreates this pod"
+    if workload.template is None and workload.kind != "Pod":
+        return "unknown", f"CSI-W08: the next pods of {workload.kind} {workload.name} are unknown"
+    if not volumes:
+        return "yes", "it has no volume now"
+    before = next((one for one in volumes if one.verdict in UNCHANGED), None)
+    if before is not None:
+        return "yes", f"as before: {_named(before)} is {before.verdict}: {before.because}"
+    return "yes", walked.works()
+
+
+def _named(one: VolumeVerdict) -> str:
+    return f"claim {one.claim}" if one.claim else one.volume
+
+
+def _hidden(index: Index, workload: Workload) -> Iterator[Finding]:
+    """Findings about this workload itself, such as 0 replicas or a static pod."""
+    about, template = workload.key, workload.template
+    because = (f"runs on {workload.system}: {workload.because}",)
+    volumes = (
+        ", ".join((*workload.claims, *(f"inline {one.name}" for one in workload.inline)))
+        or "volumes created with its pods"
+    )
+    if workload.system in ("mixed", "unknown"):
+        remedy = "give its pods spec.os.name and nodeSelector kubernetes.io/os"
+        yield found("CSI-W01", about, f"it has {volumes}, and {workload.because}", because, remedy)
+    kept = [pod for pod in workload.pods if pod.finished and (pod.volumes.claims or pod.volumes.ephemeral)]
+    if kept:
+        message = f"{len(kept)} finished pods use its claims, such as {kept[0].key} ({kept[0].phase})"
+        evidence = (f"Pod {kept[0].key} status.phase: {kept[0].phase}, spec.nodeName: {kept[0].node}",)
+        yield found("CSI-W02", about, message, evidence, f"kubectl -n {workload.namespace} delete pod {kept[0].name}")
+    if template is not None:
+        yield from _of_template(workload)
+    elif workload.kind == "Pod":
+        static = any(pod.mirror for pod in workload.pods)
+        if static:
+            evidence = ("annotation kubernetes.io/config.mirror",)
+            yield found("CSI-W06", about, f"it is a static pod with {volumes}", evidence, "change its file on the node")
+        elif not all(pod.finished for pod in workload.pods):
+            evidence = ("metadata.ownerReferences: none",)
+            message = f"it has {volumes} and no controller"
+            remedy = "create it by a Deployment or StatefulSet"
+            yield found("CSI-W07", about, message, evidence, remedy)
+    else:
+        resource = next((one.plural for one in kinds.TEMPLATES if one.kind == workload.kind), None)
+        rule = next((one.rule for one in index.snapshot.unread if one.resource == resource), "")
+        what = (
+            f"{resource} could not be read"
+            if resource in index.unread
+            else f"{workload.kind} is a kind that is not read, or does not exist"
+        )
+        evidence = (f"Pod {workload.pods[0].key} is controlled by {workload.kind}/{workload.name}",)
+        remedy = f"add to a role of this account: {rule}" if rule else "check the pods of its next rollout"
+        yield found("CSI-W08", about, f"its template is unknown: {what}", evidence, remedy)
+
+
+def _of_template(workload: Workload) -> Iterator[Finding]:
+    about, template = workload.key, workload.template
+    if template is None:
+        return
+    held = ", ".join(workload.volumes)
+    if template.replicas == 0:
+        evidence = ("spec.replicas: 0",)
+        message = f"it is scaled to zero and has {held or 'volumes'}"
+        remedy = "none; check its volumes as if it ran"
+        yield found("CSI-W03", about, message, evidence, remedy)
+    elif template.kind == "CronJob" and not workload.pods:
+        evidence = ("spec.jobTemplate",)
+        message = f"it has {held or 'volumes'} and runs on a schedule"
+        remedy = "none; check its volumes as if it ran"
+        yield found("CSI-W04", about, message, evidence, remedy)
+    if workload.spare and template.replicas != 0:
+        evidence = (f"spec.replicas: {template.replicas}, claims: {', '.join(workload.spare)}",)
+        message = f"claims of removed replicas still exist: {', '.join(workload.spare)}"
+        yield found("CSI-W05", about, message, evidence, "keep them, or delete them if their data is not needed")

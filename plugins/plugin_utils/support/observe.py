@@ -1,0 +1,171 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reads what support needs of a cluster, and continues past what may not be read. I/O only, no decisions."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.redactor import Redactor
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import line
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import ObservedDaemonSet
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.kinds import Kind
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import controller_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.support.parts import Missing, Part
+
+# Lines of a container's log, and most bytes of it.
+LINES = 2000
+BYTES = 2 << 20
+# Events that are kept, the newest.
+_EVENTS = 2000
+
+Object = Mapping[str, Any]
+
+
+class Gathered:
+    """What was read so far. redactor: every text goes through it before it is kept."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self.parts: list[Part] = []
+        self.missing: list[Missing] = []
+        self._redactor = redactor
+
+    def objects(self, name: str, kind: Kind, found: Sequence[Object]) -> None:
+        """A file with objects of the API, whose names may be shown in all that is read later."""
+        text = json.dumps(self._redactor.objects(kind.kind, found), indent=1, sort_keys=True)
+        self.parts.append(Part(f"cluster/{name}.json", text))
+
+    def log(self, path: str, raw: bytes) -> None:
+        """A container's log."""
+        self.parts.append(Part(path, self._redactor.log(raw)))
+
+    def lacks(self, what: str, error: ClusterError, verb: str, kind: Kind, resource: str = "") -> None:
+        """Something may not, or cannot, be read."""
+        lacking = Need(verb, kind.group, resource or kind.plural).rule() if error.status == 403 else ""
+        why = f"this account may not {verb} {resource or kind.plural}." if lacking else str(error)
+        one = Missing(what, self._redactor.message(why), lacking)
+        if one not in self.missing:
+            self.missing.append(one)
+
+
+def gather(client: Client, into: Gathered, notify: Callable[[str], None] = lambda text: None) -> None:
+    """Read the cluster. Raises ClusterError where it cannot be reached at all."""
+    notify("reading the objects of the cluster")
+    into.parts.append(Part("cluster/version.json", json.dumps([{"gitVersion": client.version()}], indent=1)))
+    nodes = _listed(client, into, kinds.NODE, "nodes", label_selector=kinds.WINDOWS)
+    windows = {one["metadata"]["name"] for one in nodes}
+    for kind in (kinds.CSI_NODE, kinds.CSI_DRIVER, kinds.VOLUME_ATTACHMENT, kinds.STORAGE_CLASS):
+        _listed(client, into, kind, kind.plural, keep=functools.partial(_is_about, kind=kind, windows=windows))
+    sets = _listed(
+        client, into, kinds.DAEMON_SET, "daemonsets", keep=lambda one: ObservedDaemonSet.from_object(one).plugin
+    )
+    owners = {(one["metadata"]["namespace"], one["metadata"]["name"]) for one in sets}
+    pods = _listed(
+        client, into, kinds.POD, "pods", keep=lambda one: _is_of(one, owners) and one["spec"].get("nodeName") in windows
+    )
+    _events(client, into, windows, {one["metadata"]["name"] for one in pods})
+    containers = list(_containers(pods))
+    for number, (namespace, pod, container) in enumerate(containers, 1):
+        notify(f"reading logs, container {number} of {len(containers)}")
+        _logs(client, into, namespace, pod, container)
+
+
+def list_missing_rules(client: Client, needs: Iterable[tuple[str, Need]]) -> dict[str, list[str]]:
+    """The rules that this account lacks, by role. needs: each with the name of its role. Raises ClusterError."""
+    answers: dict[Need, bool] = {}
+    missing: dict[str, list[str]] = {}
+    for role, need in needs:
+        if need not in answers:
+            answers[need] = client.allowed(need)
+        if not answers[need]:
+            missing.setdefault(role, []).append(need.rule())
+    return missing
+
+
+def list_failed_mounts(client: Client) -> list[tuple[str, str]]:
+    """Events of failed mounts as (object, message), none where this account may not list events. Raises ClusterError."""
+    try:
+        events = client.list(kinds.EVENT, field_selector="reason=FailedMount").items
+    except ClusterError as error:
+        if error.status != 403:
+            raise
+        return []
+    mounts = []
+    for event in events:
+        involved = event.get("involvedObject") or {}
+        namespace = f"{involved['namespace']}/" if involved.get("namespace") else ""
+        name = f"{involved.get('kind')} {namespace}{involved.get('name')}"
+        mounts.append((name, line(str(event.get("message") or ""))))
+    return mounts
+
+
+def _listed(
+    client: Client, into: Gathered, kind: Kind, name: str, *, label_selector: str | None = None,
+    keep: Callable[[Object], bool] = lambda one: True, order: Callable[[Object], str] | None = None,
+) -> list[Object]:  # fmt: skip
+    """Keep the objects of a kind, in an order only the last ones."""
+    try:
+        found = [one for one in client.list(kind, label_selector=label_selector).items if keep(one)]
+    except ClusterError as error:
+        if error.status not in (403, 404):
+            raise
+        into.lacks(f"cluster/{name}.json", error, "list", kind)
+        return []
+    into.objects(name, kind, found if order is None else sorted(found, key=order)[-_EVENTS:])
+    return list(found)
+
+
+def _is_about(one: Object, kind: Kind, windows: set[str]) -> bool:
+    """Whether an object has to do with Windows nodes, where it says with which it has."""
+    if kind is kinds.CSI_NODE:
+        return one["metadata"]["name"] in windows
+    return kind is not kinds.VOLUME_ATTACHMENT or one["spec"].get("nodeName") in windows
+
+
+def _is_of(pod: Object, owners: set[tuple[str, str]]) -> bool:
+    kind, name = controller_of(pod["metadata"])
+    return kind == "DaemonSet" and (pod["metadata"]["namespace"], name) in owners
+
+
+def _events(client: Client, into: Gathered, windows: set[str], pods: set[str]) -> None:
+    """Events of Windows nodes and plugin pods, and of volumes anywhere."""
+
+    def concerns(event: Object) -> bool:
+        about = event.get("involvedObject") or {}
+        host = (event.get("source") or {}).get("host") or event.get("reportingInstance")
+        storage = ("PersistentVolumeClaim", "PersistentVolume", "VolumeAttachment", "CSINode", "StorageClass")
+        return about.get("name") in windows | pods or host in windows or about.get("kind") in storage
+
+    _listed(client, into, kinds.EVENT, "events", keep=concerns, order=_when)
+
+
+def _when(event: Object) -> str:
+    return str(event.get("lastTimestamp") or event.get("eventTime") or event["metadata"].get("creationTimestamp") or "")
+
+
+def _containers(pods: Sequence[Object]) -> Iterator[tuple[str, str, str]]:
+    for pod in pods:
+        spec, metadata = pod["spec"], pod["metadata"]
+        for part in [*(spec.get("initContainers") or ()), *spec["containers"]]:
+            yield metadata["namespace"], metadata["name"], part["name"]
+
+
+def _logs(client: Client, into: Gathered, namespace: str, pod: str, container: str) -> None:
+    for previous in (False, True):
+        path = f"logs/{namespace}/{pod}/{container}{'.previous' if previous else ''}.log"
+        try:
+            raw = client.read_log(namespace, pod, container, tail=LINES, most=BYTES, previous=previous)
+        except ClusterError as error:
+            # Most containers have not been restarted.
+            if not (previous and error.status in (400, 404)):
+                into.lacks(f"log of {namespace}/{pod} {container}", error, "get", kinds.POD, "pods/log")
+            continue
+        into.log(path, raw)

@@ -1,0 +1,105 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The page of an archive for support: what was gathered, what is missing, and the end of each file. Pure.
+
+It opens offline, in the archive and without it: no script, no other file that it needs. Names and texts come from hosts and
+a cluster and may hold anything, so they reach the page escaped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Any
+from urllib.parse import quote
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import harmless
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render import page
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import number
+from ansible_collections.kubewin.csi.plugins.plugin_utils.support.parts import Missing, Part
+
+# Characters of a file's end on the page, and of all files together.
+_SHOWN = 20_000
+_TOGETHER = 4_000_000
+
+
+def render_page(
+    title: str,
+    facts: Mapping[str, str],
+    parts: Sequence[Part],
+    missing: Sequence[Missing],
+    hosts: Sequence[Mapping[str, Any]],
+) -> str:
+    """The page. facts: shown in the header. hosts: rows of the run, as summary.json has them."""
+    body = [
+        page.head(f"Support data: {title}"),
+        page.header("Data for support", title, facts.items()),
+        "<main>",
+        _missing(missing),
+        _hosts(hosts),
+        _findings(hosts),
+        _files(parts),
+        "</main>",
+        "<footer><p>Created by kubewin.csi, which changed nothing. Secrets are replaced; names are not.</p></footer>",
+        "</body>\n</html>\n",
+    ]
+    return "\n".join(one for one in body if one)
+
+
+def _section(key: str, title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    return page.section(key, title, page.table(columns, page.rows(rows), f'aria-labelledby="{key}-title"'))
+
+
+def _missing(missing: Sequence[Missing]) -> str:
+    if not missing:
+        return page.section("missing", "What is missing", '<p class="empty">Nothing: everything was read.</p>')
+    rows = [(page.name(one.what), page.text(one.why), page.name(one.rule)) for one in missing]
+    return _section("missing", "What is missing", ("What", "Why", "Rule to add"), rows)
+
+
+def _hosts(hosts: Sequence[Mapping[str, Any]]) -> str:
+    if not hosts:
+        return ""
+    rows = [
+        (
+            page.name(one["name"]),
+            page.text(one.get("node") or "-"),
+            page.text(one.get("csi_proxy") or one.get("problem") or "not read"),
+        )
+        for one in hosts
+    ]
+    return _section("hosts", "Windows hosts", ("Host", "Node", "csi-proxy"), rows)
+
+
+def _findings(hosts: Sequence[Mapping[str, Any]]) -> str:
+    rows = [
+        (page.name(host["name"]), f'<span class="severity {page.text(one["severity"])}">{page.text(one["severity"])}</span> {page.text(one["id"])}',
+         page.text(one["message"]), page.text(one["remedy"]))
+        for host in hosts
+        for one in host.get("findings") or ()
+    ]  # fmt: skip
+    columns = ("Host", "Finding", "What", "What to do")
+    return _section("findings", "Findings on hosts", columns, rows) if rows else ""
+
+
+def _files(parts: Sequence[Part]) -> str:
+    shown, room = [], _TOGETHER
+    for part in parts:
+        end = part.text[-min(_SHOWN, room) :] if room > 0 else ""
+        room -= len(end)
+        shown.append(_file(part, end))
+    return page.section("files", number(len(parts), "file"), "".join(shown))
+
+
+def _file(part: Part, end: str) -> str:
+    problem = f' <span class="severity warning">{page.text(part.problem)}</span>' if part.problem else ""
+    before = (
+        f'<p class="soft">The last {len(end):,} characters; the archive has the whole file.</p>'
+        if len(end) < len(part.text)
+        else ""
+    )
+    return (
+        f'<details class="file"><summary><a href="{escape(quote(part.path), quote=True)}">{page.name(part.path)}</a> '
+        f"{part.size:,} bytes{problem}</summary>{before}<pre>{escape(harmless(end))}</pre></details>\n"
+    )

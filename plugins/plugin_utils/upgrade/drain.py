@@ -1,0 +1,55 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which pods leave a node, and what keeps those that do not. The rules are those of kubectl drain. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
+
+# After its grace period a pod should have ended; this much later it is reported.
+_SLACK = timedelta(seconds=30)
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """A node's pods, sorted.
+
+    evict: to be evicted now. left: all that still have to leave. blocked: what keeps pods. never: what waiting does not resolve.
+    """
+
+    evict: tuple[PodFacts, ...]
+    left: tuple[PodFacts, ...]
+    blocked: tuple[str, ...]
+    never: tuple[str, ...]
+
+
+def drain(pods: Iterable[PodFacts], refused: Mapping[str, str], now: datetime, *, delete_unowned: bool) -> Drain:
+    """Sort a node's pods. refused: evictions that the server refused, by uid.
+
+    Pods of DaemonSets and static pods stay, as their controllers ignore cordons; finished ones hold nothing.
+    """
+    left = tuple(pod for pod in pods if not pod.mirror and not pod.finished and pod.owner[0] != "DaemonSet")
+    blocked, never, evict = [], [], []
+    for pod in left:
+        if pod.deleting_since is not None:
+            if now - pod.deleting_since > _SLACK:
+                blocked.append(
+                    f"{pod.title} should have ended at {pod.deleting_since:%H:%M:%SZ}; check its node's kubelet and "
+                    "its finalizers"
+                )
+            continue
+        if not pod.owner[0] and not delete_unowned:
+            never.append(
+                f"{pod.title} has no controller that would recreate it; delete it, or set "
+                "kubewin_upgrade_delete_unowned"
+            )
+            continue
+        evict.append(pod)
+        if pod.uid in refused:
+            blocked.append(f"{pod.title} may not be evicted: {refused[pod.uid]}")
+    return Drain(() if never else tuple(evict), left, tuple(blocked), tuple(never))

@@ -1,0 +1,147 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What an upgrade is decided from: the few facts of each object. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import wmco
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import CORDONED
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import Workload
+
+# Keeps workloads off a node that WMCO opens by itself.
+TAINT = "kubewin.io/upgrade"
+
+_CSI = "kubernetes.io/csi/"
+
+# Its ClusterServiceVersions, one a release (github.com/openshift/windows-machine-config-operator: bundle/manifests).
+OPERATOR = "windows-machine-config-operator.v"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeNow:
+    """A Windows Node. attached: names of volumes from its status. pods: None if they were not read.
+
+    tainted: by us. cordoned_for: what our annotation says. tainted_for: the upgrade that our taint names. version, desired: WMCO's.
+    allowed, upgrading, blocked: its labels.
+    """
+
+    name: str
+    ready: bool
+    not_ready_because: str
+    cordoned: bool
+    cordoned_for: str
+    tainted: bool
+    kubelet: str
+    tainted_for: str = ""
+    version: str = ""
+    desired: str = ""
+    allowed: bool = False
+    upgrading: bool = False
+    blocked: bool = False
+    attached: tuple[str, ...] = ()
+    pods: tuple[PodFacts, ...] | None = None
+    workloads: tuple[Workload, ...] = ()
+
+    @classmethod
+    def from_object(
+        cls, node: Mapping[str, Any], pods: tuple[PodFacts, ...] | None = None, workloads: tuple[Workload, ...] = ()
+    ) -> NodeNow:
+        """Read a core/v1 Node."""
+        facts = ObservedNode.from_object(node)
+        notes, labels = node["metadata"].get("annotations") or {}, facts.labels
+        return cls(
+            name=facts.name,
+            ready=facts.ready,
+            not_ready_because=facts.not_ready_because,
+            cordoned=facts.cordoned,
+            cordoned_for=str(notes.get(CORDONED, "")),
+            tainted=any(taint.key == TAINT for taint in facts.taints),
+            tainted_for=next((taint.value for taint in facts.taints if taint.key == TAINT), ""),
+            kubelet=facts.kubelet,
+            version=str(notes.get(wmco.VERSION, "")),
+            desired=str(notes.get(wmco.DESIRED, "")),
+            allowed=labels.get(wmco.ALLOW) == "true",
+            upgrading=labels.get(wmco.UPGRADING) == "true",
+            blocked=labels.get(wmco.BLOCKED) == "true",
+            attached=facts.attached,
+            pods=pods,
+            workloads=workloads,
+        )
+
+    @property
+    def in_tree(self) -> tuple[str, ...]:
+        """Volumes that are attached by the in-tree code."""
+        return tuple(name for name in self.attached if not name.startswith(_CSI))
+
+    @property
+    def carries_volumes(self) -> bool:
+        """Whether a workload has a volume there."""
+        return bool(self.attached) or any(pod.volumes and not pod.finished for pod in self.pods or ())
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadNow:
+    """How many pods it should have and has Ready, and why one of them is not."""
+
+    replicas: int
+    ready: int
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanNow:
+    """An InstallPlan of OLM. releases: of WMCO that it would install. phase: what OLM says of it."""
+
+    name: str
+    releases: tuple[str, ...]
+    approved: bool
+    phase: str
+
+    @classmethod
+    def from_object(cls, plan: Mapping[str, Any]) -> PlanNow:
+        """Read an operators.coreos.com/v1alpha1 InstallPlan."""
+        spec, status = plan.get("spec") or {}, plan.get("status") or {}
+        named = [str(name) for name in spec.get("clusterServiceVersionNames") or []]
+        releases = tuple(name[len(OPERATOR) :] for name in named if name.startswith(OPERATOR))
+        return cls(plan["metadata"]["name"], releases, spec.get("approved") is True, str(status.get("phase", "")))
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterNow:
+    """What the cluster says of itself.
+
+    openshift: the release whose update is complete. is_openshift: None if that was not read. failing: what ClusterVersion
+    reports. wmco: the operator that runs. plans: what OLM may install, read until the operator has the target release.
+    """
+
+    openshift: str = ""
+    failing: str = ""
+    wmco: str = ""
+    plans: tuple[PlanNow, ...] = ()
+    is_openshift: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """Everything that a step is decided from.
+
+    now: the API server's clock. nodes: all Windows nodes. workloads: those that entries wait for. refused: evictions that the
+    server refused, by pod uid, in its words; again: those that are due for another try. cluster: None if it was not read.
+    api_server: its release, empty if it was not read.
+    """
+
+    now: datetime
+    nodes: Mapping[str, NodeNow]
+    workloads: Mapping[Workload, WorkloadNow] = field(default_factory=dict)
+    refused: Mapping[str, str] = field(default_factory=dict)
+    again: frozenset[str] = frozenset()
+    cluster: ClusterNow | None = None
+    api_server: str = ""

@@ -1,0 +1,30 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What an account must be allowed to carry out an upgrade, beyond the gate and the proof. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need, each
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import Hook, Target
+
+
+def needs(namespace: str, operator: str, hook: Hook, target: Target) -> Iterator[Need]:
+    """Everything that is asked of the API. namespace: of journal and lease; operator: of WMCO."""
+    for name in (namespace, "kube-system"):
+        yield from each("get", "", "namespaces", name=name)
+    yield from each("get list patch", "", "nodes")
+    yield from each("list", "", "pods persistentvolumeclaims persistentvolumes")
+    if hook != "wmco":
+        # WMCO empties nodes itself.
+        yield from each("create", "", "pods/eviction")
+    yield from each("get", "apps", "deployments statefulsets")
+    yield from each("list", "apps", "daemonsets")
+    yield from each("get list create patch delete", "", "configmaps", namespace)
+    yield from each("get create patch delete", "coordination.k8s.io", "leases", namespace)
+    if hook == "wmco":
+        yield from each("list", "operators.coreos.com", "clusterserviceversions installplans", operator)
+    if hook == "wmco" or target.openshift:
+        yield from each("get", "config.openshift.io", "clusterversions")

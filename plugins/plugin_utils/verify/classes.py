@@ -1,0 +1,91 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which StorageClass proves a driver on Windows, and why another one does not. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
+
+_FSTYPE = ("csi.storage.k8s.io/fstype", "fstype")
+_DEFAULT = "storageclass.kubernetes.io/is-default-class"
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A class that fits, or why there is none. keeps: its volumes stay when their claims go."""
+
+    name: str = ""
+    keeps: bool = False
+    refusal: str = ""
+
+
+def unfit(driver: Driver, found: Mapping[str, Any]) -> str:
+    """Why a Windows pod could not use a volume of this class, empty when it could."""
+    parameters = {str(key).lower(): str(value) for key, value in (found.get("parameters") or {}).items()}
+    lacking = [key for key in driver.storage_class.required if not parameters.get(key.lower())]
+    if lacking:
+        return f"parameter {', '.join(lacking)} is missing"
+    if not driver.fstypes:
+        return ""
+    fstype = next((parameters[key] for key in _FSTYPE if key in parameters), "").lower()
+    if fstype in driver.fstypes:
+        return ""
+    given = f"its file system is {fstype}" if fstype else "it has no file system, and the driver's default is ext4"
+    return f"{given}, expected ntfs (parameter csi.storage.k8s.io/fstype)"
+
+
+def choose(driver: Driver, requested: str, classes: Sequence[Mapping[str, Any]]) -> Chosen:
+    """The class asked for; else this collection's own, the cluster's default, or the first by name that fits."""
+    by_name = {item["metadata"]["name"]: item for item in classes}
+    if requested:
+        return _asked_for(driver, requested, by_name)
+    ours = [item for item in classes if item.get("provisioner") == driver.name]
+
+    def order(item: Mapping[str, Any]) -> tuple[bool, bool, str]:
+        metadata = item["metadata"]
+        default = (metadata.get("annotations") or {}).get(_DEFAULT) == "true"
+        return metadata["name"] != driver.storage_class.name, not default, metadata["name"]
+
+    fitting = sorted((item for item in ours if not unfit(driver, item)), key=order)
+    if fitting:
+        return _as_chosen(fitting[0])
+    why = "; ".join(f"{item['metadata']['name']}: {unfit(driver, item)}" for item in ours)
+    parameters = [f"{key}: {value}" for key, value in driver.storage_class.parameters.items()]
+    parameters += [f"{key}: <yours>" for key in driver.storage_class.required]
+    help_text = f" with parameters {{{', '.join(parameters)}}}" if parameters else ""
+    return Chosen(
+        refusal=(
+            f"{driver.title}: no StorageClass of provisioner {driver.name} fits Windows ({why or 'there is none'}). "
+            f"Create one{help_text}, such as in roles/{driver.key}_csi/files/example.yaml, and name it in "
+            f"storage_classes (kubewin_verify_storage_classes in the playbook): {{{driver.key}: <name>}}."
+        )
+    )
+
+
+def _asked_for(driver: Driver, requested: str, by_name: Mapping[str, Mapping[str, Any]]) -> Chosen:
+    found = by_name.get(requested)
+    fits = sorted(
+        name for name, item in by_name.items() if item.get("provisioner") == driver.name and not unfit(driver, item)
+    )
+    instead = f" Suitable: {', '.join(fits)}." if fits else ""
+    if found is None:
+        return Chosen(refusal=f"{driver.title}: StorageClass {requested} does not exist.{instead}")
+    if found.get("provisioner") != driver.name:
+        text = f"{driver.title}: StorageClass {requested} has provisioner {found.get('provisioner')}, expected {driver.name}.{instead}"
+        return Chosen(refusal=text)
+    why = unfit(driver, found)
+    if why:
+        return Chosen(refusal=f"{driver.title}: StorageClass {requested} does not fit Windows: {why}.{instead}")
+    return _as_chosen(found)
+
+
+def _as_chosen(found: Mapping[str, Any]) -> Chosen:
+    return Chosen(
+        name=found["metadata"]["name"],
+        keeps=found.get("reclaimPolicy") == "Retain",
+    )

@@ -1,0 +1,31 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What an account must be allowed to prove a volume. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need, each
+
+# What a run makes.
+_ALL = "get list create patch delete"
+
+
+def needs(namespace: str, *, own: bool, attaches: bool) -> Iterator[Need]:
+    """Every API access of a run beyond what it has read by then.
+
+    own: the namespace is the run's, so it cannot be named yet and what is in it is needed everywhere.
+    """
+    where = None if own else namespace
+    yield from each(_ALL, "", "pods persistentvolumeclaims", where)
+    # A web socket is a GET to most API servers, and checked as a create too from 1.35 on.
+    yield from each("get create", "", "pods/exec", where)
+    yield from each("list", "", "events", where)
+    yield from each(_ALL, "coordination.k8s.io", "leases", where)
+    yield from each("get", "", "persistentvolumes")
+    if own:
+        yield from each(_ALL, "", "namespaces")
+    if attaches:
+        yield from each("get", "storage.k8s.io", "volumeattachments")

@@ -1,0 +1,114 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which Windows nodes a volume can be proven on, with which image, and where a volume can go next. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.scheduling import covers, term_matches
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode, Taint
+
+IMAGE = "mcr.microsoft.com/windows/nanoserver"
+# https://learn.microsoft.com/virtualization/windowscontainers/deploy-containers/version-compatibility
+TAGS = {"17763": "ltsc2019", "20348": "ltsc2022", "25398": "ltsc2022", "26100": "ltsc2025"}
+# The taint of a cordon: pods that tolerate it may run on a cordoned node.
+_CORDON = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+# What says no more than that a node is Windows.
+_WINDOWS_KEYS = frozenset({"os", "kubernetes.io/os", "node.kubernetes.io/os"})
+
+
+@dataclass(frozen=True, slots=True)
+class ProofNode:
+    """A Windows Node. drivers: CSI names in its CSINode."""
+
+    facts: ObservedNode
+    drivers: frozenset[str]
+
+    @property
+    def name(self) -> str:
+        """Name of the Node."""
+        return self.facts.name
+
+    @classmethod
+    def from_objects(cls, node: Mapping[str, Any], csi_node: Mapping[str, Any] | None) -> ProofNode:
+        """Read a core/v1 Node and its storage.k8s.io/v1 CSINode."""
+        entries = ((csi_node or {}).get("spec") or {}).get("drivers") or []
+        return cls(ObservedNode.from_object(node), frozenset(one["name"] for one in entries))
+
+    def image(self) -> str:
+        """The smallest Windows image of this node's build, empty when none is known."""
+        return f"{IMAGE}:{TAGS[self.facts.build]}" if self.facts.build in TAGS else ""
+
+    def tolerations(self, more: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """What a pod there needs: the node's own taints that mark Windows, and what the user allows."""
+        own = [
+            {"key": taint.key, "operator": "Equal", "value": taint.value, "effect": taint.effect}
+            for taint in self.facts.taints
+            if _says_windows(taint)
+        ]
+        return [*own, *(dict(one) for one in more)]
+
+
+def _says_windows(taint: Taint) -> bool:
+    return taint.key.lower() in _WINDOWS_KEYS and taint.value.lower() in ("windows", "win1809", "")
+
+
+def closed(node: ProofNode, image: str, tolerations: Sequence[Mapping[str, Any]]) -> str:
+    """Why no pod of a proof may go to a node, with what helps; empty when it may."""
+    facts = node.facts
+    if facts.cordoned and not any(covers(one, _CORDON) for one in tolerations):
+        return f"it is cordoned; when it may run pods again: kubectl uncordon {node.name}"
+    if not facts.ready:
+        because = f": {facts.not_ready_because}" if facts.not_ready_because else ""
+        return f"it is not Ready{because}; kubectl describe node {node.name}"
+    for taint in facts.taints:
+        if taint.effect == "PreferNoSchedule" or _says_windows(taint):
+            continue
+        if not any(covers(one, taint) for one in tolerations):
+            shown = f"{taint.key}={taint.value}" if taint.value else taint.key
+            return f"taint {shown}:{taint.effect} keeps the pod away; allow it with tolerations"
+    if not image and not node.image():
+        found = f"Windows build {facts.build}" if facts.build else "no Windows build in its labels"
+        return f"{found}, for which no image is known; set image"
+    return ""
+
+
+def unfit(node: ProofNode, driver: str, image: str, tolerations: Sequence[Mapping[str, Any]]) -> str:
+    """Why a driver (its CSI name) cannot be proven on a node, with what helps; empty when it can."""
+    why = closed(node, image, tolerations)
+    if not why and driver not in node.drivers:
+        return f"{driver} is not in its CSINode; run enable_csi.yml, whose gate reports the cause"
+    return why
+
+
+def reachable(node: ProofNode, volume: Mapping[str, Any]) -> bool:
+    """Whether a PersistentVolume can be used on a node, by its node affinity."""
+    required = ((volume.get("spec") or {}).get("nodeAffinity") or {}).get("required")
+    if not required:
+        return True
+    return any(term_matches(term, node.facts) for term in required.get("nodeSelectorTerms") or [])
+
+
+def place(
+    nodes: Iterable[ProofNode], volume: Mapping[str, Any], driver: str, image: str,
+    tolerations: Sequence[Mapping[str, Any]], only: str = "",
+) -> tuple[ProofNode | None, str]:  # fmt: skip
+    """The first node that a pod with this volume can go to; else None, and for each node why it cannot.
+
+    driver: the CSI name that the node must have registered, empty for an in-tree volume. only: the one node that may be taken.
+    """
+    whys: list[str] = []
+    for node in nodes:
+        why = unfit(node, driver, image, tolerations) if driver else closed(node, image, tolerations)
+        if only not in ("", node.name):
+            why = "another Node was requested"
+        elif not why and not reachable(node, volume):
+            why = "the volume's node affinity"
+        if not why:
+            return node, ""
+        whys.append(f"{node.name}: {why}")
+    return None, "; ".join(whys)

@@ -1,0 +1,43 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The options of a verification, checked. Pure: no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS, unknown
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.options import TOLERATION, tolerates
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.plan import Request
+
+
+def to_request(options: Mapping[str, Any]) -> Request:
+    """The request, checked as far as it can be without a cluster. Raises ClusterError."""
+    if not options["drivers"]:
+        raise ClusterError(f"drivers is empty; name one or more of {', '.join(sorted(DRIVERS))}.", "refused")
+    for name in (*options["drivers"], *options["storage_classes"]):
+        if name not in DRIVERS:
+            # Not by choices, which documentation would have to repeat for every new driver.
+            raise ClusterError(unknown(name), "refused")
+    for name in ("parallel", "step_timeout", "timeout"):
+        if options[name] < 1:
+            raise ClusterError(f"{name} is {options[name]}, expected at least 1.", "refused")
+    for toleration in options["tolerations"]:
+        if not tolerates(toleration):
+            raise ClusterError(f"tolerations has {toleration}, {TOLERATION}.", "refused")
+    if options["timeout"] < options["step_timeout"]:
+        raise ClusterError(
+            f"timeout is {options['timeout']}, expected at least step_timeout, {options['step_timeout']}.", "refused"
+        )
+    return Request(
+        drivers=tuple(DRIVERS[name] for name in dict.fromkeys(options["drivers"])),
+        nodes=tuple(dict.fromkeys(options["nodes"])),
+        storage_classes={str(key): str(value) for key, value in options["storage_classes"].items()},
+        image=options["image"],
+        size=options["size"],
+        tolerations=tuple(options["tolerations"]),
+        move=options["move"],
+    )

@@ -1,0 +1,116 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a proof will do: per driver a StorageClass, per node a target; or why not. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.classes import choose
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.nodes import ProofNode, unfit
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the user asked for. nodes: empty for every Windows node. storage_classes: by driver. image: empty for own."""
+
+    drivers: tuple[Driver, ...]
+    nodes: tuple[str, ...] = ()
+    storage_classes: Mapping[str, str] = field(default_factory=dict)
+    image: str = ""
+    size: str = "10Gi"
+    tolerations: tuple[Mapping[str, Any], ...] = ()
+    move: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One driver on one node.
+
+    keeps: the volume stays when its claim goes. elsewhere: where it is tried next, in this order; the volume decides itself.
+    stays: why it is tried nowhere else; empty when that was not asked for.
+    """
+
+    driver: str
+    provisioner: str
+    node: str
+    storage_class: str
+    access_mode: str
+    size: str
+    keeps: bool
+    attaches: bool
+    elsewhere: tuple[str, ...]
+    stays: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All targets in the order in which they are begun, nodes left out with the reason, and what is in the way."""
+
+    targets: tuple[Target, ...]
+    left_out: tuple[tuple[str, str, str], ...]
+    refusals: tuple[str, ...]
+
+    def steps(self) -> list[str]:
+        """The plan as text."""
+        return [
+            f"{target.driver} on {target.node}: a claim of {target.size} ({target.storage_class}, "
+            f"{target.access_mode}), written by one pod, read back by another"
+            + (f", and read on another node ({' or '.join(target.elsewhere)})" if target.elsewhere else "")
+            + (f"; the volume is kept, because {target.storage_class} retains volumes" if target.keeps else "")
+            for target in self.targets
+        ]
+
+
+def plan(
+    desired: Request, nodes: Sequence[ProofNode], classes: Sequence[Mapping[str, Any]], attach: Mapping[str, bool]
+) -> Plan:
+    """Decide what is proven where. attach: by CSI name, whether its volumes are attached to nodes first."""
+    by_name = {node.name: node for node in nodes}
+    refusals = [
+        f"Node {name} is not a Windows node of this cluster, expected one of {', '.join(sorted(by_name)) or 'none'}."
+        for name in desired.nodes
+        if name not in by_name
+    ]
+    looked_at = [by_name[name] for name in desired.nodes or sorted(by_name) if name in by_name]
+    targets: list[Target] = []
+    left_out: list[tuple[str, str, str]] = []
+    for driver in desired.drivers:
+        chosen = choose(driver, desired.storage_classes.get(driver.key, ""), classes)
+        if chosen.refusal:
+            refusals.append(chosen.refusal)
+        whys = {node.name: unfit(node, driver.name, desired.image, desired.tolerations) for node in looked_at}
+        usable = [name for name, why in whys.items() if not why]
+        for name, why in whys.items():
+            if why and desired.nodes:
+                refusals.append(f"{driver.title} on Node {name}: {why}.")
+            elif why:
+                left_out.append((driver.key, name, why))
+        if not usable and not desired.nodes:
+            listed = "; ".join(f"{name}: {why}" for name, why in whys.items() if why)
+            refusals.append(f"{driver.title}: no Windows node to verify it on ({listed or 'there is none'}).")
+        for index, name in enumerate(usable):
+            others = usable[index + 1 :] + usable[:index]
+            targets.append(
+                Target(
+                    driver=driver.key,
+                    provisioner=driver.name,
+                    node=name,
+                    storage_class=chosen.name,
+                    # Drivers of shares list no file systems; a share may be used on many nodes at once.
+                    access_mode="ReadWriteOnce" if driver.fstypes else "ReadWriteMany",
+                    size=desired.size,
+                    keeps=chosen.keeps,
+                    attaches=attach.get(driver.name, True),
+                    elsewhere=tuple(others) if desired.move else (),
+                    stays="there is no other node to read it on" if desired.move and not others else "",
+                )
+            )
+    # Node by node: a failing node shows with its first driver.
+    order = {node.name: index for index, node in enumerate(looked_at)}
+    targets.sort(key=lambda target: order[target.node])
+    return Plan(tuple(targets), tuple(left_out), tuple(refusals))

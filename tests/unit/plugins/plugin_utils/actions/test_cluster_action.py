@@ -1,0 +1,46 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How long the tasks of a run wait for an API server that refuses connections."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible import constants as C
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions import cluster_action
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import UnreachableError
+from unit.plugins.plugin_utils.kube.fakes import ObjectStore, client_of
+
+
+class Task(ClusterAction):
+    def work(self, options: Mapping[str, Any]) -> None:
+        """Do nothing."""
+
+
+def connect(host: str) -> Client:
+    """As the next task of the run does."""
+    return Task.connect(object.__new__(Task), {"host": host, "api_key": "t", "api_timeout": 2})
+
+
+def test_an_api_server_that_this_run_has_not_reached_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(C, "DEFAULT_LOCAL_TMP", str(tmp_path))
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        stopped = f"https://127.0.0.1:{listener.getsockname()[1]}"
+    with pytest.raises(UnreachableError, match=r"^the API server refuses connections: "):
+        connect(stopped)
+    with monkeypatch.context() as reachable:
+        reachable.setattr(cluster_action, "connect", lambda *_args: client_of(ObjectStore()))
+        connect(stopped)
+    # It restarts between two tasks.
+    with pytest.raises(UnreachableError, match=r"^the API server refuses connections for 2 s: "):
+        connect(stopped)

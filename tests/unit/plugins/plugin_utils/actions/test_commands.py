@@ -1,0 +1,98 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The next command can be pasted where the last one was typed, and never repeats what may be secret."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.commands import (
+    Invocation,
+    command,
+    left_out,
+    repeat_invocation,
+)
+
+
+def typed(playbook: str, *extra: str, awx: bool = False, **more: Any) -> Invocation:
+    arguments = {"args": (playbook,), "inventory": ["/srv/site/inventory.yml"], "extra_vars": extra, **more}
+    return Invocation.of(arguments, "/srv/site", awx=awx)
+
+
+@pytest.mark.parametrize(
+    ("playbook", "expected"),
+    [
+        ("kubewin.csi.enable_csi", "ansible-playbook -i inventory.yml kubewin.csi.verify"),
+        ("playbooks/enable-csi.yml", "ansible-playbook -i inventory.yml playbooks/verify.yml"),
+        ("/opt/csi/playbooks/status.yml", "ansible-playbook -i inventory.yml /opt/csi/playbooks/verify.yml"),
+        ("site.yml", "ansible-playbook -i inventory.yml kubewin.csi.verify"),
+        ("playbooks/site.yml", "ansible-playbook -i inventory.yml kubewin.csi.verify"),
+    ],
+)
+def test_a_command_calls_the_playbook_as_the_user_does(playbook: str, expected: str) -> None:
+    assert command(typed(playbook), "verify") == expected
+
+
+def test_limit_files_and_harmless_variables_are_repeated_and_nothing_else() -> None:
+    run = typed(
+        "kubewin.csi.enable_csi",
+        "@my vars.yml",
+        "kubewin_kubeconfig=/home/me/config ansible_password=hunter2",
+        '{"ansible_password": "hunter2"}',
+        subset="win-1",
+    )
+    line = command(run, "enable_csi -e kubewin_drivers=vsphere,smb")
+    assert line == (
+        "ansible-playbook -i inventory.yml --limit win-1 kubewin.csi.enable_csi -e '@my vars.yml' "
+        "-e kubewin_kubeconfig=/home/me/config -e kubewin_drivers=vsphere,smb"
+    )
+    assert left_out(run.extra)
+    assert not left_out(("@my vars.yml", "kubewin_context=prod"))
+
+
+def test_a_kubeconfig_that_is_given_as_what_it_holds_is_not_repeated() -> None:
+    run = typed("kubewin.csi.enable_csi", "kubewin_kubeconfig='{\"users\": 1}'")
+    assert "users" not in command(run, "verify")
+
+
+def test_a_failed_dry_run_is_repeated_as_a_dry_run() -> None:
+    run = typed("kubewin.csi.enable_csi", check=True, diff=True)
+    expected = "ansible-playbook -i inventory.yml kubewin.csi.enable_csi"
+    assert command(run, "enable_csi", again=True) == f"{expected} --check --diff"
+    assert command(run, "enable_csi") == expected
+    assert command(typed("kubewin.csi.enable_csi", diff=True), "enable_csi", again=True) == expected
+
+
+def test_in_awx_a_job_template_is_named() -> None:
+    run = typed("playbooks/enable_csi.yml", awx=True)
+    assert command(run, "verify") == "launch the job template of kubewin.csi.verify"
+    assert command(run, "upgrade -e kubewin_upgrade_confirmed=canary") == (
+        "launch the job template of kubewin.csi.upgrade with kubewin_upgrade_confirmed=canary"
+    )
+
+
+def test_an_approval_takes_the_place_of_the_one_before() -> None:
+    run = typed("kubewin.csi.upgrade", "kubewin_upgrade_pause=batches", "kubewin_upgrade_confirmed=batch-1")
+    assert command(run, "upgrade -e kubewin_upgrade_confirmed=batch-2") == (
+        "ansible-playbook -i inventory.yml kubewin.csi.upgrade -e kubewin_upgrade_pause=batches "
+        "-e kubewin_upgrade_confirmed=batch-2"
+    )
+
+
+def test_a_remedy_calls_its_playbook_with_the_inventory_and_the_cluster_of_the_run() -> None:
+    remedy = (
+        "it is ours. Hand over: ansible-playbook -i inventory.yml kubewin.csi.handover -e kubewin_drivers=smb "
+        "-e kubewin_handover=to_platform; or remove it."
+    )
+    run = typed(
+        "playbooks/enable-csi.yml", "kubewin_context=prod", "kubewin_drivers=vsphere,smb", inventory=["prod/hosts.yml"]
+    )
+    assert repeat_invocation(remedy, run) == (
+        "it is ours. Hand over: ansible-playbook -i prod/hosts.yml playbooks/handover.yml -e kubewin_context=prod "
+        "-e kubewin_drivers=smb -e kubewin_handover=to_platform; or remove it."
+    )
+    assert repeat_invocation("Run ansible-playbook -i inventory.yml kubewin.csi.status.", run) == (
+        "Run ansible-playbook -i prod/hosts.yml playbooks/status.yml -e kubewin_context=prod -e kubewin_drivers=vsphere,smb."
+    )

@@ -1,0 +1,260 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A variable with one of our prefixes is one that exists, or is refused with the nearest that does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions import names
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import INPUTS
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import declared
+
+ROOT = Path(__file__).parents[5]
+PLAYBOOKS = ROOT / "playbooks"
+CLUSTER = set(yaml.safe_load((ROOT / "meta" / "runtime.yml").read_text(encoding="utf-8"))["action_groups"]["cluster"])
+OPTIONS = {
+    "csi_proxy": ["csi_proxy_version", "csi_proxy_source", "csi_proxy_state"],
+    "vsphere_csi": ["vsphere_csi_version"],
+}
+
+
+def options(role: str) -> list[str]:
+    return OPTIONS.get(role, [])
+
+
+def errors(playbook: str, *given: str, extra: Iterable[str] = (), own: Iterable[str] = ()) -> list[str]:
+    """Refusals of names, where `extra` are those of -e, one by one."""
+    return names.refused(playbook, given, extra, extra, own, options)[0]
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("kubewin_ouput_dir", "kubewin_output_dir"),
+        ("kubewin_upgrade_pauses", "kubewin_upgrade_pause"),
+        ("kubewin_driver", "kubewin_drivers"),
+        ("_kubewin_drivers", "kubewin_drivers"),
+        ("csi_proxy_vesion", "csi_proxy_version"),
+        ("vsphere_csi_versoin", "vsphere_csi_version"),
+    ],
+)
+def test_a_mistyped_or_internal_name_is_refused_with_the_nearest(given: str, meant: str) -> None:
+    for playbook in ("enable_csi", "preflight", "build_csi_proxy"):
+        for one in (errors(playbook, given), errors(playbook, extra=[given])):
+            (sentence,) = one
+            assert sentence.startswith(f"{given} is not a variable of this collection. Did you mean {meant}? ")
+
+
+def test_a_name_like_none_is_refused_without_a_guess() -> None:
+    (sentence,) = errors("verify", "kubewin_colour")
+    assert "Did you mean" not in sentence
+    assert "kubewin_own_variables" in sentence
+
+
+def test_own_variables_of_the_user_pass() -> None:
+    others = ["ansible_user", "inventory_hostname", "netapp_csi_version", "site", "kubernetes_release"]
+    assert errors("enable_csi", *others, extra=others) == []
+    assert errors("enable_csi", "kubewin_site", own=["kubewin_site"]) == []
+
+
+def test_a_mistyped_prefix_is_detected_in_extra_variables() -> None:
+    (sentence,) = errors("enable_csi", extra=["kubwin_drivers"])
+    assert "Did you mean kubewin_drivers?" in sentence
+    assert errors("enable_csi", "kubwin_drivers") == []
+
+
+def test_variables_of_internal_roles_are_refused_only_as_extra_variables() -> None:
+    assert len(errors("enable_csi", extra=["csi_driver_version", "node_upgrade_name"])) == 2
+    assert errors("enable_csi", "csi_driver_version", "node_upgrade_name") == []
+
+
+def test_a_variable_that_the_playbook_sets_is_refused() -> None:
+    (sentence,) = errors("remove", extra=["csi_proxy_state"])
+    assert "enable_csi installs, remove removes" in sentence
+    assert len(errors("enable_csi", "csi_proxy_state")) == 1
+
+
+@cache
+def real(role: str) -> tuple[str, ...]:
+    text = (ROOT / "roles" / role / "meta" / "argument_specs.yml").read_text("utf-8")
+    return tuple({name for entry in yaml.safe_load(text)["argument_specs"].values() for name in entry["options"]})
+
+
+# https://github.com/kubernetes-sigs/kubespray, roles/kubespray_defaults and roles/kubernetes-apps/csi_driver.
+KUBESPRAYS = (
+    "vsphere_csi_enabled", "vsphere_csi_controller_replicas", "vsphere_csi_aggressive_node_drain", "vsphere_csi_block_volume_snapshot",
+    "aws_ebs_csi_enabled", "aws_ebs_csi_enable_volume_scheduling", "aws_ebs_csi_controller_replicas",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", KUBESPRAYS)
+def test_names_of_another_project_are_ignored_in_the_inventory_and_refused_where_they_were_given_for_this_run(
+    name: str,
+) -> None:
+    wrong, ignored = names.refused("enable_csi", [name], [], [], [], real)
+    assert wrong == []
+    assert ignored == [f"{name} is not a variable of this collection and is ignored."]
+    assert names.refused("enable_csi", [], [name], [name], [], real)[0]
+
+
+@pytest.mark.parametrize(
+    "name", ["vsphere_csi_vesion", "vsphere_csi_gate_timout", "smb_csi_node_timeouts", "aws_ebs_csi_mod"]
+)
+def test_slips_are_refused_in_the_inventory_too(name: str) -> None:
+    (sentence,) = names.refused("enable_csi", [name], [], [], [], real)[0]
+    assert "Did you mean" in sentence
+
+
+@pytest.mark.parametrize("option", ["hosts", "nodes", "roll_nodes"])
+def test_which_nodes_a_run_changes_no_variable_of_a_driver_decides(option: str) -> None:
+    for given in ({"given": [f"smb_csi_{option}"], "extra": []}, {"given": [], "extra": [f"smb_csi_{option}"]}):
+        (sentence,) = names.refused("enable_csi", given["given"], given["extra"], [], [], real)[0]
+        assert "kubewin_hosts and --limit choose the hosts" in sentence
+
+
+def test_an_input_of_another_playbook_is_refused_where_it_was_typed_and_else_fits() -> None:
+    (sentence,) = errors("preflight", extra=["kubewin_upgrade_target"])
+    assert sentence == (
+        "kubewin_upgrade_target is set for preflight, which does not use it; it is an input of upgrade. Did you mean kubewin_target?"
+    )
+    # One inventory serves all playbooks, and so may a file of extra variables.
+    assert names.refused("preflight", ["kubewin_upgrade_target"], [], [], [], options) == ([], [])
+    wrong, elsewhere = names.refused("preflight", [], ["csi_proxy_version"], [], [], options)
+    assert wrong == []
+    assert elsewhere == [
+        "csi_proxy_version is set for preflight, which does not use it; it is an input of enable_csi or remove."
+    ]
+
+
+def test_statistics_and_inventory_variables_pass_everywhere() -> None:
+    handed = [*names.STATISTICS, *names.INVENTORY]
+    assert errors("upgrade", *handed, extra=handed) == []
+
+
+def test_every_statistic_is_known() -> None:
+    text = "\n".join(path.read_text(encoding="utf-8") for path in _sources())
+    found = set(re.findall(r"set_stats:(?: &\w+)?\n +data:\n +(\w+):", text)) | set(
+        re.findall(r'"data": \{"(\w+)":', text)
+    )
+    assert found - set(INPUTS) == names.STATISTICS
+
+
+def _sources() -> Iterator[Path]:
+    yield from PLAYBOOKS.rglob("*.yml")
+    yield from (ROOT / "plugins" / "action").glob("*.py")
+
+
+def test_variables_of_the_inventory_plugin_are_known() -> None:
+    folder = ROOT / "plugins" / "plugin_utils" / "inventory"
+    sources = [*folder.glob("*.py"), ROOT / "plugins" / "inventory" / "windows_nodes.py"]
+    written = set(re.findall(r'"(kubewin_\w+)":', "\n".join(path.read_text(encoding="utf-8") for path in sources)))
+    assert written
+    assert written <= names.INVENTORY | {"kubewin_node_name"}
+
+
+# A playbook's texts, all that they include, and what the variables of role kubewin are made of.
+
+
+@cache
+def _closure(playbook: str) -> set[str]:
+    derived = {
+        name: str(value)
+        for path in (ROOT / "roles" / "kubewin" / "vars" / "main").glob("*.yml")
+        for name, value in yaml.safe_load(path.read_text(encoding="utf-8")).items()
+    }
+    todo, observed, text = [PLAYBOOKS / f"{playbook}.yml"], set(), ""
+    while todo:
+        path = todo.pop()
+        if path in observed:
+            continue
+        observed.add(path)
+        here = re.sub(r"^ *#.*$", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+        text += here
+        # Also the files between which a template chooses.
+        folders = (PLAYBOOKS / "tasks", PLAYBOOKS / "plays") if path.is_relative_to(PLAYBOOKS) else (path.parent,)
+        included = [folder / one for one in re.findall(r"\b(\w+\.yml)", here) for folder in folders]
+        todo += [one for one in included if one.exists()]
+        if "kubewin.csi.host_results" in here:
+            text += (ROOT / "plugins" / "plugin_utils" / "actions" / "host_results.py").read_text(encoding="utf-8")
+        if CLUSTER & set(re.findall(r"\bkubewin\.csi\.(\w+):", here)):
+            # Access to the cluster is an input that the actions read.
+            text += (ROOT / "plugins" / "plugin_utils" / "actions" / "cluster_action.py").read_text(encoding="utf-8")
+        called = set(re.findall(r"name: kubewin\.csi\.(\w+)", here)) - {"kubewin"}
+        if "kubewin.csi.{{ kubewin_driver }}_csi" in here:
+            called |= {"vsphere_csi", "csi_driver"}
+            text += " ".join(option.playbooks for option in declared.OPTIONS.values())
+        todo += [
+            one
+            for role in called
+            for part in ("tasks", "defaults")
+            for one in (ROOT / "roles" / role / part).glob("*.yml")
+        ]
+    found: set[str] = set()
+    names_left = re.findall(r"\b_?kubewin_\w+", text)
+    while names_left:
+        name = names_left.pop()
+        if name not in found:
+            found.add(name)
+            names_left += re.findall(r"\b_?kubewin_\w+", derived.get(name, ""))
+    return found
+
+
+@pytest.mark.parametrize("playbook", sorted({name for rule in INPUTS.values() for name in rule.playbooks}))
+def test_a_playbook_takes_the_variables_of_the_table(playbook: str) -> None:
+    used = _closure(playbook)
+    # Read by the check of the inputs alone.
+    checked = {"kubewin_own_variables", "kubewin_cluster_only"}
+    declared = {name for name, rule in INPUTS.items() if playbook in rule.playbooks} - checked
+    assert declared - used == set()
+
+
+@pytest.mark.parametrize("name", sorted(set(INPUTS) - {"kubewin_own_variables", "kubewin_cluster_only"}))
+def test_every_input_is_an_input_of_each_playbook_that_is_about_it(name: str) -> None:
+    """The playbooks of an input that only passes through a shared file, such as the readiness report's, are named here."""
+    passing = {
+        "kubewin_gate_timeout": {"status"}, "kubewin_cluster_name": set(),
+        "kubewin_snapshot_from": {"enable_csi", "upgrade"},
+        "kubewin_target": {"enable_csi", "upgrade"}, "kubewin_allow_downgrade": {"remove"}, "kubewin_batches": {"handover"},
+            "kubewin_quiesce": {"remove"}, "kubewin_quiesce_timeout": {"remove"},
+        "kubewin_node_timeout": {"handover", "upgrade"}, "kubewin_prepull": {"handover", "upgrade"},
+        "kubewin_prepull_timeout": {"handover", "upgrade"}, "kubewin_proven": {"handover", "upgrade", "verify"},
+        "kubewin_drivers": {"build_csi_proxy", "gather", "preflight", "convert_volumes"},
+        "kubewin_skip_unreachable": {"diagnose", "gather", "upgrade", "preflight"},
+    }  # fmt: skip
+    users = {path.stem for path in PLAYBOOKS.glob("*.yml") if path.stem != "enable-csi" and name in _closure(path.stem)}
+    hidden: set[str] = passing.get(name, set())
+    assert users - hidden == INPUTS[name].playbooks
+
+
+def _variables(node: Any) -> Iterator[str]:
+    """Every variable that a playbook sets itself."""
+    if isinstance(node, list):
+        for one in node:
+            yield from _variables(one)
+    if not isinstance(node, dict):
+        return
+    for key, value in node.items():
+        if key in ("vars", "ansible.builtin.set_fact") and isinstance(value, dict):
+            yield from value
+        if key == "register":
+            yield value
+        if key == "loop_control" and "loop_var" in value:
+            yield value["loop_var"]
+        yield from _variables(value)
+
+
+@pytest.mark.parametrize("path", sorted(PLAYBOOKS.rglob("*.yml")), ids=lambda path: path.name)
+def test_no_variable_of_a_playbook_can_be_set_from_outside(path: Path) -> None:
+    """An extra variable wins over them all, so each has a name that the check of the inputs refuses."""
+    ours = set(_variables(yaml.safe_load(path.read_text(encoding="utf-8"))))
+    ansible = {name for name in ours if name.startswith("ansible_")} | {"<<"}
+    open_to_all = {name for name in ours - ansible - {"csi_proxy_state"} if not errors("enable_csi", extra=[name])}
+    assert open_to_all == set()

@@ -1,0 +1,252 @@
+"""The closing summary reports every node's facts and never calls an unread node green."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.planned import entry
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.summary import brief, render_summary, summarize
+
+SERVING: dict[str, Any] = {
+    "managed_by": "kubewin",
+    "service": {"name": "csi-proxy", "state": "RUNNING"},
+    "executable": {"release": "1.3.0"},
+    "serving": True,
+    "missing_pipes": [],
+    "findings": [],
+}
+
+
+def host(name: str, *csi_proxy: dict[str, Any] | None, left_out: str | None = None) -> dict[str, Any]:
+    observed = csi_proxy[0] if csi_proxy else SERVING
+    return {"name": f"{name}.example.com", "node": name, "csi_proxy": observed, "left_out": left_out}
+
+
+def gate(**verdicts: str) -> dict[str, Any]:
+    nodes = [
+        {
+            "node": name.replace("_", "-"),
+            "verdict": verdict,
+            "lacks": [] if verdict == "green" else [{"message": "the pipe is gone"}],
+        }
+        for name, verdict in verdicts.items()
+    ]
+    return {"nodes": nodes, "others": []}
+
+
+def test_every_node_green_makes_the_run_green() -> None:
+    summary = summarize([host("win-1"), host("win-2")], {"vsphere": gate(win_1="green", win_2="green")}, [])
+    assert summary["verdict"] == "green"
+    assert "2 of 2 Windows nodes can take CSI volumes now" in render_summary(summary)
+    assert "1.3.0 running, serving" in render_summary(summary)
+
+
+def test_the_worst_driver_decides_for_a_node() -> None:
+    summary = summarize([host("win-1")], {"vsphere": gate(win_1="green"), "smb": gate(win_1="red")}, [])
+    assert summary["nodes"][0]["verdict"] == "red"
+    assert "the pipe is gone" in summary["nodes"][0]["why"]
+
+
+def test_each_of_several_drivers_has_a_line_and_names_what_it_lacks() -> None:
+    rollouts = {"vsphere": gate(win_1="green", win_2="green"), "smb": gate(win_1="red", win_2="green")}
+    summary = summarize([host("win-1"), host("win-2")], rollouts, [])
+    text = render_summary(summary)
+    assert (
+        "1 of 2 Windows nodes can take CSI volumes now\n  vsphere: 2 of 2 nodes\n  smb: 1 of 2 nodes; red: win-1\n"
+        in text
+    )
+    assert summary["nodes"][0]["why"] == "vsphere registered, pod Ready; smb: the pipe is gone"
+    assert summary["drivers"]["smb"] == {"red": ["win-1"], "green": ["win-2"]}
+
+
+def test_a_driver_that_places_no_pod_on_a_node_does_not_decide_there() -> None:
+    elsewhere = {**gate(win_2="green"), "others": [{"node": "win-1", "reason": "no plugin pod: its selector"}]}
+    hosts = [host("win-1"), host("win-2")]
+    summary = summarize(hosts, {"vsphere": gate(win_1="green", win_2="green"), "smb": elsewhere}, [])
+    assert summary["verdict"] == "green"
+    assert "smb: 1 of 1 nodes" in render_summary(summary)
+
+
+def test_a_driver_that_may_not_be_read_makes_no_node_green_and_none_broken() -> None:
+    closed: dict[str, Any] = {"nodes": [], "others": [], "unread": "it may not list pods"}
+    summary = summarize([host("win-1")], {"vsphere": gate(win_1="green"), "smb": closed}, [])
+    assert [row["verdict"] for row in summary["nodes"]] == ["unproven"]
+    text = render_summary(summary)
+    assert "\n1 Windows node was not read\n" in text
+    assert "smb: not read (it may not list pods)" in text
+    assert "can take" not in text
+
+
+def test_nodes_that_were_not_read_are_not_counted_as_unable() -> None:
+    text = render_summary(summarize([], {"vsphere": gate(win_1="unproven", win_2="unproven")}, []))
+    assert "\n2 Windows nodes were not read\n" in text
+    assert "0 of" not in text
+    some = render_summary(summarize([], {"vsphere": gate(win_1="green", win_2="unproven")}, []))
+    assert "1 of 1 Windows nodes can take CSI volumes now; 1 Windows node was not read" in some
+
+
+def test_a_driver_that_is_not_deployed_yet_leaves_no_node_green() -> None:
+    """The facts of enable_csi --check with a new driver."""
+    new: dict[str, Any] = {"nodes": [], "others": [], "daemonset": None}
+    beside = summarize([host("win-1")], {"vsphere": gate(win_1="green"), "smb": new}, [])
+    assert (beside["verdict"], beside["nodes"][0]["why"]) == (
+        "waiting",
+        "smb not deployed; vsphere registered, pod Ready",
+    )
+    assert "0 of 1 Windows nodes can take CSI volumes now" in render_summary(beside)
+    alone = summarize([host("win-1"), host("win-2", None, left_out="not reached")], {"smb": new}, [])
+    assert [(row["verdict"], row["why"]) for row in alone["nodes"]] == [
+        ("waiting", "smb not deployed"),
+        ("not checked", "not reached"),
+    ]
+
+
+def test_a_node_without_a_host_and_a_host_left_out_are_listed_with_the_reason_and_are_not_green() -> None:
+    summary = summarize(
+        [host("win-1"), host("win-2", None, left_out="cannot be reached, left out by kubewin_skip_unreachable")],
+        {"vsphere": gate(win_1="green")},
+        ["win-4"],
+    )
+    rows = {row["node"]: row for row in summary["nodes"]}
+    assert "not checked: win-2\n" in render_summary(summary) + "\n"
+    assert "csi-proxy is checked: win-4\n" in render_summary(summary)
+    assert "1 of 1 Windows nodes can take CSI volumes now; 2 others were not checked" in render_summary(summary)
+    one = summarize([host("win-1")], {"vsphere": gate(win_1="green")}, ["win-4"])
+    assert "can take CSI volumes now; 1 other was not checked" in render_summary(one)
+    assert "no Windows node was checked" in render_summary(summarize([], {}, ["win-1"]))
+    assert rows["win-2"]["why"] == "cannot be reached, left out by kubewin_skip_unreachable"
+    assert "none of the hosts read" in rows["win-4"]["why"]
+    assert summary["verdict"] == "not checked"
+
+
+def test_a_slice_shows_its_own_hosts_and_counts_the_others() -> None:
+    others = [f"win-{number}" for number in range(3, 203)]
+    summary = summarize([host("win-1"), host("win-2")], {"vsphere": gate(win_1="green", win_2="green")}, others)
+    text = render_summary(summary)
+    assert "2 of 2 Windows nodes can take CSI volumes now; 200 others were not checked" in text
+    assert "and 195 more" in text
+    assert len(text.splitlines()) < 12
+    assert {row["node"] for row in summary["nodes"]} == {"win-1", "win-2", *others}
+
+
+def test_a_csi_proxy_that_a_pod_runs_is_not_called_absent() -> None:
+    observed = {**SERVING, "service": None, "managed_by": "host-process"}
+    summary = summarize([host("win-1", observed)], {"vsphere": gate(win_1="green")}, [])
+    assert summary["nodes"][0]["csi_proxy"] == "serving (managed by host-process)"
+
+
+def test_without_windows_hosts_the_gate_alone_speaks() -> None:
+    summary = summarize([], {"vsphere": gate(win_1="unproven")}, [])
+    assert [(row["node"], row["csi_proxy"], row["verdict"]) for row in summary["nodes"]] == [
+        ("win-1", "not read", "unproven")
+    ]
+
+
+def test_findings_keep_their_host_and_remedy() -> None:
+    finding = {
+        "id": "CSI-H04",
+        "severity": "warning",
+        "message": "defragsvc is disabled",
+        "remedy": "sc config defragsvc start= demand",
+    }
+    observed = {**SERVING, "findings": [finding]}
+    summary = summarize(
+        [host("win-1", observed), host("win-2", observed)], {"vsphere": gate(win_1="green", win_2="green")}, []
+    )
+    text = render_summary(summary)
+    assert text.count("CSI-H04") == 1
+    assert "warning CSI-H04 on win-1.example.com, win-2.example.com: defragsvc is disabled" in text
+    assert "remedy: sc config defragsvc start= demand" in text
+
+
+def test_changes_are_reported_with_their_object_and_equal_changes_once() -> None:
+    changed = {"changed": ["install csi-proxy 1.3.0", "start the service"]}
+    objects = [
+        {"action": "create", "kind": "DaemonSet", "namespace": "smb", "name": "csi-smb-node-win"},
+        {"action": "none", "kind": "Namespace", "namespace": None, "name": "smb"},
+    ]
+    applied = [{"item": {"driver": "smb"}, "objects": objects, "roll": {"replaced": ["win-1"]}}]
+    summary = summarize(
+        [{**host("win-1"), **changed}, {**host("win-2"), **changed}, host("win-3")], {}, [], None, applied
+    )
+    text = render_summary(summary)
+    assert (
+        "Changed:\n  win-1.example.com, win-2.example.com:\n    install csi-proxy 1.3.0\n    start the service\n"
+        in text
+    )
+    assert "  smb:\n    create DaemonSet smb/csi-smb-node-win\n    replace the plugin pods on win-1\n" in text
+    assert "Would be changed:" in render_summary(summary, check=True)
+    nothing = summarize([host("win-1")], {}, [])
+    assert "Nothing was changed." in render_summary(nothing)
+    assert "Nothing would be changed." in render_summary(nothing, check=True)
+
+
+def test_the_end_is_why_the_run_failed_and_the_next_command_on_a_line_of_its_own() -> None:
+    why = "win-2: csi-proxy is stopped -> kubectl -n vmware-system-csi describe pod vsphere-csi-node-windows-x7kqp and then look at its host"
+    command = "ansible-playbook -i inventory.yml kubewin.csi.enable_csi"
+    summary = summarize([host("win-2")], {"vsphere": gate(win_2="red")}, [], failure=why)
+    lines = render_summary(summary, following=[command]).splitlines()
+    assert lines[-2:] == ["Next:", f"  {command}"]
+    assert "The run failed:" in lines
+    assert "  win-2: csi-proxy is stopped" in lines
+
+
+@pytest.mark.parametrize("failure", ["", "the gate found win-1 red"])
+@pytest.mark.parametrize("hosts", [[host("win-1")], []], ids=["hosts", "cluster only"])
+def test_warnings_of_the_plan_are_repeated_at_the_end(hosts: list[dict[str, Any]], failure: str) -> None:
+    remedy = "install the driver first"
+    missing = {
+        "severity": "warning",
+        "id": "CSI-D30",
+        "object": "SMB controller",
+        "message": "no Deployment",
+        "remedy": remedy,
+    }
+    note = {**missing, "severity": "note", "id": "CSI-D53"}
+    plan = {
+        "driver": "smb",
+        "title": "SMB",
+        "switch": None,
+        "findings": [missing, note, {**missing, "object": "Other"}],
+        "pipes": [],
+        "unselected_nodes": [],
+    }
+    planned = entry(plan, "")
+    summary = summarize(hosts, {"smb": gate(win_1="green")}, [], failure=failure, warnings=planned["warnings"])
+    assert [one["id"] for one in summary["findings"]] == ["CSI-D30", "CSI-D30"]
+    for check in (True, False):
+        text = render_summary(summary, check=check)
+        assert f"warning CSI-D30 SMB controller: no Deployment\n  remedy: {remedy}" in text
+        assert "warning CSI-D30 Other: no Deployment" in text
+        assert "CSI-D53" not in text
+
+
+def test_one_host_is_a_few_lines_with_what_is_to_be_done() -> None:
+    warning = {
+        "id": "CSI-N04",
+        "severity": "warning",
+        "message": "defragsvc is disabled",
+        "remedy": "sc.exe config defragsvc start= demand",
+    }
+    note = {**warning, "id": "CSI-N20", "severity": "note", "message": "real-time protection is on"}
+    drift = [{"item": "start_mode", "found": "manual", "expected": "auto"}]
+    observed = {
+        **SERVING,
+        "serving": False,
+        "missing_pipes": ["csi-proxy-disk-v1"],
+        "drift": drift,
+        "findings": [warning, note],
+    }
+    assert brief(observed) == [
+        "csi-proxy 1.3.0 running, 1 pipe missing",
+        "missing pipes: csi-proxy-disk-v1",
+        "start_mode: found manual, expected auto",
+        "warning CSI-N04: defragsvc is disabled -> sc.exe config defragsvc start= demand",
+        "note CSI-N20: real-time protection is on",
+    ]
+
+
+def test_a_stopped_service_is_not_said_to_lack_no_pipes() -> None:
+    stopped = {**SERVING, "service": {**SERVING["service"], "state": "stopped"}, "serving": False, "missing_pipes": []}
+    assert brief(stopped)[0] == "csi-proxy 1.3.0 stopped, not serving"

@@ -1,0 +1,353 @@
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The gate's evaluation: what makes a node green, and the verdict of each thing that it lacks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import Rules, evaluate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import EventFacts, Picture, Registration
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.verdict import NodeVerdict
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import Taint
+from unit.plugins.plugin_utils.drivers.rollout.pictures import (
+    ago,
+    container,
+    daemon_set,
+    host,
+    node,
+    picture,
+    pod,
+    registration,
+    win2,
+)
+
+RULES = Rules()
+
+
+def of(view: Picture, name: str = "win-2", rules: Rules = RULES) -> NodeVerdict:
+    return next(one for one in evaluate(view, rules).nodes if one.node == name)
+
+
+def text(verdict: NodeVerdict) -> str:
+    return "\n".join(f"{lack.message} -> {lack.remedy}" for lack in verdict.lacks)
+
+
+def test_everything_as_it_should_be_is_green() -> None:
+    evaluation = evaluate(picture(), RULES)
+    assert evaluation.verdict == "green"
+    assert evaluation.settled
+    assert [(one.node, one.verdict, one.lacks) for one in evaluation.nodes] == [
+        ("win-1", "green", ()),
+        ("win-2", "green", ()),
+    ]
+    assert evaluation.others == ()
+
+
+@pytest.mark.parametrize(
+    ("view", "verdict", "ids", "expected"),
+    [
+        pytest.param(win2(registrations=None), "waiting", ["CSI-G20"], "not in the CSINode", id="not registered"),
+        pytest.param(
+            win2(registrations=registration("win-2", node_id="other")),
+            "waiting",
+            ["CSI-G21"],
+            "vm-win-2",
+            id="other node id",
+        ),
+        pytest.param(
+            win2(nodes=node("win-2", node_ids={})),
+            "waiting",
+            ["CSI-G21"],
+            "does not name the driver",
+            id="no annotation",
+        ),
+        pytest.param(
+            win2(registrations=registration("win-2", topology_keys=("zone",))),
+            "waiting",
+            ["CSI-G22"],
+            "zone",
+            id="topology",
+        ),
+        pytest.param(win2(pods=None), "waiting", ["CSI-G10"], "2 of 2 pods exist", id="no pod"),
+        pytest.param(
+            win2(pods=pod("win-2", deleting=True)),
+            "waiting",
+            ["CSI-G15"],
+            "being deleted",
+            id="pod on its way out",
+        ),
+        pytest.param(
+            win2(pods=pod("win-2", revision="0")),
+            "waiting",
+            ["CSI-G14"],
+            "older template",
+            id="older template",
+        ),
+        pytest.param(
+            win2(nodes=node("win-2", ready=False, not_ready_because="KubeletNotReady")),
+            "waiting",
+            ["CSI-G05"],
+            "KubeletNotReady",
+            id="node not Ready",
+        ),
+        pytest.param(win2(hosts=None), "unproven", ["CSI-G40"], "registered, unproven", id="the host was not read"),
+        pytest.param(
+            win2(hosts=host("win-2", serving=None, reason="connection_lost", pipes=None)),
+            "unproven",
+            ["CSI-G40"],
+            "connection_lost",
+            id="the host could not be read",
+        ),
+        pytest.param(
+            win2(hosts=host("win-2", observed_at=ago(7200))),
+            "unproven",
+            ["CSI-G41"],
+            "7200 s ago",
+            id="read long ago",
+        ),
+        pytest.param(
+            win2(hosts=host("win-2", observed_at=None)),
+            "unproven",
+            ["CSI-G41"],
+            "unknown time",
+            id="read at an unknown time",
+        ),
+        pytest.param(
+            win2(hosts=host("win-2", serving=False, state="STOPPED", pipes=())),
+            "red",
+            ["CSI-G42"],
+            "host win-2 does not serve pipe csi-proxy-disk-v1, csi-proxy-volume-v1 (service STOPPED)",
+            id="service stopped below a Ready pod",
+        ),
+        pytest.param(
+            win2(hosts=host("win-2", pipes=("csi-proxy-disk-v1",))),
+            "red",
+            ["CSI-G42"],
+            "csi-proxy-volume-v1",
+            id="serves, but not a pipe that the pod mounts",
+        ),
+        pytest.param(
+            win2(hosts=host("win-2", pipes=None, missing_pipes=("csi-proxy-disk-v1",))),
+            "red",
+            ["CSI-G42"],
+            "csi-proxy-disk-v1",
+            id="only missing pipes are known",
+        ),
+        pytest.param(
+            win2(hosts=host("win-2", serving=False, state="START_PENDING", reason="hangs")),
+            "red",
+            ["CSI-G43"],
+            "START_PENDING: hangs",
+            id="not serving although its pipes are listed",
+        ),
+        pytest.param(
+            win2(
+                pods=pod("win-2", containers=(container(started_at=ago(300)),)), hosts=host("win-2", boot_time=ago(200))
+            ),
+            "waiting",
+            ["CSI-G12"],
+            "since before the node booted",
+            id="Ready from before a reboot",
+        ),
+    ],
+)
+def test_a_node_gets_a_verdict_and_its_findings(view: Picture, verdict: str, ids: list[str], expected: str) -> None:
+    found = of(view)
+    assert found.verdict == verdict
+    assert [lack.id for lack in found.lacks] == ids
+    assert expected in text(found)
+    assert all(lack.remedy for lack in found.lacks)
+    assert of(view, "win-1").verdict == "green"
+    assert evaluate(view, RULES).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("pod_ready_for", "written", "restarted", "green"),
+    [
+        pytest.param(2, 1, None, True, id="registered by this very pod"),
+        pytest.param(2, 400, None, False, id="entry of a pod before it"),
+        pytest.param(11, 400, None, True, id="entry of a pod before it, and lasted"),
+        pytest.param(2, None, None, False, id="no telling when it was registered"),
+        pytest.param(30, 25, 5, False, id="restarted a moment ago"),
+        pytest.param(30, 25, 60, True, id="restarted long ago"),
+    ],
+)
+def test_a_ready_pod_counts_once_it_registered_itself_or_stayed_ready(
+    pod_ready_for: float, written: float | None, restarted: float | None, green: bool
+) -> None:
+    view = win2(
+        pods=pod(
+            "win-2",
+            ready_since=ago(pod_ready_for),
+            containers=(
+                container(started_at=ago(pod_ready_for), ended_at=None if restarted is None else ago(restarted)),
+            ),
+        ),
+        registrations=registration("win-2", written_at=None if written is None else ago(written)),
+    )
+    assert of(view).verdict == ("green" if green else "waiting")
+    assert [lack.id for lack in of(view).lacks] == ([] if green else ["CSI-G13"])
+
+
+@pytest.mark.parametrize(
+    ("beside", "pod_ready_for", "green"),
+    [
+        pytest.param([], 2, True, id="alone: the time is of its own registration"),
+        pytest.param(["smb.csi.k8s.io"], 2, False, id="the other driver may have registered just now"),
+        pytest.param(["smb.csi.k8s.io"], 11, True, id="beside another driver, and lasted"),
+    ],
+)
+def test_another_drivers_registration_vouches_for_no_pod(beside: list[str], pod_ready_for: float, green: bool) -> None:
+    entries = [{"name": name, "nodeID": "vm-win-2"} for name in (*beside, picture().driver)]
+    csi_node = {
+        "metadata": {"name": "win-2", "managedFields": [{"manager": "kubelet", "time": ago(1).isoformat()}]},
+        "spec": {"drivers": entries},
+    }
+    registered = Registration.from_object(csi_node, picture().driver)
+    started = ago(pod_ready_for)
+    view = win2(
+        pods=pod("win-2", ready_since=started, containers=(container(started_at=started),)), registrations=registered
+    )
+    assert [lack.id for lack in of(view).lacks] == ([] if green else ["CSI-G13"])
+
+
+def crashing(**changes: object) -> Picture:
+    waiting = container(
+        ready=False, restarts=4, waiting="CrashLoopBackOff", exit_code=1, ended_at=ago(20), ended_because="Error"
+    )
+    return win2(pods=pod("win-2", ready=False, ready_since=None, containers=(waiting,)), **changes)
+
+
+def test_a_crash_loop_names_node_pipe_and_remedy() -> None:
+    view = crashing(hosts=host("win-2", serving=False, state="STOPPED", pipes=()))
+    found = of(view)
+    assert found.verdict == "red"
+    assert [lack.id for lack in found.lacks] == ["CSI-G42", "CSI-G11"]
+    assert "container vsphere-csi-node waits (CrashLoopBackOff), ended with 1 (Error), 4 restarts" in text(found)
+    assert "pipe csi-proxy-disk-v1, csi-proxy-volume-v1 is missing on win-2" in text(found)
+    assert "enable_csi.yml" in found.lacks[1].remedy
+
+
+def test_a_crash_loop_of_an_unseen_host_takes_the_pipe_from_the_log() -> None:
+    view = replace(
+        crashing(hosts=None),
+        logs={"plugin-win-2": "start\nopen \\\\.\\pipe\\csi-proxy-disk-v1: file not found\ngiving up\n"},
+    )
+    assert "log: open \\\\.\\pipe\\csi-proxy-disk-v1: file not found; pipe csi-proxy-disk-v1 is missing" in text(
+        of(view)
+    )
+
+
+def test_a_crash_loop_for_another_reason_points_to_the_log() -> None:
+    assert "logs plugin-win-2 -c vsphere-csi-node --previous" in text(of(crashing()))
+
+
+def test_an_image_that_cannot_be_pulled_is_named() -> None:
+    pulling = container(ready=False, started_at=None, waiting="ImagePullBackOff", waiting_message='Back-off "x/y:1"')
+    found = of(win2(pods=pod("win-2", ready=False, ready_since=None, containers=(pulling,))))
+    assert found.verdict == "waiting"
+    assert 'vsphere-csi-node has no image (ImagePullBackOff): Back-off "x/y:1"' in text(found)
+
+
+def test_a_pod_without_a_node_has_the_reason() -> None:
+    unscheduled = pod("win-2", ready=False, ready_since=None, containers=(), not_scheduled="Insufficient cpu")
+    assert "not scheduled: Insufficient cpu" in text(of(win2(pods=unscheduled)))
+
+
+def test_pods_that_were_refused_show_the_servers_words() -> None:
+    refused = EventFacts(
+        "DaemonSet", "vsphere-csi-node-windows", "FailedCreate", 'pods "x" is forbidden: violates PodSecurity', ago(5)
+    )
+    view = picture(daemon_set=daemon_set(current=0, ready=0), pods=(), registrations={}, events=(refused,))
+    found = of(view)
+    assert "no plugin pod (0 of 2 pods exist); FailedCreate:" in text(found)
+    assert "kubectl label namespace vmware-system-csi pod-security.kubernetes.io/enforce=privileged" in text(found)
+
+
+def test_a_second_provider_is_red() -> None:
+    found = of(picture(other_providers={"win-2": ["kube-system/other"]}))
+    assert found.verdict == "red"
+    assert "kube-system/other" in text(found)
+
+
+def test_while_a_pod_is_replaced_the_new_one_counts() -> None:
+    old, new = pod("win-2", name="old", deleting=True), pod("win-2", name="new")
+    view = picture(pods=(pod("win-1"), old, new))
+    assert of(view).verdict == "green"
+    assert of(view).pod == "new"
+
+
+def test_a_cordoned_node_is_evaluated_and_reported() -> None:
+    cordoned = node("win-2", cordoned=True, taints=(Taint("node.kubernetes.io/unschedulable", "", "NoSchedule"),))
+    found = of(win2(nodes=cordoned))
+    assert found.verdict == "green"
+    assert "cordoned" in found.notes[0]
+
+
+def test_without_pipes_in_the_pod_no_host_is_needed() -> None:
+    assert evaluate(picture(daemon_set=daemon_set(pipes=()), hosts={}), RULES).verdict == "green"
+
+
+def test_a_node_that_is_not_proven_is_listed_with_the_reason() -> None:
+    outside = node("win-3", labels={"kubernetes.io/os": "windows"})
+    evaluation = evaluate(picture(nodes=(*picture().nodes, outside)), RULES)
+    assert evaluation.verdict == "green"
+    assert evaluation.others == (("win-3", "no plugin pod: label kubewin.io/csi-proxy is missing, expected serving"),)
+
+
+def test_only_this_runs_nodes_are_evaluated_and_the_others_reported() -> None:
+    view = win2(hosts=host("win-2", serving=False, pipes=()))
+    evaluation = evaluate(view, Rules(only=frozenset({"win-1", "win-9"})))
+    assert evaluation.verdict == "green"
+    assert [one.node for one in evaluation.nodes] == ["win-1"]
+    assert evaluation.others[0] == ("win-9", "the Node does not exist")
+    assert evaluation.others[1][0] == "win-2"
+    assert evaluation.others[1][1].startswith("not in this run; red: host win-2 does not serve pipe")
+
+
+def test_a_node_of_this_run_that_gets_no_pod_is_red() -> None:
+    outside = node("win-2", labels={"kubernetes.io/os": "windows"})
+    evaluation = evaluate(win2(nodes=outside), Rules(only=frozenset({"win-1", "win-2"})))
+    assert evaluation.verdict == "red"
+    assert "sets the label once csi-proxy serves its pipes" in text(evaluation.nodes[1])
+
+
+@pytest.mark.parametrize(("allowed", "verdict"), [(False, "red"), (True, "green")])
+def test_no_node_at_all_fails_unless_allowed(allowed: bool, verdict: str) -> None:
+    evaluation = evaluate(picture(nodes=()), Rules(allow_zero_nodes=allowed))
+    assert evaluation.verdict == verdict
+    assert [lack.id for lack in evaluation.trouble] == ([] if allowed else ["CSI-G01"])
+
+
+def test_no_daemon_set_is_red() -> None:
+    evaluation = evaluate(picture(daemon_set=None), RULES)
+    assert evaluation.verdict == "red"
+    assert evaluation.trouble[0].id == "CSI-G02"
+
+
+def test_a_daemon_set_that_its_controller_has_not_observed_is_waited_for() -> None:
+    evaluation = evaluate(picture(daemon_set=daemon_set(observed=False)), RULES)
+    assert evaluation.verdict == "waiting"
+    assert not evaluation.settled
+
+
+def test_the_fingerprint_changes_with_the_verdict_and_not_with_numbers() -> None:
+    first = of(crashing())
+    later = of(replace(crashing(), logs={"plugin-win-2": "more"}))
+    assert first.fingerprint == later.fingerprint
+    assert first.fingerprint != of(picture()).fingerprint
+
+
+def test_a_volume_proven_on_a_node_replaces_reading_its_host() -> None:
+    proven = Rules(proven=frozenset({"win-2"}))
+    unseen = of(win2(hosts=None), rules=proven)
+    assert (unseen.verdict, unseen.notes) == ("green", ("the host was not read; a volume was proven there",))
+    assert of(win2(hosts=None), rules=Rules(proven=frozenset({"win-1"}))).verdict == "unproven"
+
+
+def test_facts_of_a_host_outrank_an_earlier_proof() -> None:
+    proven = Rules(proven=frozenset({"win-2"}))
+    assert of(win2(hosts=host("win-2", serving=False, state="STOPPED", pipes=[])), rules=proven).verdict == "red"
+    assert of(win2(registrations=None, hosts=None), rules=proven).verdict == "waiting"
+    assert of(win2(), rules=proven).notes == ()

@@ -1,0 +1,157 @@
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The observation of a cluster before a deployment: what it reads, and which permissions it checks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import Request
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.observe import snapshot
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
+from unit.plugins.plugin_utils.drivers.worlds import HOME, VSPHERE
+from unit.plugins.plugin_utils.kube.fakes import ApiError, Clock, Response
+
+
+class Server:
+    """An API server with the namespace HOME, and an account that may do everything but one thing."""
+
+    def __init__(self, refused: dict[str, str], objects: dict[str, Any] | None = None) -> None:
+        self.refused = refused
+        self.objects = objects or {}
+        self.paths: list[str] = []
+        self.privileged: bool | None = None
+        self.reviews: list[dict[str, str]] = []
+
+    def request(self, method: str, path: str, body: Any = None, **params: Any) -> Response:
+        if path.endswith("/selfsubjectaccessreviews"):
+            asked = body["spec"]["resourceAttributes"]
+            self.reviews.append(asked)
+            allowed = any(asked.get(key, "") != value for key, value in self.refused.items())
+            return Response({"status": {"allowed": allowed}})
+        if path.endswith("/subjectaccessreviews"):
+            if self.privileged is None:
+                raise ApiError(403, {"message": 'User "a" cannot create resource "subjectaccessreviews"'})
+            return Response({"status": {"allowed": self.privileged}})
+        self.paths.append(path)
+        if path in self.objects:
+            return Response(self.objects[path])
+        if path == "/version":
+            return Response({"gitVersion": "v1.36.3"})
+        if path == f"/api/v1/namespaces/{HOME}":
+            return Response({"metadata": {"name": HOME}})
+        if path.endswith(("/nodes", "/daemonsets", "/deployments")):
+            return Response({"items": [], "metadata": {"resourceVersion": "1"}})
+        raise ApiError(404)
+
+
+def missing_access(server: Server) -> tuple[str, ...]:
+    clock = Clock()
+    client = Client(server, retry_for=5, clock=clock, sleep=clock.sleep)
+    return snapshot(client, VSPHERE, Request(), check_access=True).missing_access
+
+
+def test_a_subresource_and_a_name_are_checked_as_such() -> None:
+    server = Server({"resource": "pods", "subresource": "log"})
+    assert missing_access(server) == (
+        f'{{apiGroups: [""], resources: ["pods/log"], verbs: ["get"]}} in namespace {HOME}',
+    )
+    binds = [one for one in server.reviews if one["verb"] == "bind"]
+    assert [(one["resource"], one["name"], one.get("namespace")) for one in binds] == [
+        ("clusterroles", VSPHERE.service_account, None),
+        ("roles", VSPHERE.service_account, HOME),
+    ]
+
+
+def test_pods_are_checked_in_the_whole_cluster() -> None:
+    server = Server({"resource": "pods", "verb": "list", "namespace": ""})
+    assert missing_access(server) == ('{apiGroups: [""], resources: ["pods"], verbs: ["list"]}',)
+
+
+def test_a_namespace_that_is_there_and_not_ours_needs_no_writing() -> None:
+    server = Server({"resource": "namespaces", "verb": "patch"})
+    assert missing_access(server) == ()
+    assert not [one for one in server.reviews if one["resource"] == "namespaces"]
+
+
+CLUSTER_VERSION = "/apis/config.openshift.io/v1/clusterversions/version"
+
+
+DEPLOYMENTS = f"/apis/apps/v1/namespaces/{HOME}/deployments"
+
+
+def controller(image: str, name: str = "vsphere-csi-controller", *sidecars: str) -> dict[str, Any]:
+    containers = [{"name": "vsphere-csi-controller", "image": image}]
+    containers += [{"name": one.rpartition("/")[2], "image": one} for one in sidecars]
+    return {
+        "metadata": {"name": name, "namespace": HOME},
+        "spec": {"template": {"spec": {"containers": containers}}},
+        "status": {"availableReplicas": 1},
+    }
+
+
+def listed(*deployments: dict[str, Any]) -> dict[str, Any]:
+    return {DEPLOYMENTS: {"items": list(deployments), "metadata": {"resourceVersion": "1"}}}
+
+
+def openshift(image: str, status: dict[str, Any] | None) -> tuple[str, list[str]]:
+    objects = listed(controller(image))
+    if status is not None:
+        objects[CLUSTER_VERSION] = {"status": status}
+    server, clock = Server({}, objects), Clock()
+    client = Client(server, retry_for=5, clock=clock, sleep=clock.sleep)
+    return snapshot(client, VSPHERE, Request(), check_access=False).openshift, server.paths
+
+
+def test_a_digest_reads_the_last_completed_update_of_openshift() -> None:
+    history = [
+        {"state": "Partial", "version": "4.20.1"},
+        {"state": "Completed", "version": "4.19.7"},
+        {"state": "Completed", "version": "4.18.22"},
+    ]
+    status = {"desired": {"version": "4.20.1"}, "history": history}
+    assert openshift("quay.io/x@sha256:aa", status)[0] == "4.19.7"
+    assert openshift("quay.io/x@sha256:aa", {"desired": {"version": "4.20.1"}})[0] == "4.20.1"
+
+
+def test_a_cluster_that_is_no_openshift_has_no_version_of_it() -> None:
+    assert openshift("quay.io/x@sha256:aa", None)[0] == ""
+
+
+def test_a_tag_needs_no_openshift_and_no_request() -> None:
+    found, paths = openshift("x/driver:v3.4.0", {"desired": {"version": "4.20.1"}})
+    assert found == ""
+    assert CLUSTER_VERSION not in paths
+
+
+@pytest.mark.parametrize("privileged", [True, False, None])
+def test_the_plugins_account_is_checked_on_openshift_if_that_is_allowed(privileged: bool | None) -> None:
+    digest = listed(controller("quay.io/x@sha256:aa"))
+    server, clock = Server({}, {**digest, CLUSTER_VERSION: {"status": {"desired": {"version": "4.20.1"}}}}), Clock()
+    server.privileged = privileged
+    client = Client(server, retry_for=5, clock=clock, sleep=clock.sleep)
+    assert snapshot(client, VSPHERE, Request(), check_access=False).privileged is privileged
+    elsewhere = Client(Server({}, digest), retry_for=5, clock=clock, sleep=clock.sleep)
+    assert snapshot(elsewhere, VSPHERE, Request(), check_access=False).privileged is None
+
+
+@pytest.mark.parametrize(("state", "expected"), [("begun", "a/b"), ("finished", "")])
+def test_a_hand_over_counts_until_it_is_finished(state: str, expected: str) -> None:
+    record = f"/api/v1/namespaces/{HOME}/configmaps/kubewin-replaced-vsphere"
+    server, clock = Server({}, {record: {"data": {"replaced": "a/b", "state": state}}}), Clock()
+    client = Client(server, retry_for=5, clock=clock, sleep=clock.sleep)
+    assert snapshot(client, VSPHERE, Request(), check_access=False).replacing == expected
+
+
+def test_a_controller_with_a_name_of_its_own_is_found_by_its_image_as_in_preflight() -> None:
+    """A Helm release may call it anything; one of the name that upstream gives it comes first."""
+    driver, provisioner = VSPHERE.releases[-1].images["driver"], "registry.k8s.io/sig-storage/csi-provisioner:v5.0.1"
+    helm = controller(f"mirror.example.com/{driver}:v3.3.1", "storage", provisioner)
+    clock = Clock()
+    for others in ([], [controller("x/driver:v3.4.0")]):
+        # A Deployment without a provisioner may run the driver's image for anything.
+        server = Server({}, listed(helm, controller(f"{driver}:v3.5.0", "tool"), *others))
+        client = Client(server, retry_for=5, clock=clock, sleep=clock.sleep)
+        found = snapshot(client, VSPHERE, Request(), check_access=False).controllers
+        assert [one.name for one in found] == [*(one["metadata"]["name"] for one in others), "storage"]
+        assert found[-1].image == f"mirror.example.com/{driver}:v3.3.1"

@@ -1,0 +1,71 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""An option that no cluster would take is refused by the plan, and not when half of everything is there."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import Request
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.options import findings
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import plan
+from unit.plugins.plugin_utils.drivers.worlds import snapshot
+
+LONG = "a" * 254
+
+
+@pytest.mark.parametrize(
+    ("desired", "reported"),
+    [
+        *[(Request(namespace=name), f"namespace {name}") for name in ("Kube-System", "kube_system", "-a", "a-", "a/b", "a" * 64)],
+        (Request(controller_namespace="a\n"), "controller_namespace 'a\\n'"),
+        (Request(service_account="My Account"), "service_account My Account"),
+        (Request(service_account=LONG), f"service_account {LONG}"),
+        (Request(storage_class={"name": "Fast_Disks"}), "storage_class.name Fast_Disks"),
+        (Request(image_pull_secrets=("good", "a..b")), "image_pull_secrets a..b"),
+        (Request(images={"driver": "no such image"}), "images.driver no such image"),
+        (Request(image_mirror="mirror example"), "image_mirror mirror example"),
+        (Request(image_digests={"driver": "sha256:zz"}), "image_digests.driver sha256:zz"),
+        (Request(max_unavailable="lots"), "max_unavailable lots"),
+        (Request(max_unavailable="-1"), "max_unavailable -1"),
+        (Request(log_level="4 --v"), "log_level 4 --v"),
+        (Request(kubelet_dir="/var/lib/kubelet"), "kubelet_dir /var/lib/kubelet"),
+        (Request(node_selector={"bad key!": "x"}), "node_selector bad key!=x"),
+        (Request(node_selector={"pool": True}), "node_selector pool=True"),  # type: ignore[dict-item] # as YAML gives it
+        (Request(node_selector={"pool": "a b"}), "node_selector pool=a b"),
+        (Request(resources={"driver": {"limits": {"memory": "much"}}}), "resources.driver.limits.memory much"),
+        (Request(resources={"driver": {"limit": {"memory": "1Gi"}}}), "resources.driver limit"),
+        (Request(resources={"driver": {"limits": "1Gi"}}), "resources.driver limits"),
+        (Request(tolerations=({"foo": "bar"},)), "tolerations {'foo': 'bar'}"),
+        (Request(tolerations=({"key": "a", "operator": "exists"},)), "tolerations {'key': 'a', 'operator': 'exists'}"),
+    ],
+)  # fmt: skip
+def test_an_impossible_option_is_refused_with_its_value(desired: Request, reported: str) -> None:
+    assert [one.object for one in findings(desired)] == [reported]
+
+
+def test_possible_options_pass() -> None:
+    desired = Request(
+        namespace="a" * 63,
+        service_account="a.b-c",
+        storage_class={"name": "a" * 253},
+        image_pull_secrets=("registry",),
+        images={"driver": "registry.corp:5000/Path/driver:v3.4.0@sha256:" + "0" * 64},
+        image_mirror="registry.corp:5000/mirror/",
+        image_digests={"driver": "sha256:" + "0" * 64},
+        max_unavailable="25%",
+        log_level="PRODUCTION",
+        kubelet_dir="D:\\var lib\\kubelet",
+        node_selector={"example.com/pool": "Fast_1", "empty": ""},
+        resources={"driver": {"limits": {"memory": "1.5Gi", "cpu": 2}, "requests": {}}},
+        tolerations=({"operator": "Exists"}, {"key": "a", "value": "b", "effect": "NoExecute", "tolerationSeconds": 5}),
+    )
+    assert list(findings(desired)) == []
+    assert list(findings(Request())) == []
+
+
+def test_it_is_then_the_whole_plan() -> None:
+    made = plan(DRIVERS["vsphere"], Request(namespace="Kube-System"), snapshot(controllers=(), csi_driver=None))
+    assert [(one.id, one.object) for one in made.findings] == [("CSI-D08", "namespace Kube-System")]
+    assert not made.deployable

@@ -1,0 +1,441 @@
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Requests: what is retried, for how long, and the errors."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from email.utils import format_datetime
+from typing import Any
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError, GoneError, UnreachableError
+from unit.plugins.plugin_utils.kube.fakes import ApiError, Clock, Response, Script
+
+NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "win-1"}}
+FORBIDDEN = {
+    "message": 'daemonsets.apps "x" is forbidden: User "system:serviceaccount:a:b" cannot patch resource "daemonsets" '
+    'in API group "apps" in the namespace "n"'
+}
+
+
+def client(*answers: Any, clock: Clock | None = None) -> tuple[Client, Script, Clock]:
+    script, time = Script(*answers), clock or Clock()
+    return Client(script, retry_for=60, clock=time, sleep=time.sleep), script, time
+
+
+def test_a_missing_object_is_none() -> None:
+    assert client(ApiError(404))[0].get(kinds.NODE, "win-1") is None
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
+def test_a_request_to_a_failing_server_is_retried(status: int) -> None:
+    made, script, clock = client(ApiError(status), ApiError(status), Response(NODE))
+    assert made.get(kinds.NODE, "win-1") == NODE
+    assert len(script.asked) == 3
+    assert clock.slept
+
+
+def test_a_lost_connection_is_tried_again() -> None:
+    made, script, dummy = client(ConnectionRefusedError("refused"), Response(NODE))
+    assert made.get(kinds.NODE, "win-1") == NODE
+    assert len(script.asked) == 2
+    assert dummy.slept
+
+
+def test_retry_after_is_kept() -> None:
+    made, dummy, clock = client(ApiError(429, headers={"Retry-After": "7"}), Response(NODE))
+    made.get(kinds.NODE, "win-1")
+    assert clock.slept == [7.0]
+    assert dummy.asked
+
+
+def test_a_retry_after_beyond_the_patience_ends_at_once() -> None:
+    made, script, clock = client(ApiError(429, headers={"Retry-After": "3600"}))
+    with pytest.raises(ClusterError, match="throttled") as raised:
+        made.get(kinds.NODE, "win-1")
+    assert raised.value.reason == "too_many_requests"
+    assert clock.slept == []
+    assert len(script.asked) == 1
+
+
+def test_patience_ends() -> None:
+    made, dummy, clock = client(ConnectionRefusedError("refused"))
+    with pytest.raises(UnreachableError, match="refused") as raised:
+        made.get(kinds.NODE, "win-1")
+    assert raised.value.reason == "unreachable"
+    assert 60 <= clock.now < 64
+    assert dummy.asked
+
+
+def test_an_error_of_our_own_is_not_taken_for_the_network() -> None:
+    made, script, dummy = client(KeyError("ours"))
+    with pytest.raises(KeyError):
+        made.get(kinds.NODE, "win-1")
+    assert len(script.asked) == 1
+    assert dummy.slept == []
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [(400, "invalid"), (409, "conflict"), (422, "invalid")],
+)
+def test_a_final_error_is_not_retried(status: int, reason: str) -> None:
+    made, script, dummy = client(ApiError(status))
+    with pytest.raises(ClusterError) as raised:
+        made.get(kinds.NODE, "win-1")
+    assert raised.value.reason == reason
+    assert len(script.asked) == 1
+    assert dummy.slept == []
+
+
+def test_an_apply_with_a_conflict_is_repeated_and_a_bound_patch_is_not() -> None:
+    quicker = ApiError(
+        409, {"message": 'Operation cannot be fulfilled on pods "a": the object has been modified; please try again'}
+    )
+    made, script, dummy = client(quicker, quicker, Response(POD))
+    assert made.apply(POD, dry_run=False).body == POD
+    assert len(script.asked) == 3
+    made, script, dummy = client(quicker)
+    with pytest.raises(ClusterError, match="Run again"):
+        made.patch(kinds.NODE, "win-1", None, {"metadata": {"resourceVersion": "5"}}, "tests")
+    assert len(script.asked) == 1
+
+
+def test_a_field_that_no_object_has_is_not_repeated_although_the_server_calls_it_its_own_error() -> None:
+    made, script, dummy = client(
+        ApiError(500, {"message": "failed to create typed patch object (a/b): .spec.foo: no field"})
+    )
+    with pytest.raises(ClusterError, match=r"as invalid .*\.spec\.foo"):
+        made.apply(POD, dry_run=False)
+    assert len(script.asked) == 1
+    assert dummy.slept == []
+
+
+def test_a_server_that_is_starting_may_forbid_for_a_moment() -> None:
+    refused = ApiError(403, FORBIDDEN)
+    made, script, dummy = client(refused, ApiError(500), refused, ApiError(500), Response(NODE))
+    assert made.get(kinds.NODE, "win-1") == NODE
+    assert [path for dummy_method, path, dummy_params in script.asked].count("/readyz") == 2
+    assert len(dummy.slept) == 2
+
+
+def test_a_slowly_starting_server_is_waited_for_while_it_reports_that() -> None:
+    """On a busy machine its rules may take longer to load than the timeout for a silent server."""
+    refused, starts = ApiError(403, FORBIDDEN), ApiError(500)
+    made, dummy, clock = client(*[refused, starts] * 14, refused, Response(), Response(NODE))
+    assert made.get(kinds.NODE, "win-1") == NODE
+    assert 20 < clock.now < 60
+    assert dummy.asked
+    made, dummy, clock = client(*[refused, starts] * 40)
+    with pytest.raises(ClusterError, match="not allowed"):
+        made.get(kinds.NODE, "win-1")
+    assert 60 <= clock.now < 64
+
+
+def test_a_403_from_before_the_server_was_ready_is_retried_once() -> None:
+    refused = ApiError(403, FORBIDDEN)
+    made, script, dummy = client(refused, ApiError(500), refused, Response(), Response(NODE))
+    assert made.get(kinds.NODE, "win-1") == NODE
+    assert len(script.asked) == 5
+
+
+@pytest.mark.parametrize(("status", "reason"), [(401, "unauthorized"), (403, "forbidden")])
+def test_a_server_that_is_ready_means_it(status: int, reason: str) -> None:
+    refused = ApiError(status, FORBIDDEN)
+    made, script, clock = client(refused, Response(), refused)
+    with pytest.raises(ClusterError) as raised:
+        made.get(kinds.NODE, "win-1")
+    assert raised.value.reason == reason
+    assert len(script.asked) == 3
+    assert clock.now < 1
+
+
+@pytest.mark.parametrize(("status", "least", "most"), [(403, 15, 20), (401, 5, 8)])
+def test_a_server_that_never_gets_ready_is_not_waited_for_long(status: int, least: int, most: int) -> None:
+    """Wrong credentials are refused for /readyz as well, with the same answer."""
+    made, dummy, clock = client(ApiError(status, FORBIDDEN))
+    with pytest.raises(ClusterError):
+        made.get(kinds.NODE, "win-1")
+    assert least <= clock.now < most
+    assert dummy.asked
+
+
+def test_another_403_of_a_ready_server_is_final_at_once() -> None:
+    refused = ApiError(403, FORBIDDEN)
+    made, script, clock = client(refused, Response(), refused)
+    for dummy in range(5):
+        with pytest.raises(ClusterError):
+            made.get(kinds.NODE, "win-1")
+    assert [path for dummy_method, path, dummy_params in script.asked].count("/readyz") == 1
+    assert not clock.slept
+
+
+def test_a_server_that_failed_after_it_was_ready_is_checked_again() -> None:
+    refused = ApiError(403, FORBIDDEN)
+    made, dummy, clock = client(
+        refused, Response(), refused, ConnectionResetError("killed"), refused, ApiError(500), Response(NODE)
+    )
+    with pytest.raises(ClusterError):
+        made.get(kinds.NODE, "win-1")
+    assert made.get(kinds.NODE, "win-1") == NODE
+    assert dummy.asked
+    assert clock.slept
+
+
+def test_a_server_that_forbids_after_a_long_outage_is_starting() -> None:
+    refused = ApiError(403, FORBIDDEN)
+    made, dummy, clock = client(*[ConnectionResetError("down")] * 10, refused, ApiError(500), Response(NODE))
+    assert made.get(kinds.NODE, "win-1") == NODE
+    assert clock.now > 15
+    assert dummy.asked
+
+
+def test_lists_are_paged() -> None:
+    pages = (
+        Response({"items": [{"n": 1}], "metadata": {"continue": "t", "resourceVersion": "5"}}),
+        Response({"items": [{"n": 2}], "metadata": {"resourceVersion": "5"}}),
+    )
+    made, script, dummy = client(*pages)
+    listing = made.list(kinds.NODE, label_selector="a=b")
+    assert listing.items == ({"n": 1}, {"n": 2})
+    assert listing.resource_version == "5"
+    assert [asked[2].get("_continue") for asked in script.asked] == [None, "t"]
+    assert all(asked[2]["limit"] == 500 and asked[2]["label_selector"] == "a=b" for asked in script.asked)
+    assert dummy.slept == []
+
+
+def test_a_page_that_expired_starts_the_list_again() -> None:
+    first = Response({"items": [{"n": 1}], "metadata": {"continue": "t"}})
+    last = Response({"items": [{"n": 1}], "metadata": {"resourceVersion": "9"}})
+    made, script, dummy = client(first, ApiError(410), last)
+    assert made.list(kinds.NODE).items == ({"n": 1},)
+    assert len(script.asked) == 3
+    assert dummy.slept == []
+
+
+def test_pages_that_always_expire_are_given_up() -> None:
+    made, script, dummy = client(ApiError(410))
+    with pytest.raises(GoneError):
+        made.list(kinds.NODE)
+    assert len(script.asked) == 3
+    assert dummy.slept == []
+
+
+def test_apply_is_ours_strict_and_without_force() -> None:
+    made, script, dummy = client(Response(NODE, {"Warning": '299 - "would violate PodSecurity"'}))
+    answer = made.apply({**NODE}, dry_run=True)
+    method, path, params = script.asked[0]
+    assert (method, path) == ("PATCH", "/api/v1/nodes/win-1")
+    assert params["field_manager"] == "kubewin.csi"
+    assert params["force_conflicts"] == "false"
+    assert params["dry_run"] == "All"
+    assert ("fieldValidation", "Strict") in params["query_params"]
+    assert params["content_type"].startswith("application/apply-patch+yaml")
+    assert answer.warnings == ("would violate PodSecurity",)
+    made.apply({**NODE}, dry_run=False)
+    assert "dry_run" not in script.asked[1][2]
+    assert dummy.slept == []
+
+
+def test_a_deletion_has_the_uid_that_was_read_and_pods_may_stay() -> None:
+    made, script, dummy = client(Response(NODE))
+    made.delete(kinds.DAEMON_SET, "plugin", "n", "uid-1", dry_run=False)
+    made.delete(kinds.DAEMON_SET, "plugin", "n", "uid-1", dry_run=False, policy="Orphan")
+    bodies = [asked["body"] for dummy_method, dummy_path, asked in script.asked]
+    assert [body["preconditions"] for body in bodies] == [{"uid": "uid-1"}] * 2
+    assert [body["propagationPolicy"] for body in bodies] == ["Foreground", "Orphan"]
+
+
+def test_a_merge_patch_is_one_and_names_its_manager() -> None:
+    made, script, dummy = client(Response(NODE))
+    body = {"metadata": {"resourceVersion": "7"}}
+    assert made.patch(kinds.NODE, "win-1", None, body, "kubewin.csi.handover") == NODE
+    method, path, asked = script.asked[0]
+    assert (method, path, asked["body"]) == ("PATCH", "/api/v1/nodes/win-1", body)
+    assert (asked["content_type"], asked["field_manager"]) == ("application/merge-patch+json", "kubewin.csi.handover")
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_another_account_is_checked_with_its_groups(allowed: bool) -> None:
+    made, script, dummy = client(Response({"status": {"allowed": allowed}}))
+    user = "system:serviceaccount:n:plugin"
+    assert made.allowed_for(user, Need("use", "g", "r", "n", "privileged")) is allowed
+    spec = script.asked[0][2]["body"]["spec"]
+    assert spec["user"] == user
+    assert set(spec["groups"]) >= {"system:serviceaccounts", "system:serviceaccounts:n", "system:authenticated"}
+    assert spec["resourceAttributes"]["name"] == "privileged"
+
+
+POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pull", "namespace": "d"}}
+
+
+def test_creating_an_existing_object_is_no_error_so_a_lost_answer_is_retried() -> None:
+    made, script, dummy = client(ApiError(503), ApiError(409), Response(POD))
+    made.create(POD)
+    assert [(method, path) for method, path, dummy in script.asked] == [("POST", "/api/v1/namespaces/d/pods")] * 2
+    made.create(POD)
+    with pytest.raises(ClusterError):
+        client(ApiError(422))[0].create(POD)
+
+
+BINDING = {
+    "apiVersion": "rbac.authorization.k8s.io/v1",
+    "kind": "ClusterRoleBinding",
+    "metadata": {"name": "plugin"},
+    "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "plugin"},
+}
+
+
+def test_a_role_is_bound_once_the_servers_cache_has_it() -> None:
+    made, script, dummy = client(ApiError(404), ApiError(404), Response(BINDING))
+    assert made.apply(BINDING, dry_run=False).body == BINDING
+    assert len(script.asked) == 3
+    assert dummy.slept
+
+
+def test_a_role_that_never_appears_is_an_error_after_the_timeout() -> None:
+    made, dummy, clock = client(*[ApiError(404)] * 20)
+    with pytest.raises(ClusterError, match="ClusterRoleBinding plugin"):
+        made.apply(BINDING, dry_run=False)
+    assert sum(clock.slept) < 20
+    assert dummy.asked
+
+
+def test_watch_reads_lines_across_chunks() -> None:
+    lines = [{"type": "ADDED", "object": {"metadata": {"name": str(number)}}} for number in range(3)]
+    made = client(Response(lines=lines))[0]
+    assert [(kind, item["metadata"]["name"]) for kind, item in made.watch(kinds.POD, "1", 5)] == [
+        ("ADDED", "0"), ("ADDED", "1"), ("ADDED", "2"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Response(lines=[{"type": "ERROR", "object": {"kind": "Status", "code": 410, "message": "too old"}}]),
+        ApiError(410),
+    ],
+)
+def test_a_watch_from_an_expired_version_reports_it(answer: Any) -> None:
+    with pytest.raises(GoneError):
+        list(client(answer)[0].watch(kinds.POD, "1", 5))
+
+
+def test_a_broken_watch_is_reported() -> None:
+    with pytest.raises(UnreachableError):
+        list(client(ConnectionResetError("reset"))[0].watch(kinds.POD, "1", 5))
+
+
+def test_a_log_that_cannot_be_read_explains_nothing() -> None:
+    assert client(ApiError(500))[0].log("n", "p", "c") == ""
+
+
+def test_the_servers_clock_counts() -> None:
+    ahead = datetime.now(timezone.utc) + timedelta(hours=1)
+    made = client(Response(NODE, {"Date": format_datetime(ahead, usegmt=True)}))[0]
+    made.get(kinds.NODE, "win-1")
+    assert abs(made.now() - ahead) < timedelta(seconds=5)
+
+
+def test_forbidden_names_verb_resource_and_the_rule_to_add() -> None:
+    with pytest.raises(ClusterError) as raised:
+        client(ApiError(403, FORBIDDEN))[0].get(kinds.DAEMON_SET, "x", "n")
+    assert "system:serviceaccount:a:b cannot patch daemonsets (in namespace n" in str(raised.value)
+    assert '{apiGroups: ["apps"], resources: ["daemonsets"], verbs: ["patch"]}' in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("message", "reason", "expected"),
+    [
+        ("pods x is forbidden: violates PodSecurity", "admission_refused", "violates PodSecurity"),
+        ('admission webhook "w" denied the request: no', "admission_refused", "denied the request"),
+        ('admission webhook "w" denied the request: pods cannot leave', "admission_refused", "pods cannot leave"),
+        (
+            'clusterroles "x" is forbidden: user "u" is attempting to grant RBAC permissions not currently held',
+            "forbidden",
+            "escalate",
+        ),
+        ("Forbidden", "forbidden", 'resources: ["nodes"], verbs: ["get"]'),
+    ],
+)
+def test_other_kinds_of_forbidden(message: str, reason: str, expected: str) -> None:
+    with pytest.raises(ClusterError) as raised:
+        client(ApiError(403, {"message": message}))[0].get(kinds.NODE, "win-1")
+    assert raised.value.reason == reason
+    assert expected in str(raised.value)
+
+
+def test_a_conflict_names_the_other_manager_and_its_fields() -> None:
+    causes = [
+        {"reason": "FieldManagerConflict", "message": 'conflict with "helm" using apps/v1', "field": ".spec.template"},
+        {"reason": "FieldManagerConflict", "message": 'conflict with "kubectl"', "field": ".spec.selector"},
+    ]
+    body = {"message": "Apply failed with 2 conflicts", "details": {"causes": causes}}
+    with pytest.raises(ClusterError) as raised:
+        client(ApiError(409, body))[0].apply({**NODE}, dry_run=True)
+    assert '"helm" owns .spec.template; "kubectl" owns .spec.selector' in str(raised.value)
+    assert "force_conflicts" in str(raised.value)
+
+
+# Evictions
+
+
+def evicted(*answers: Any) -> tuple[str, Script]:
+    made, script, dummy = client(*answers)
+    return made.evict("web-1", "shop", "u1", dry_run=False), script
+
+
+def test_an_eviction_has_the_uid_that_was_read() -> None:
+    why, script = evicted(Response({}))
+    assert why == ""
+    ((method, path, sent),) = script.asked
+    assert (method, path) == ("POST", "/api/v1/namespaces/shop/pods/web-1/eviction")
+    assert sent["body"]["deleteOptions"] == {"preconditions": {"uid": "u1"}}
+    for gone in (404, 409):
+        assert evicted(ApiError(gone))[0] == ""
+
+
+def test_a_budget_is_named_at_once_and_a_busy_server_is_retried() -> None:
+    expected = "The disruption budget db needs 1 healthy pods and has 1 currently"
+    budget = {
+        "message": "Cannot evict pod",
+        "details": {"causes": [{"reason": "DisruptionBudget", "message": expected}]},
+    }
+    why, script = evicted(ApiError(429, budget, {"Retry-After": "10"}))
+    assert why == expected
+    assert len(script.asked) == 1
+    why, script = evicted(ApiError(429, {"message": "slow down"}, {"Retry-After": "1"}), Response({}))
+    assert why == ""
+    assert len(script.asked) == 2
+    two = {
+        "message": "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+    }
+    assert "more than one PodDisruptionBudget" in evicted(ApiError(500, two))[0]
+
+
+TERMINATING = 'pods "a" is forbidden: unable to create new content in namespace n because it is being terminated'
+POLICY = "pods \"a\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: not during the day"
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [(403, TERMINATING), (422, POLICY), (400, 'admission webhook "w" denied the request: it is being moved')],
+    ids=["a namespace that is being deleted", "a policy", "a webhook"],
+)
+def test_an_eviction_that_admission_refuses_is_reported_like_one_of_a_disruption_budget(
+    status: int, message: str
+) -> None:
+    refused = ApiError(status, {"message": message})
+    # A 403 is retried once, after the server has reported that it is ready.
+    assert message in evicted(refused, Response({}), refused)[0]
+
+
+@pytest.mark.parametrize(("status", "reason"), [(429, "too_many_requests"), (401, "unauthorized")])
+def test_an_eviction_that_the_server_has_no_time_for_is_none_that_a_budget_refuses(status: int, reason: str) -> None:
+    busy = ApiError(status, {"message": "Too many requests, please try again later."}, headers={"Retry-After": "1"})
+    with pytest.raises(ClusterError) as raised:
+        evicted(*[busy] * 80)
+    assert raised.value.reason == reason

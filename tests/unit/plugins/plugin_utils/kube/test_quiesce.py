@@ -1,0 +1,62 @@
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A cordon names its owner, and only our own is removed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import CORDONED
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.quiesce import (
+    at_rest,
+    cordoned,
+    uncordoned,
+)
+from unit.plugins.plugin_utils.kube.fakes import Clock, Response, Script
+
+OURS = "csi-proxy is being replaced"
+
+
+def node(reason: str = "", unschedulable: bool = False) -> dict[str, Any]:
+    notes = {CORDONED: reason} if reason else {}
+    return {
+        "metadata": {"name": "win-1", "resourceVersion": "7", "annotations": notes},
+        "spec": {"unschedulable": unschedulable},
+    }
+
+
+@pytest.mark.parametrize("reason", ["", OURS, "an upgrade"])
+def test_a_node_that_is_cordoned_keeps_the_reason_of_its_cordon(reason: str) -> None:
+    assert cordoned(node(reason, True), OURS) == {}
+    assert cordoned(node(reason, False), OURS)["spec"] == {"unschedulable": True}
+
+
+@pytest.mark.parametrize("unschedulable", [True, False])
+def test_only_the_cordon_of_the_reason_is_lifted(unschedulable: bool) -> None:
+    assert uncordoned(node(OURS, unschedulable), OURS) == {
+        "metadata": {"annotations": {CORDONED: None}},
+        "spec": {"unschedulable": False},
+    }
+    assert uncordoned(node("an upgrade", unschedulable), OURS) == {}
+    assert uncordoned(node("", unschedulable), OURS) == {}
+
+
+def test_the_wait_ends_when_nothing_is_in_flight_or_with_its_time() -> None:
+    volumes = [{"name": "data", "csi": {}}]
+    pod: dict[str, Any] = {"metadata": {"namespace": "shop", "name": "web"}, "spec": {"volumes": volumes}}
+    pod["status"] = {"phase": "Pending"}
+    starting, none = Response({"items": [pod]}), Response({"items": []})
+    why = ["pod shop/web is starting and its volumes are being mounted"]
+    messages: list[str] = []
+    clock = Clock()
+
+    def waited(*answers: Response, timeout: float) -> list[str]:
+        return at_rest(Client(Script(*answers)), "win-1", timeout, messages.append, clock, clock.sleep)
+
+    assert waited(starting, none, timeout=12) == []
+    assert clock.slept == [5.0]
+    assert messages == [f"win-1: waiting, {why[0]} (0 s of 12 s)"]
+    assert waited(starting, timeout=12) == why
+    assert clock.slept == [5.0, 5.0, 5.0, 2.0]
+    assert waited(none, timeout=0) == []

@@ -1,0 +1,51 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A command in a container ends with its exit code, is known not to have started, or is known to be interrupted; and we
+we are everywhere else."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.streams import exit_code, request_headers
+
+
+def test_the_exit_code_is_the_commands() -> None:
+    assert exit_code('{"status": "Success"}') == 0
+    causes = [{"reason": "ExitCode", "message": "3"}]
+    ended = {"status": "Failure", "reason": "NonZeroExitCode", "details": {"causes": causes}}
+    assert exit_code(json.dumps(ended)) == 3
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        ('{"status": "Failure", "reason": "InternalError", "message": "container not found"}', "container not found"),
+        ("no JSON", "no JSON"),
+        ("{}", "{}"),
+    ],
+)
+def test_a_command_that_did_not_start_has_no_exit_code(status: str, expected: str) -> None:
+    with pytest.raises(ClusterError, match="could not be started") as raised:
+        exit_code(status)
+    assert expected in str(raised.value)
+    assert raised.value.reason == "exec_failed"
+
+
+def client(keys: dict[str, str], **headers: str) -> Any:
+    configuration = SimpleNamespace(get_api_key_with_prefix=keys.get, username=None)
+    return SimpleNamespace(configuration=configuration, default_headers={"User-Agent": "x", **headers})
+
+
+@pytest.mark.parametrize("kept_under", ["authorization", "BearerToken"])
+def test_the_token_is_sent_under_whatever_name_the_client_keeps_it(kept_under: str) -> None:
+    assert request_headers(client({kept_under: "Bearer t"})) == {"Authorization": "Bearer t"}
+
+
+def test_impersonation_is_used_here_too() -> None:
+    headers = {"Impersonate-User": "jane", "Impersonate-Group": "ops"}
+    assert request_headers(client({}, **headers)) == headers

@@ -1,0 +1,161 @@
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What the report does not read is an assumption that the headline counts."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.pod_spec import find_dependencies
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.brief import render_brief
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.html import render_html
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.markdown import render_markdown
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.terminal import render_terminal
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Report
+from situations.cluster import SHOP, healthy, pod_spec
+from situations.named import SITUATIONS
+from situations.taken import PAIRS
+
+MAIN = {"name": "main", "image": "registry.example.com/shop:1"}
+
+
+def reported(**spec: Any) -> Report:
+    """The healthy cluster with these fields in the template of one Deployment."""
+    world = healthy()
+    world.get("Deployment", "web", SHOP)["spec"]["template"]["spec"].update(spec)
+    return evaluate(world.snapshot())
+
+
+def assumed(report: Report) -> dict[str, str]:
+    return {one.kind: one.message for one in report.assumptions}
+
+
+def test_an_ordinary_cluster_has_three_assumptions_that_every_form_of_the_report_counts() -> None:
+    report = evaluate(healthy().snapshot())
+    assert [one.kind for one in report.assumptions] == ["admission", "room", "references"]
+    assert {len(one.workloads) for one in report.assumptions} == {len(report.workloads)}
+    assert render_terminal(report).startswith("READY, IF 3 ASSUMPTIONS HOLD: ")
+    assert render_markdown(report).startswith("# Ready, if 3 assumptions hold: ")
+    assert '<h2 id="verdict">Ready, if 3 assumptions hold</h2>' in render_html(report)
+    assert "ready, if 3 assumptions hold; the full report has them" in render_brief(report)
+    assert json.loads(json.dumps(report.as_dict()))["assumptions"][0]["workload_count"] == len(report.workloads)
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        {"fieldOfTomorrow": True},
+        {"containers": [{**MAIN, "fieldOfTomorrow": True}]},
+        {"containers": [{**MAIN, "env": [{"name": "a", "valueFrom": {"fieldOfTomorrow": {}}}]}]},
+        {"affinity": {"fieldOfTomorrow": {}}},
+        {"volumes": [{"name": "v", "fieldOfTomorrow": {}}, *pod_spec("share")["volumes"]]},
+        {
+            "volumes": [
+                {"name": "v", "projected": {"sources": [{"fieldOfTomorrow": {}}]}},
+                *pod_spec("share")["volumes"],
+            ]
+        },
+    ],
+    ids=["pod", "container", "env", "affinity", "volume", "projected"],
+)
+def test_a_field_that_no_code_reads_is_an_assumption(place: dict[str, Any]) -> None:
+    report = reported(**place)
+    assert report.verdict == "ready"
+    assert "fieldOfTomorrow" in assumed(report)["fields"]
+    assert render_terminal(report).startswith("READY, IF 4 ASSUMPTIONS HOLD: ")
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"volumes": [{"name": "v", "secret": {"secretName": "tls"}}]}, ("Secret", "shop/tls")),
+        ({"volumes": [{"name": "v", "configMap": {"name": "settings"}}]}, ("ConfigMap", "shop/settings")),
+        ({"volumes": [{"name": "v", "projected": {"sources": [{"secret": {"name": "tls"}}]}}]}, ("Secret", "shop/tls")),
+        ({"volumes": [{"name": "v", "azureFile": {"secretName": "key", "shareName": "s"}}]}, ("Secret", "shop/key")),
+        (
+            {"volumes": [{"name": "v", "csi": {"driver": "d", "nodePublishSecretRef": {"name": "key"}}}]},
+            ("Secret", "shop/key"),
+        ),
+        (
+            {"volumes": [{"name": "v", "csi": {"driver": "d", "volumeAttributes": {"secretProviderClass": "vault"}}}]},
+            ("SecretProviderClass", "shop/vault"),
+        ),
+        (
+            {"volumes": [{"name": "v", "hostPath": {"path": "C:\\logs", "type": "Directory"}}]},
+            ("host path", "C:\\logs"),
+        ),
+        (
+            {
+                "containers": [
+                    {**MAIN, "env": [{"name": "a", "valueFrom": {"secretKeyRef": {"name": "tls", "key": "a"}}}]}
+                ]
+            },
+            ("Secret", "shop/tls"),
+        ),
+        (
+            {"containers": [{**MAIN, "envFrom": [{"configMapRef": {"name": "settings"}}]}]},
+            ("ConfigMap", "shop/settings"),
+        ),
+        ({"containers": [{**MAIN, "ports": [{"containerPort": 80, "hostPort": 8080}]}]}, ("host port", "8080")),
+        (
+            {"containers": [{**MAIN, "resources": {"limits": {"microsoft.com/directx": 1}}}]},
+            ("device", "microsoft.com/directx"),
+        ),
+        (
+            {"initContainers": [{"name": "init", "image": "registry.example.com/init:1"}]},
+            ("image", "registry.example.com/init:1"),
+        ),
+        ({"serviceAccountName": "shop"}, ("ServiceAccount", "shop/shop")),
+        ({"priorityClassName": "high"}, ("PriorityClass", "high")),
+        (
+            {
+                "affinity": {
+                    "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "a"}]}
+                }
+            },
+            ("affinity between pods", "podAntiAffinity"),
+        ),
+        (
+            {"topologySpreadConstraints": [{"topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}]},
+            ("topology spread", "zone"),
+        ),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_each_reference_of_a_pod_spec_is_found(spec: dict[str, Any], expected: tuple[str, str]) -> None:
+    assert expected in {(one.kind, one.name) for one in find_dependencies(spec, SHOP)}
+
+
+def test_what_is_optional_or_always_there_is_no_dependency() -> None:
+    spec = {
+        "serviceAccountName": "default",
+        "priorityClassName": "system-node-critical",
+        "volumes": [
+            {"name": "a", "secret": {"secretName": "tls", "optional": True}},
+            {"name": "b", "configMap": {"name": "settings", "optional": True}},
+            {"name": "c", "emptyDir": {}},
+        ],
+        "containers": [{"name": "main", "image": "i", "envFrom": [{"secretRef": {"name": "tls", "optional": True}}]}],
+        "topologySpreadConstraints": [{"topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}],
+    }
+    assert [(one.kind, one.name) for one in find_dependencies(spec, SHOP)] == [("image", "i")]
+
+
+def test_the_secret_of_a_share_and_the_account_of_a_node_plugin_are_assumed() -> None:
+    share = evaluate(PAIRS["an_smb_share_without_secret"].world(wrong=False).snapshot())
+    assert "1 Secret (of PersistentVolume pv-x)" in assumed(share)["references"]
+    world = healthy()
+    plugin = world.get("DaemonSet", "vsphere-csi-node-windows", "vmware-system-csi")
+    plugin["spec"]["template"]["spec"]["serviceAccountName"] = "vsphere-csi-node"
+    report = evaluate(world.snapshot())
+    assert "1 ServiceAccount (vmware-system-csi/vsphere-csi-node)" in assumed(report)["references"]
+
+
+def test_a_workload_that_does_not_start_again_adds_no_assumption() -> None:
+    world = SITUATIONS["a_claim_that_is_lost"].world()
+    world.get("Deployment", "lost", SHOP)["spec"]["template"]["spec"]["fieldOfTomorrow"] = True
+    report = evaluate(world.snapshot())
+    assert "fields" not in assumed(report)
+    assert render_terminal(report).startswith("NOT READY: ")

@@ -1,0 +1,58 @@
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Node plugins of others are recognised by what registers them, and evaluated by what can be seen of them."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import ObservedDaemonSet
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
+from situations.cluster import healthy
+from situations.foreign import CASES, OTHER, SECRETS, UPSTREAM, Case, Plugin, deploy
+
+
+@pytest.mark.parametrize("planted", CASES, ids=[one.name for one in CASES])
+def test_it_is_evaluated_by_its_registration_and_its_pods(planted: Case) -> None:
+    world = healthy()
+    planted.plant(world)
+    report = evaluate(world.snapshot())
+    reported = "\n".join(f"{one.id} {one.severity} {one.object}: {one.message}" for one in report.findings)
+    assert {one.id for one in report.findings} == planted.expected, reported
+    answers = {one.workload: one.starts_again for one in report.workloads}
+    assert answers["Deployment shop/theirs"] == planted.starts_again, reported
+    if planted.starts_again == "yes":
+        assert report.verdict == "ready", reported
+        assert {one.severity for one in report.findings} <= {"note"}, reported
+
+
+def test_an_unchecked_requirement_is_a_note_and_no_doubt() -> None:
+    world = healthy()
+    CASES[0].plant(world)
+    (note,) = evaluate(world.snapshot()).findings
+    assert (note.severity, note.doubt, note.object) == ("note", False, f"Driver {SECRETS.driver}")
+    for word in ("release", "controller", "file systems", "access modes"):
+        assert word in note.message
+
+
+@pytest.mark.parametrize("plugin", UPSTREAM, ids=[one.driver for one in UPSTREAM])
+def test_upstreams_own_plugins_are_recognised(plugin: Plugin) -> None:
+    world = healthy()
+    deploy(world, plugin)
+    observed = ObservedDaemonSet.from_object(world.get("DaemonSet", plugin.daemon_set, plugin.namespace))
+    assert observed.plugin
+    by_name = plugin is not SECRETS
+    assert observed.serves_on_windows(plugin.driver) == by_name
+    others = {one.name for one in DRIVERS.values()} - {plugin.driver}
+    assert not [name for name in (*others, OTHER.driver, plugin.driver[:-1]) if observed.serves_on_windows(name)]
+
+
+def test_a_plugin_of_linux_is_none_of_windows() -> None:
+    world = healthy()
+    deploy(world, SECRETS)
+    found = world.get("DaemonSet", SECRETS.daemon_set, SECRETS.namespace)
+    pod = found["spec"]["template"]["spec"]
+    pod["nodeSelector"] = {"kubernetes.io/os": "linux"}
+    pod["volumes"] = []
+    args = ["--kubelet-registration-path=/var/lib/kubelet/plugins/csi-secrets-store/csi.sock"]
+    pod["containers"] = [{"name": "node-driver-registrar", "args": args}]
+    assert not ObservedDaemonSet.from_object(found).plugin

@@ -1,0 +1,176 @@
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A node's checks show for each required driver whether it works there, with the evidence."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.action.readiness_info import passes
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import Options, evaluate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Unread
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import NodeVerdict, Report
+from situations.cluster import healthy
+from situations.named import SITUATIONS
+from situations.world import World
+
+VSPHERE = DRIVERS["vsphere"].name
+
+
+def on(report: Report, node: str = "win-1") -> NodeVerdict:
+    return next(one for one in report.nodes if one.node == node)
+
+
+def failed(verdict: NodeVerdict) -> set[tuple[str, str, str]]:
+    return {(check.name, check.driver, check.ok) for check in verdict.checks if check.ok != "yes"}
+
+
+def planted(name: str) -> World:
+    return SITUATIONS[name].world()
+
+
+@pytest.mark.parametrize(
+    ("name", "node", "checks"),
+    [
+        ("a_registration_that_stopped_half_way", "win-1", {("node id", VSPHERE, "no")}),
+        ("a_topology_label_that_is_missing", "win-1", {("topology labels", "disk.csi.azure.com", "no")}),
+        ("a_stale_entry_while_the_plugin_crashes", "win-2", {("plugin pod", VSPHERE, "no")}),
+        ("the_same_driver_brought_twice", "win-1", {("one provider", VSPHERE, "no")}),
+        ("csi_proxy_has_stopped_under_a_running_plugin", "win-1", {("csi-proxy", VSPHERE, "no")}),
+        ("no_host_was_read", "win-1", {("csi-proxy", VSPHERE, "unknown")}),
+        ("a_node_that_is_cordoned", "win-1", set()),
+        ("an_attachment_that_failed", "win-1", {("attachments", VSPHERE, "no")}),
+        ("a_volume_attached_the_in_tree_way_to_a_migrated_kubelet", "win-1", {("nothing attached in-tree", "", "no")}),
+    ],
+)
+def test_the_check_that_fails_is_the_one_that_was_planted(
+    name: str, node: str, checks: set[tuple[str, str, str]]
+) -> None:
+    assert failed(on(evaluate(planted(name).snapshot()), node)) == checks
+
+
+@pytest.mark.parametrize("registered", [True, False])
+def test_an_attachment_that_waits_for_the_registration_is_not_the_cause(registered: bool) -> None:
+    world = planted("an_attachment_that_failed")
+    (refused,) = [one for one in world.of("VolumeAttachment") if "attachError" in one.get("status", {})]
+    node = refused["spec"]["nodeName"]
+    refused["status"]["attachError"]["message"] = f"CSINode {node} does not contain driver {VSPHERE}"
+    if not registered:
+        spec = world.get("CSINode", node)["spec"]
+        spec["drivers"] = [one for one in spec["drivers"] if one["name"] != VSPHERE]
+    report = evaluate(world.snapshot())
+    blockers = {one.id for one in report.findings if one.severity == "blocker"}
+    # With the registration the attacher only has to repeat its call: one that does not hangs.
+    assert blockers == ({"CSI-N34"} if registered else {"CSI-G20"})
+    assert "yes" not in {one.starts_again for one in report.workloads if one.workload == "StatefulSet shop/db"}
+
+
+def test_a_full_node_is_distinguished_from_one_that_cannot_be_drained() -> None:
+    def reported(name: str) -> dict[str, str]:
+        return {one.object: one.message for one in evaluate(planted(name).snapshot()).findings}
+
+    full = reported("a_node_that_is_full_while_others_have_room")
+    assert full[f"Node win-1, driver {VSPHERE}"] == "2 volumes are attached, which is its limit"
+    narrow = reported("a_node_whose_volumes_fit_nowhere_else")
+    assert "its 3 volumes exceed the 1 that" in narrow[f"Node win-1, driver {VSPHERE}"]
+
+
+def test_only_drivers_that_volumes_need_are_required() -> None:
+    world = healthy()
+    for one in world.of("CSINode"):
+        one["spec"]["drivers"].append({"name": "broken.example.com", "nodeID": "", "topologyKeys": ["no/such"]})
+    assert on(evaluate(world.snapshot())).drivers == (VSPHERE, "disk.csi.azure.com", "file.csi.azure.com")
+
+
+def test_a_driver_that_is_needed_on_one_node_is_not_missed_on_another() -> None:
+    world = healthy()
+    for one in world.of("PersistentVolume"):
+        if one["metadata"]["name"] in ("pv-db-0", "pv-db-1", "pv-legacy"):
+            expression = {"key": "kubernetes.io/hostname", "operator": "In", "values": ["win-1"]}
+            one["spec"]["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}}
+    for one in list(world.of("VolumeAttachment")):
+        if one["spec"]["nodeName"] == "win-2" and one["spec"]["attacher"] == VSPHERE:
+            world.objects.remove(one)
+    world.get("CSINode", "win-2")["spec"]["drivers"] = [
+        one for one in world.get("CSINode", "win-2")["spec"]["drivers"] if one["name"] != VSPHERE
+    ]
+    report = evaluate(world.snapshot())
+    assert on(report, "win-2").ok == "yes"
+    assert VSPHERE not in on(report, "win-2").drivers
+
+
+def test_an_unread_list_makes_its_checks_unknown_and_no_other() -> None:
+    world = healthy()
+    world.unread.append(Unread("volumeattachments", "this account may not list volumeattachments"))
+    found = on(evaluate(world.snapshot()))
+    assert found.ok == "unknown"
+    assert {name for name, dummy, ok in failed(found) if ok == "unknown"} == {"attachments", "room for volumes"}
+
+
+def test_facts_of_a_host_may_be_as_old_as_the_option_allows() -> None:
+    world = planted("a_host_was_looked_at_yesterday")
+    assert on(evaluate(world.snapshot(), Options(host_facts_max_age=30 * 3600))).ok == "yes"
+
+
+@pytest.mark.parametrize(
+    ("id_", "severity", "ok", "verdict"),
+    [
+        # The other node takes the pods.
+        ("CSI-N06", "blocker", "no", "unknown"),
+        ("CSI-N07", "blocker", "no", "unknown"),
+        ("CSI-N18", "blocker", "no", "unknown"),
+        ("CSI-N18", "warning", "yes", "ready"),
+        ("CSI-N09", "warning", "unknown", "unknown"),
+        ("CSI-N17", "warning", "unknown", "unknown"),
+        ("CSI-N08", "note", "yes", "ready"),
+    ],
+)
+def test_a_node_whose_csi_proxy_will_not_start_again_is_not_ready(
+    id_: str, severity: str, ok: str, verdict: str
+) -> None:
+    world = healthy()
+    world.host("win-1")["findings"] = [
+        {"id": id_, "severity": severity, "object": "service csi-proxy", "message": "m", "remedy": "r"}
+    ]
+    report = evaluate(world.snapshot())
+    assert (on(report).ok, report.verdict) == (ok, verdict)
+    assert passes(report, "blocked") == (severity != "blocker")
+
+
+def test_a_fault_at_the_next_reboot_is_reported_without_volumes_and_blocks_nothing() -> None:
+    world = healthy()
+    gone = ("Pod", "Deployment", "StatefulSet", "PersistentVolumeClaim", "PersistentVolume", "VolumeAttachment")
+    world.objects = [one for one in world.objects if one["kind"] not in gone]
+    world.host("win-1")["findings"] = [
+        {"id": id_, "severity": "blocker", "object": "o", "message": "m", "remedy": "r"}
+        for id_ in ("CSI-N06", "CSI-N12")
+    ]
+    report = evaluate(world.snapshot())
+    assert [(one.id, one.severity) for one in report.findings if one.id.startswith("CSI-N")] == [("CSI-N06", "warning")]
+
+
+def test_findings_of_the_host_are_passed_on_unchanged() -> None:
+    report = evaluate(planted("the_host_itself_lacks_wmic").snapshot())
+    reported = next(one for one in report.findings if one.id == "CSI-N14")
+    assert (reported.severity, reported.object, reported.message) == (
+        "blocker",
+        "Node win-1, wmic.exe",
+        "The driver calls wmic.",
+    )
+    assert on(report).ok == "no"
+
+
+def test_pods_whose_maker_may_not_be_read_name_the_rule_that_the_account_lacks() -> None:
+    """For a kind that is never read no rule helps."""
+    rule = '{apiGroups: ["apps"], resources: ["statefulsets"], verbs: ["list"]}'
+    world = healthy()
+    world.objects = [one for one in world.objects if one["kind"] != "StatefulSet"]
+    world.unread.append(Unread("statefulsets", "this account may not list statefulsets", rule))
+    reported = [one for one in evaluate(world.snapshot()).findings if one.id == "CSI-W08"]
+    assert reported
+    assert {one.remedy for one in reported} == {f"add to a role of this account: {rule}"}
+    assert all("statefulsets could not be read" in one.message for one in reported)
+    (other,) = [
+        one for one in evaluate(planted("pods_of_a_kind_that_is_not_read").snapshot()).findings if one.id == "CSI-W08"
+    ]
+    assert "GameServer is a kind that is not read" in other.message
+    assert other.remedy == "check the pods of its next rollout"

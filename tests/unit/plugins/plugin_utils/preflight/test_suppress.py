@@ -1,0 +1,119 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""An accepted finding does not count for the verdict: with a reason, until a day, and never silently."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.suppress import (
+    SuppressionError,
+    read_suppressions,
+    suppress,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Cause
+from unit.plugins.plugin_utils.preflight.reports import finding, report, workload
+
+LAST_DAY = date(2027, 1, 31)
+EVALUATED = report(
+    findings=(finding(about="PersistentVolume pv-1"), finding(about="PersistentVolume pv-2")),
+    workloads=(
+        workload(),
+        *(
+            workload(f"Deployment shop/{name}", "no", causes=(Cause("CSI-V10", f"PersistentVolume {name}"),))
+            for name in ("pv-1", "pv-2")
+        ),
+    ),
+)
+
+
+def entry(**changes: Any) -> dict[str, Any]:
+    return {
+        "id": "CSI-V10",
+        "object": "PersistentVolume pv-*",
+        "reason": "moved by hand",
+        "expires": "2027-01-31",
+        **changes,
+    }
+
+
+def test_an_accepted_finding_changes_the_verdict_and_stays_visible_with_its_reason() -> None:
+    left = suppress(EVALUATED, read_suppressions([entry()]), LAST_DAY)
+    assert EVALUATED.verdict == "blocked"
+    assert (left.verdict, left.findings) == ("ready", ())
+    assert [one.accepted for one in left.workloads] == ["", "moved by hand", "moved by hand"]
+    assert [(one.finding.object, one.reason, one.expires) for one in left.suppressed] == [
+        ("PersistentVolume pv-1", "moved by hand", "2027-01-31"),
+        ("PersistentVolume pv-2", "moved by hand", "2027-01-31"),
+    ]
+
+
+def test_the_object_is_a_glob_that_minds_case_and_the_id_is_none() -> None:
+    named = suppress(EVALUATED, read_suppressions([entry(object="PersistentVolume pv-1")]), LAST_DAY)
+    assert [one.object for one in named.findings] == ["PersistentVolume pv-2"]
+    assert named.verdict == "blocked"
+    for other in (entry(object="persistentvolume *"), entry(id="CSI-V11")):
+        left = suppress(EVALUATED, read_suppressions([other]), LAST_DAY)
+        assert left.verdict == "blocked"
+        assert left.suppressed == ()
+
+
+def test_after_its_last_day_an_entry_is_ignored_and_reported() -> None:
+    left = suppress(EVALUATED, read_suppressions([entry()]), date(2027, 2, 1))
+    assert left.verdict == "blocked"
+    assert left.suppressed == ()
+    *findings, ended = left.findings
+    assert findings == list(EVALUATED.findings)
+    assert (ended.id, ended.severity, ended.object) == (
+        "CSI-R01",
+        "warning",
+        "suppression of CSI-V10 on PersistentVolume pv-*",
+    )
+    assert "2027-01-31" in ended.message
+    assert "counts again" in ended.message
+    assert ended.evidence == ("reason given: moved by hand",)
+
+
+def test_a_suppression_that_matches_nothing_is_reported() -> None:
+    left = suppress(EVALUATED, read_suppressions([entry(object="PersistentVolume pw-1")]), LAST_DAY)
+    assert [(one.id, one.severity) for one in left.findings] == [("CSI-V10", "blocker")] * 2 + [("CSI-R02", "note")]
+    gone = suppress(report(), read_suppressions([entry()]), date(2027, 2, 1))
+    assert [one.id for one in gone.findings] == ["CSI-R01"]
+    assert "it would suppress nothing" in gone.findings[0].message
+
+
+def test_of_two_entries_for_one_finding_both_did_something() -> None:
+    both = read_suppressions([entry(), entry(reason="a duplicate")])
+    assert suppress(EVALUATED, both, LAST_DAY).findings == ()
+
+
+def test_a_day_that_yaml_has_read_as_one_is_a_day() -> None:
+    assert read_suppressions([entry(expires=LAST_DAY)]) == read_suppressions([entry()])
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("CSI-V10", ("suppression 2: found 'CSI-V10', expected a dictionary with id, object, reason, expires",)),
+        (entry(reason=""), ("suppression 2 (CSI-V10 on PersistentVolume pv-*): reason is missing",)),
+        (entry(reason="  "), ("reason is '  ', expected text",)),
+        (entry(expires=None), ("expires is missing",)),
+        (entry(expires="soon"), ("expires is 'soon', expected a day such as 2027-01-31",)),
+        (entry(expires="2027-02-30"), ("expires is '2027-02-30', expected a day",)),
+        (entry(expires="31.01.2027"), ("expires is '31.01.2027', expected a day",)),
+        (entry(id="CSI-*"), ("id is 'CSI-*', expected the ID of one finding, such as CSI-V10",)),
+        (entry(object=["pv-1"]), ("object is ['pv-1'], expected text",)),
+        (entry(until="2027-01-31"), ("found 'until', expected",)),
+        ({}, ("id is missing", "object is missing", "reason is missing", "expires is missing")),
+    ],
+    ids=lambda value: None if isinstance(value, tuple) else str(value)[:60],
+)
+def test_an_entry_that_cannot_be_meant_is_refused_with_what_was_expected(given: Any, words: tuple[str, ...]) -> None:
+    with pytest.raises(SuppressionError) as refused:
+        read_suppressions([entry(), given])
+    for word in words:
+        assert word in str(refused.value)
+    assert "suppression 1" not in str(refused.value)

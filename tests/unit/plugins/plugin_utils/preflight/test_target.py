@@ -1,0 +1,86 @@
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a target comes to, and what is refused as one."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree, wmco
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import parse
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import Options, evaluate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.target import simulate, versions
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Target
+from situations.base import kubelets
+from situations.cluster import healthy
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        (Target(kubernetes="next"), "target kubernetes: 'next' is not a release number"),
+        (Target(wmco="v"), "target wmco: 'v' is not a release number"),
+        (Target(mode="both"), "target mode is both, expected csi_proxy or host_process"),
+        (Target(driver="nfs", mode="csi_proxy"), "must be one of: aws_ebs"),
+    ],
+)
+def test_an_empty_target_is_refused(target: Target, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        evaluate(healthy().snapshot(), Options(target=target))
+
+
+def test_an_openshift_version_implies_its_kubernetes_and_its_operator() -> None:
+    found = versions(Target(openshift="4.14.2"))
+    assert (str(found.control), str(found.kubelet), str(found.operator)) == ("1.27.0", "1.27.0", "9.0.0")
+    # The operator may be held back, and its nodes with it.
+    held = versions(Target(openshift="4.14.2", wmco="8.1.0"))
+    assert (str(held.control), str(held.kubelet)) == ("1.27.0", "1.26.0")
+
+
+@pytest.mark.parametrize(
+    ("operator", "in_tree_on_windows"),
+    [
+        ("7.0.1", set()),
+        ("7.1.0", {"kubernetes.io/azure-file", "kubernetes.io/vsphere-volume"}),
+        ("8.1.0", {"kubernetes.io/vsphere-volume"}),
+        ("9.0.0", set()),
+        ("10.15.3", set()),
+    ],
+)
+def test_windows_follows_its_operator_and_not_the_cluster(operator: str, in_tree_on_windows: set[str]) -> None:
+    line = wmco.of_operator(parse(operator))
+    assert line is not None
+    imagined = simulate(Index(healthy().snapshot()), Target(openshift=f"{line.openshift}.1", wmco=operator))
+    kubelet = parse(line.kubernetes)
+    reported = next(one.migrated for one in imagined.csi_nodes if one.name == "win-1")
+    assert reported is not None
+    on = {one.plugin for one in in_tree.PLUGINS if one.translated and one.on_by_default(kubelet)}
+    assert on - set(reported) == in_tree_on_windows
+    assert next(one.kubelet for one in imagined.nodes if one.name == "win-1") == f"v{kubelet}"
+
+
+def test_linux_nodes_stay_as_they_are() -> None:
+    before = healthy().snapshot()
+    after = simulate(Index(before), Target(kubernetes="1.40"))
+    linux = [one for one in before.nodes if not one.windows]
+    assert [one for one in after.nodes if not one.windows] == linux
+
+
+def test_the_report_names_the_target() -> None:
+    report = evaluate(healthy().snapshot(), Options(target=Target(kubernetes="1.37")))
+    assert report.as_dict()["target"] == {"kubernetes": "1.37"}
+    assert report.kubernetes == "v1.36.3"
+
+
+def test_on_the_way_to_a_target_only_blockers_that_remain_block() -> None:
+    world = healthy()
+    kubelets(world, "v1.26.9", migrated=("kubernetes.io/azure-disk", "kubernetes.io/azure-file"))
+    snapshot, ahead = world.snapshot(), Target(kubernetes="1.34")
+    now = evaluate(snapshot)
+    assert now.verdict == "blocked"
+    assert {one.id for one in now.findings if one.severity == "blocker"} == {"CSI-V50"}
+    on_the_way = evaluate(snapshot, Options(target=ahead, before=True))
+    assert not on_the_way.target
+    assert "CSI-V50" in {one.id for one in on_the_way.findings if one.severity == "warning"}
+    assert on_the_way.verdict != "blocked"
+    # One that changes no kubelet leaves it in the way.
+    assert evaluate(snapshot, Options(target=Target(mode="csi_proxy"), before=True)).verdict == "blocked"

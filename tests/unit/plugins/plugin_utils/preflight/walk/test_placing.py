@@ -1,0 +1,216 @@
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The steps that bind, provision and schedule: each rule, beside a twin that differs in one field and is ready."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluster import ObservedCluster
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedCsiNode
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot, Unread
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import (
+    ObservedAttachment,
+    ObservedClaim,
+    ObservedClass,
+    ObservedVolume,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.bind import Bind
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import Claims
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.provision import Provision
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.schedule import Schedule
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import Answer
+from situations.placing import CASES, Case, Plant, both, reserved, unbound, unread, waiting
+from situations.random_clusters import MARK, ZONE, Cluster, made, smallest
+from situations.world import NOW, World, to_start
+
+# What may not be read, and the step that depends on it.
+UNREAD = {
+    "persistentvolumeclaims": "bind",
+    "persistentvolumes": "bind",
+    "storageclasses": "bind",
+    "deployments": "provision",
+    "csinodes": "schedule",
+    "pods": "schedule",
+    "nodes": "schedule",
+}
+
+
+def gone(resource: str) -> Plant:
+    """A list that may not be read is empty. The pod and the nodes are the input."""
+    kinds = {
+        "persistentvolumeclaims": "PersistentVolumeClaim",
+        "persistentvolumes": "PersistentVolume",
+        "storageclasses": "StorageClass",
+        "deployments": "Deployment",
+        "csinodes": "CSINode",
+    }
+
+    def plant(world: World) -> None:
+        world.objects = [one for one in world.objects if one["kind"] != kinds.get(resource)]
+
+    return plant
+
+
+def answers(plant: Plant, node: str = "") -> tuple[Index, list[Answer]]:
+    """The answers of the three steps for pod web on one node, on all nodes without one; one answer for each node."""
+    world = waiting()
+    plant(world)
+    index = Index(world.snapshot())
+    [web] = [one for one in index.snapshot.pods if one.name == "web"]
+    pod = to_start(web)
+    claims = Claims(index)
+    nodes = index.bit[node] if node else index.all
+    found: list[Answer] = []
+    for step in (Bind(index, claims), Provision(index, claims), Schedule(index, claims)):
+        expected = step(pod, nodes)
+        # The walk reports inline volumes as such: nothing binds or provisions them.
+        named = [one.volume_key for one in claims.of(pod)]
+        for about in ["", *named] if isinstance(step, Schedule) else named:
+            covered = [one.nodes for one in expected if one.volume == about]
+            assert sum(covered) == nodes
+            for one in covered:
+                assert one
+        found += expected
+    return index, found
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_a_rule_finds_its_case(case: Case) -> None:
+    reported = [one for one in answers(case.plant, "win-1")[1] if one.word != "ok"]
+    assert {(one.step, one.word) for one in reported} >= {(case.step, case.word)}, reported
+    assert case.finding in {finding.id for one in reported for finding in one.findings if one.step == case.step}
+    for one in reported:
+        assert one.because
+        assert one.findings
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_its_twin_is_ready(case: Case) -> None:
+    assert [one for one in answers(case.ready, "win-1")[1] if one.word != "ok"] == []
+
+
+def test_beside_nodes_where_a_reserved_volume_is_never_bound_no_node_is_sure() -> None:
+    """The scheduler may choose one of them, which is final."""
+
+    def plant(*modes: str) -> Plant:
+        def planted(world: World) -> None:
+            reserved(*modes)(world)
+            expression = {"key": "kubernetes.io/hostname", "operator": "In", "values": ["win-1"]}
+            terms = {"required": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}}
+            world.get("PersistentVolume", "pv-free")["spec"]["nodeAffinity"] = terms
+
+        return planted
+
+    words = {}
+    for modes in (("ReadOnlyMany",), ("ReadWriteOnce",)):
+        index, found = answers(plant(*modes))
+        words[modes] = {
+            one.word: index.names(one.nodes & index.windows) for one in found if one.step == "bind" and one.volume
+        }
+    assert words[("ReadOnlyMany",)]["blocked"] == ("win-1",)
+    assert "win-2" in words[("ReadOnlyMany",)]["unknown"]
+    assert "ok" not in words[("ReadOnlyMany",)]
+    assert "unknown" not in words[("ReadWriteOnce",)]
+
+
+def test_each_node_is_answered_for() -> None:
+    index, found = answers(lambda world: None)
+    blocked = [one for one in found if one.word == "blocked"]
+    assert {one.nodes for one in blocked} == {index.linux}
+
+
+def paper(seed: int) -> Snapshot:
+    """A random cluster as it would be read, with things in it that no rule knows."""
+    cluster, luck = made(str(seed)), random.Random(seed)
+    for one in cluster.volumes:
+        one["status"] = {"phase": luck.choice(["Available", "Bound", "Released", "Failed", "Strange"])}
+        if luck.random() < 0.2:
+            one["spec"] = {"newKind": {"id": "x"}, "accessModes": ["ReadWriteSometimes"]}
+    for one in cluster.claims:
+        one["metadata"]["namespace"] = "@x"
+        one["status"] = {"phase": luck.choice(["Pending", "Bound", "Lost", "Strange", ""])}
+        if luck.random() < 0.2:
+            one["spec"] |= luck.choice([{"selector": {}}, {"dataSource": {"kind": "New"}}, {"accessModes": ["New"]}])
+    for one in cluster.classes:
+        if luck.random() < 0.3:
+            one.update(
+                luck.choice([{"volumeBindingMode": "New"}, {"provisioner": "new.example.com"}, {"provisioner": ""}])
+            )
+    for number, one in enumerate(cluster.pods):
+        one["metadata"]["namespace"] = "@x"
+        one["status"] = {"phase": "Running"}
+        if luck.random() < 0.2:
+            one["spec"]["tolerations"] = [{"key": "team", "operator": "New"}]
+        if number < 3:
+            one["spec"]["nodeName"] = luck.choice(cluster.nodes)["metadata"]["name"]
+    resources = ("pods", "persistentvolumes", "persistentvolumeclaims", "storageclasses", "csinodes", "deployments")
+    return Snapshot(
+        taken_at=NOW,
+        cluster=ObservedCluster("v1.36.3"),
+        nodes=tuple(map(ObservedNode.from_object, cluster.nodes)),
+        csi_nodes=tuple(map(ObservedCsiNode.from_object, cluster.csi_nodes)),
+        volumes=tuple(map(ObservedVolume.from_object, cluster.volumes)),
+        claims=tuple(map(ObservedClaim.from_object, cluster.claims)),
+        classes=tuple(map(ObservedClass.from_object, cluster.classes)),
+        attachments=tuple(map(ObservedAttachment.from_object, cluster.attachments)),
+        pods=tuple(map(ObservedPod.from_object, cluster.pods)),
+        unread=(Unread(luck.choice(resources), "may not be read"),) if luck.random() < 0.3 else (),
+    )
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_every_pod_has_an_answer_of_every_step_for_every_node(seed: int) -> None:
+    index = Index(paper(seed))
+    claims = Claims(index)
+    steps = (Bind(index, claims), Provision(index, claims), Schedule(index, claims))
+    for observed in index.snapshot.pods:
+        pod = to_start(observed)
+        for step in steps:
+            expected = step(pod, index.all)
+            for about in pod.volumes or ("",):
+                whole = [one.nodes for one in expected if one.volume == "" != about]
+                nodes = [one.nodes for one in expected if one.volume == about] or whole
+                assert sum(nodes) == index.all
+            for one in expected:
+                assert one.nodes
+                assert one.because
+                assert one.word == "ok" or one.findings
+
+
+def test_a_disagreement_is_shown_with_nothing_that_it_does_not_need() -> None:
+    found = next(one for one in map(made, map(str, range(99))) if len(one.pods[-1]["spec"]["volumes"]) > 1)
+    tries = 0
+
+    def same(clusters: Sequence[Cluster]) -> list[bool]:
+        """Whether the last pod has a claim that a node's zone goes with."""
+        nonlocal tries
+        tries += 1
+        return [
+            any(ZONE in node["metadata"]["labels"] for node in one.nodes)
+            and bool(
+                {volume["name"] for volume in one.pods[-1]["spec"]["volumes"]}
+                & {each["metadata"]["name"][1:] for each in one.claims}
+            )
+            for one in clusters
+        ]
+
+    small = smallest(found, same)
+    assert (len(small.nodes), len(small.claims), len(small.pods), len(small.pods[0]["spec"]["volumes"])) == (1, 1, 1, 1)
+    assert set(small.nodes[0]["metadata"]["labels"]) == {MARK, ZONE}
+    assert not [*small.csi_nodes, *small.classes, *small.volumes, *small.attachments]
+    assert tries < 12
+
+
+def test_a_step_that_depends_on_an_unread_list_is_never_ok() -> None:
+    for resource, step in UNREAD.items():
+        spoilt = both(
+            unbound() if resource in ("storageclasses", "deployments") else lambda world: None, unread(resource)
+        )
+        reported = answers(both(spoilt, gone(resource)), "win-1")[1]
+        assert (step, "unknown") in {(one.step, one.word) for one in reported}, resource
+        assert not [one for one in reported if one.word == "blocked"], resource

@@ -1,0 +1,208 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Each misconfiguration is the first in its list, with its remedy; what it hides comes after it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import itertools
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from ansible_collections.kubewin.csi.plugins.plugin_utils.support.diagnose import (
+    _OF_TRANSPORT,
+    LAYERS,
+    LEAST,
+    ClusterFacts,
+    Controller,
+    Diagnosis,
+    HostFacts,
+    diagnose,
+    passes,
+    render,
+)
+
+ROOT = Path(__file__).parents[5]
+SERVING: dict[str, Any] = {
+    "host": {"name": "win-1"},
+    "serving": True,
+    "managed_by": "kubewin",
+    "service": {"name": "csi-proxy", "state": "running", "start_mode": "auto"},
+    "missing_pipes": [],
+    "findings": [{"id": "CSI-N20", "severity": "note", "object": "x", "message": "y", "remedy": "z"}],
+    "smb_mappings": [{"local": "", "remote": r"\\nas\share", "status": 0}],
+}
+CONTROLLER = Controller({**LEAST, "requests-ntlm": "1.2.0"})
+CLUSTER = ClusterFacts(events=[("Pod shop/a", "MountVolume.SetUp failed: timed out")])
+HOST = HostFacts("win-1", transport="ntlm", node="win-1", state=SERVING)
+REFUSED = (
+    "Nothing listens on https://10.0.0.5:5986 (connection refused). Correct ansible_port, or start the WinRM service."
+)
+UNTRUSTED = "The certificate of https://a:5986 is not trusted by the controller. Set ansible_winrm_ca_trust_path to a file with the CA."
+NAME = "The name of https://a:5986 cannot be resolved. Correct ansible_host or the controller's DNS."
+LOGON = (
+    "WinRM refused the logon: the specified credentials were rejected. Check ansible_user and ansible_password first."
+)
+QUOTA = "WinRM refuses another operation of this account: 2150859174. Close other remote shells of this account."
+RULE = '{apiGroups: [""], resources: ["pods"], verbs: ["list"]}'
+
+
+def lost(reason: str, problem: str, **more: Any) -> HostFacts:
+    return HostFacts("win-1", transport="ntlm", reason=reason, problem=problem, **more)
+
+
+def state(**more: Any) -> HostFacts:
+    return replace(HOST, state={**SERVING, **more})
+
+
+def service(**more: Any) -> HostFacts:
+    return state(serving=False, service={**SERVING["service"], **more})
+
+
+FOUND = {
+    "id": "CSI-N03",
+    "severity": "warning",
+    "object": "service x",
+    "message": "a second csi-proxy",
+    "remedy": "sc.exe delete x",
+}
+BLOCKER = {"id": "CSI-N30", "object": "Node win-1", "message": "the driver is not registered", "remedy": "enable_csi"}
+# What was planted: (controller, cluster, host), where it is, and a part of the remedy.
+PLANTED: dict[str, tuple[Controller, ClusterFacts, HostFacts, str, str]] = {
+    "pywinrm is missing": (
+        replace(CONTROLLER, missing=frozenset({"pywinrm"})), CLUSTER, lost("connection_configuration", "No module named winrm. X."),
+        "controller", "pip install --upgrade 'pywinrm>="),
+    "kerberos is missing": (
+        replace(CONTROLLER, missing=frozenset({"pykerberos"})), CLUSTER, replace(HOST, transport="kerberos"),
+        "controller", "pykerberos"),
+    "an old kubernetes.core": (
+        replace(CONTROLLER, installed={**LEAST, "kubernetes.core": "3.2.0"}), CLUSTER, HOST,
+        "controller", "ansible-galaxy collection install --upgrade kubernetes.core"),
+    "an old pywinrm": (
+        replace(CONTROLLER, installed={**LEAST, "pywinrm": "0.4.3"}), CLUSTER, HOST, "controller", "pywinrm>=0.5.0"),
+    "a wrong kubeconfig": (
+        CONTROLLER, replace(CLUSTER, reason="configuration", problem="no access to Kubernetes is configured. Set kubeconfig."), HOST,
+        "cluster", "Set kubeconfig"),
+    "an expired token": (
+        CONTROLLER, replace(CLUSTER, reason="unauthorized", problem="the API server does not accept these credentials. Check token."),
+        HOST, "cluster", "Check token"),
+    "an API server that is down": (
+        CONTROLLER, replace(CLUSTER, reason="unreachable", problem="no answer from the API server. Check that it runs."), HOST,
+        "cluster", "Check that it runs"),
+    "a missing rule": (
+        CONTROLLER, replace(CLUSTER, lacking={"kubewin-preflight": [RULE]}), HOST, "permissions", "bind kubewin-preflight"),
+    "a missing rule of a driver": (
+        CONTROLLER, replace(CLUSTER, lacking={"kubewin-csi-smb": [RULE]}), HOST, "permissions", "bind kubewin-csi-smb"),
+    "no password": (
+        CONTROLLER, CLUSTER, lost("connection_lost", "x. y.", password=False), "connection", "Set ansible_password"),
+    "a name that does not resolve": (CONTROLLER, CLUSTER, lost("connection_lost", NAME), "connection", "Correct ansible_host"),
+    "a closed port": (CONTROLLER, CLUSTER, lost("connection_lost", REFUSED), "connection", "Correct ansible_port"),
+    "a certificate that is not trusted": (
+        CONTROLLER, CLUSTER, lost("connection_lost", UNTRUSTED), "connection", "ansible_winrm_ca_trust_path"),
+    "a wrong password": (CONTROLLER, CLUSTER, lost("access_denied", LOGON), "connection", "Check ansible_user"),
+    "a quota": (CONTROLLER, CLUSTER, lost("quota_exceeded", QUOTA), "connection", "Close other remote shells"),
+    "a host that is no Windows": (
+        CONTROLLER, CLUSTER, lost("not_windows", "It is a Unix shell. Run this on Windows nodes only."), "connection", "Windows nodes only"),
+    "a host that is no Node": (
+        CONTROLLER, CLUSTER, replace(HOST, node="", unmatched="win-1 is no Node. Set kubewin_node_name."), "node", "kubewin_node_name"),
+    "a service that is stopped": (CONTROLLER, CLUSTER, service(state="stopped"), "csi-proxy", "sc.exe start csi-proxy"),
+    "no csi-proxy": (
+        CONTROLLER, CLUSTER, state(serving=False, service=None, managed_by="none"), "csi-proxy", "kubewin.csi.enable_csi"),
+    "missing pipes": (
+        CONTROLLER, CLUSTER, state(serving=False, missing_pipes=["csi-proxy-smb-v1"]), "csi-proxy", "kubewin.csi.enable_csi"),
+    "a second csi-proxy": (CONTROLLER, CLUSTER, state(findings=[FOUND]), "csi-proxy", "sc.exe delete x"),
+    "a driver that is not registered": (CONTROLLER, replace(CLUSTER, blockers=[BLOCKER]), HOST, "driver", "enable_csi"),
+    "a stale SMB mapping": (
+        CONTROLLER, CLUSTER, state(smb_mappings=[{"local": "", "remote": r"\\nas\x", "status": 2}]), "SMB", "Remove-SmbGlobalMapping"),
+    "mappings that cannot be read": (
+        CONTROLLER, CLUSTER, state(smb_mappings=None, smb_used=True), "SMB", "Get-SmbGlobalMapping"),
+    "two accounts on a server": (
+        CONTROLLER, replace(CLUSTER, events=[("Pod shop/a", "New-SmbGlobalMapping failed: HRESULT 0x800704C3")]), HOST,
+        "SMB", "Use the same Secret"),
+}  # fmt: skip
+
+
+def test_nothing_is_found_where_nothing_is_wrong() -> None:
+    assert diagnose(CONTROLLER, CLUSTER, [HOST]) == ()
+    assert render(()) == ["Nothing to fix was found, from the controller to the drivers."]
+
+
+@pytest.mark.parametrize("planted", PLANTED)
+def test_the_planted_fault_comes_first_with_its_remedy(planted: str) -> None:
+    controller, cluster, host, layer, remedy = PLANTED[planted]
+    # Another host works, before and after it.
+    first = diagnose(controller, cluster, [replace(HOST, name="a"), host, replace(HOST, name="z")])[0]
+    assert first.layer == layer, first
+    assert remedy in first.remedy
+    assert first.object
+    assert first.found
+    assert first.expected
+    assert first.id in " ".join(render([first]))
+
+
+def test_of_two_findings_the_one_that_hides_the_other_comes_first() -> None:
+    for (_one, left), (_other, right) in itertools.combinations(PLANTED.items(), 2):
+        if left[3] == right[3]:
+            continue
+        controller = left[0] if left[0] != CONTROLLER else right[0]
+        cluster = left[1] if left[1] != CLUSTER else right[1]
+        if left[1] != CLUSTER and right[1] != CLUSTER:
+            continue
+        found = diagnose(controller, cluster, [replace(left[2], name="x"), replace(right[2], name="y")])
+        blockers = [LAYERS.index(one.layer) for one in found if one.severity == "blocker"]
+        warnings = [LAYERS.index(one.layer) for one in found if one.severity == "warning"]
+        assert blockers == sorted(blockers)
+        assert warnings == sorted(warnings)
+        assert [one.severity for one in found] == ["blocker"] * len(blockers) + ["warning"] * len(warnings)
+
+
+def test_an_unread_part_is_a_blocker_and_decides_the_exit_code() -> None:
+    unread = diagnose(CONTROLLER, replace(CLUSTER, unread="forbidden. Add a rule."), [HostFacts("win-1")])
+    assert {one.id for one in unread} == {"CSI-X13", "CSI-X18"}
+    assert {one.severity for one in unread} == {"blocker"}
+    warning = Diagnosis("SMB", "CSI-X17", "warning", "a", "b", "c", "d")
+    blocker = replace(warning, severity="blocker")
+    expected = {"never": (True, True), "blocked": (True, False), "unknown": (True, False), "warning": (False, False)}
+    for fail_on, passed in expected.items():
+        assert (passes([warning], fail_on), passes([blocker], fail_on)) == passed
+        assert passes([], fail_on)
+
+
+def test_a_host_that_is_down_hides_no_other_host() -> None:
+    found = diagnose(
+        CONTROLLER, CLUSTER, [lost("connection_lost", REFUSED), replace(service(state="stopped"), name="win-2")]
+    )
+    assert [(one.layer, one.object) for one in found] == [("connection", "host win-1"), ("csi-proxy", "host win-2")]
+
+
+def test_the_least_releases_are_those_that_are_required() -> None:
+    required = dict(
+        line.split(">=")
+        for line in (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
+        if ">=" in line
+    )
+    galaxy = yaml.safe_load((ROOT / "galaxy.yml").read_text(encoding="utf-8"))
+    runtime = yaml.safe_load((ROOT / "meta" / "runtime.yml").read_text(encoding="utf-8"))
+    assert {name: LEAST[name] for name in LEAST if name in required} == {
+        name: release for name, release in required.items() if name in LEAST
+    }
+    assert json.dumps(galaxy["dependencies"]).count(f">={LEAST['kubernetes.core']}") == 1
+    assert runtime["requires_ansible"] == f">={LEAST['ansible-core']}"
+
+
+@pytest.mark.parametrize(("connection", "transport"), _OF_TRANSPORT)
+def test_a_logon_needs_what_pip_installs_for_it(connection: str, transport: str) -> None:
+    """The package is one that pywinrm and pypsrp, or pyspnego below it, require in general or for the extra of this name."""
+    found = set()
+    for package in {"winrm": ["pywinrm"], "psrp": ["pypsrp", "pyspnego"]}[connection]:
+        for line in importlib.metadata.requires(package) or ():
+            name, _semicolon, marker = line.partition(";")
+            if "extra" not in marker or re.search(rf"""extra == ['"]{transport}['"]""", marker):
+                found.add(re.split(r"[ <>=\[(]", name)[0])
+    assert _OF_TRANSPORT[connection, transport] in found

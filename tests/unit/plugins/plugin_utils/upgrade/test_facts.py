@@ -1,0 +1,125 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which pods leave a node, and what is reported of those that do not; read from Pods as the API has them."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.drain import drain
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.facts import NodeNow
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import Workload
+
+NOW = datetime(2026, 11, 21, 20, 0, tzinfo=timezone.utc)
+
+
+def pod(name: str, owner: str = "ReplicaSet", phase: str = "Running", **metadata: Any) -> PodFacts:
+    owners = [{"kind": owner, "name": "of-it", "controller": True}] if owner else []
+    return PodFacts.from_object(
+        {
+            "metadata": {"namespace": "shop", "name": name, "uid": f"u-{name}", "ownerReferences": owners, **metadata},
+            "status": {"phase": phase},
+        }
+    )
+
+
+def test_pods_of_daemonsets_static_pods_and_finished_ones_stay() -> None:
+    pods = [
+        pod("agent", "DaemonSet"),
+        pod("static", "Node", annotations={"kubernetes.io/config.mirror": "x"}),
+        pod("job", "Job", phase="Succeeded"),
+        pod("web"),
+    ]
+    found = drain(pods, {}, NOW, delete_unowned=False)
+    assert [one.name for one in found.evict] == ["web"]
+    assert [one.name for one in found.left] == ["web"]
+    assert found.blocked == found.never == ()
+
+
+def test_an_evicted_pod_that_ended_is_waited_for_until_its_volumes_are_unmounted() -> None:
+    ended = pod("web", phase="Succeeded", deletionTimestamp="2026-11-21T20:00:20Z")
+    found = drain([ended], {}, NOW, delete_unowned=False)
+    assert (found.left, found.evict) == ((ended,), ())
+
+
+def test_a_pod_without_a_controller_keeps_everything_until_it_is_allowed() -> None:
+    pods = [pod("alone", ""), pod("web")]
+    found = drain(pods, {}, NOW, delete_unowned=False)
+    assert found.evict == ()
+    (why,) = found.never
+    assert why.startswith("pod shop/alone has no controller that would recreate it")
+    assert [one.name for one in drain(pods, {}, NOW, delete_unowned=True).evict] == ["alone", "web"]
+
+
+def test_a_refused_eviction_is_named_in_the_servers_words_and_tried_again() -> None:
+    found = drain([pod("web")], {"u-web": "disruption budget shop/web needs 1"}, NOW, delete_unowned=False)
+    assert found.blocked == ("pod shop/web may not be evicted: disruption budget shop/web needs 1",)
+    assert [one.name for one in found.evict] == ["web"]
+
+
+def test_a_pod_that_does_not_end_is_named_once_its_time_is_over() -> None:
+    going, stuck = (
+        pod("going", deletionTimestamp="2026-11-21T20:00:20Z"),
+        pod("stuck", deletionTimestamp="2026-11-21T19:58:00Z"),
+    )
+    found = drain([going, stuck], {}, NOW, delete_unowned=False)
+    assert found.evict == ()
+    assert [one.name for one in found.left] == ["going", "stuck"]
+    (why,) = found.blocked
+    assert why.startswith("pod shop/stuck should have ended at 19:58:00Z")
+
+
+def test_a_pod_names_its_workload() -> None:
+    of_set = PodFacts.from_object({"metadata": {"namespace": "a", "name": "db-0", "uid": "1", "ownerReferences": [
+        {"kind": "StatefulSet", "name": "db", "controller": True}]}})  # fmt: skip
+    assert of_set.workload({}) == ("StatefulSet", "db")
+    of_deployment = PodFacts.from_object({"metadata": {"namespace": "a", "name": "web-5d-x", "uid": "1", "ownerReferences": [
+        {"kind": "ReplicaSet", "name": "web-5d", "controller": True}]}})  # fmt: skip
+    assert of_deployment.workload({"pod-template-hash": "5d"}) == ("Deployment", "web")
+    assert of_deployment.workload({}) is None
+    assert Workload("Deployment", "a", "web", 2).title == "Deployment a/web"
+
+
+def test_a_node_is_read_with_what_wmco_wrote_and_what_is_ours() -> None:
+    body = {
+        "metadata": {
+            "name": "win-1",
+            "annotations": {
+                "windowsmachineconfig.openshift.io/version": "8.1.2",
+                "windowsmachineconfig.openshift.io/desired-version": "9.0.0",
+                "kubewin.io/cordoned": "upgrade x",
+            },
+            "labels": {
+                "windowsmachineconfig.openshift.io/allow-upgrade": "true",
+                "windowsmachineconfig.openshift.io/upgrading": "true",
+                "windowsmachineconfig.openshift.io/upgrade-blocked": "false",
+            },
+        },
+        "spec": {
+            "unschedulable": True,
+            "taints": [{"key": "kubewin.io/upgrade", "value": "x", "effect": "NoSchedule"}],
+        },
+        "status": {
+            "nodeInfo": {"kubeletVersion": "v1.26.1"},
+            "conditions": [{"type": "Ready", "status": "False", "reason": "KubeletDown"}],
+            "volumesAttached": [
+                {"name": "kubernetes.io/csi/csi.vsphere.vmware.com^1"},
+                {"name": "kubernetes.io/vsphere-volume/[ds] a.vmdk"},
+            ],
+        },
+    }
+    node = NodeNow.from_object(body)
+    assert (node.version, node.desired, node.cordoned_for, node.tainted_for) == ("8.1.2", "9.0.0", "upgrade x", "x")
+    assert (node.allowed, node.upgrading, node.blocked, node.tainted, node.cordoned, node.ready) == (
+        True,
+        True,
+        False,
+        True,
+        True,
+        False,
+    )
+    assert node.in_tree == ("kubernetes.io/vsphere-volume/[ds] a.vmdk",)
+    assert node.carries_volumes

@@ -1,0 +1,68 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Volumes before and after: the same one counts as unchanged, and a claim with another disk does not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.picture import (
+    Claimed,
+    NodeWas,
+    Picture,
+    compare,
+    lines,
+    unpack,
+)
+
+IN_TREE = {"vsphereVolume": {"volumePath": "[ds] a.vmdk", "fsType": "ntfs"}}
+CSI = {"csi": {"driver": "csi.vsphere.vmware.com", "volumeHandle": "abc"}}
+
+
+def claimed(claim_uid: str = "c1", volume_uid: str = "v1", source: dict[str, Any] | None = None) -> Claimed:
+    claim = {"metadata": {"namespace": "shop", "name": "db", "uid": claim_uid}, "spec": {"volumeName": "pv-1"}}
+    spec = {**(source or IN_TREE), "persistentVolumeReclaimPolicy": "Delete"}
+    return Claimed.from_objects(claim, {"metadata": {"uid": volume_uid}, "spec": spec})
+
+
+def picture(*volumes: Claimed, kubelet: str = "v1.26.1") -> Picture:
+    return Picture({one.claim: one for one in volumes}, {"win-1": NodeWas(kubelet, "8.1.2")})
+
+
+def test_unchanged_volumes_are_counted_and_nodes_have_their_new_release() -> None:
+    before = unpack(picture(claimed()).pack())
+    after = picture(claimed(), kubelet="v1.27.3")
+    assert list(compare(before, after)) == []
+    assert lines(before, after) == [
+        "win-1: kubelet v1.26.1 -> v1.27.3, WMCO 8.1.2",
+        "1 of 1 volumes of Windows workloads are unchanged",
+    ]
+
+
+@pytest.mark.parametrize(
+    "other", [claimed(claim_uid="c2"), claimed(volume_uid="v2"), claimed(source=CSI)], ids=["claim", "volume", "source"]
+)
+def test_a_claim_with_another_volume_is_a_blocker(other: Claimed) -> None:
+    before = picture(claimed())
+    (found,) = compare(before, picture(other))
+    assert (found.id, found.severity) == ("CSI-U17", "blocker")
+    assert "was pv-1 (kubernetes.io/vsphere-volume" in found.message
+    assert lines(before, picture(other))[-1].startswith("0 of 1 volumes")
+
+
+def test_a_deleted_claim_is_reported_with_its_volume() -> None:
+    (found,) = compare(picture(claimed(source=CSI)), picture())
+    assert found.severity == "warning"
+    assert "its volume was pv-1 (csi.vsphere.vmware.com, abc, Delete)" in found.message
+
+
+def test_a_file_system_that_is_named_later_is_no_other_volume() -> None:
+    named = claimed(source={"vsphereVolume": {"volumePath": "[ds] a.vmdk"}})
+    assert list(compare(picture(claimed()), picture(named))) == []
+
+
+def test_an_archive_that_cannot_be_read_is_reported() -> None:
+    with pytest.raises(ValueError, match="the earlier list of volumes cannot be read"):
+        unpack("eJw=")

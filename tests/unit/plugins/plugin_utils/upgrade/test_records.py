@@ -1,0 +1,185 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A journal that survives whatever happens to one of its places."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+from collections import Counter
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.store import LIMIT
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.begin import RefusedError, Request, take_up
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import Rules, decide
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.explain import describe
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.facts import ClusterNow, Observation
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import (
+    Journal,
+    NodeEntry,
+    Stopping,
+    Target,
+    Workload,
+    from_json,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.picture import Picture
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.records import Pages
+from unit.plugins.plugin_utils.base.by_hand import spoiled_by_hand
+from unit.plugins.plugin_utils.kube.fakes import ObjectStore, client_of
+
+PAGE = "/api/v1/namespaces/kubewin/configmaps/kubewin-upgrade-first"
+BEGAN = "2026-11-21T20:00:00Z"
+
+
+def journal(**changes: Any) -> Journal:
+    made = Journal(
+        "first",
+        "none",
+        Target(kubelet="1.27"),
+        "2026-11-21T20:00:00Z",
+        (NodeEntry("win-1", 0),),
+        before=Picture({}, {}).pack(),
+    )
+    return replace(made, **changes)
+
+
+def test_a_journal_is_kept_in_the_cluster_and_in_files_and_read_from_either(tmp_path: Path) -> None:
+    store = ObjectStore()
+    pages = Pages(client_of(store), "kubewin", "first", tmp_path)
+    assert pages.read() is None
+    assert not pages.written
+    kept = pages.keep(journal())
+    assert pages.written
+    assert from_json(store.things[PAGE]["data"]["journal.json"]) == kept
+    assert "win-1 (batch 0): is waiting" in store.things[PAGE]["data"]["journal.txt"]
+    assert (tmp_path / "upgrade-first.txt").read_text(encoding="utf-8") == store.things[PAGE]["data"]["journal.txt"]
+    later = pages.keep(replace(kept, why="later"))
+    assert later.sequence == kept.sequence + 1
+    # A user deletes the ConfigMap; it is restored from the files.
+    del store.things[PAGE]
+    again = Pages(client_of(store), "kubewin", "first", tmp_path)
+    assert again.read() == later
+    again.keep(later)
+    assert PAGE in store.things
+    # And on another controller the ConfigMap does.
+    assert Pages(client_of(store), "kubewin", "first", None).read() == later
+
+
+def test_a_journal_that_may_outgrow_its_config_map_is_refused_before_the_upgrade_begins(tmp_path: Path) -> None:
+    chance, store = random.Random(1), ObjectStore()
+    pages = Pages(client_of(store), "kubewin", "first", tmp_path)
+    many = base64.b64encode(chance.randbytes(LIMIT // 2)).decode()
+    with pytest.raises(ClusterError, match=r"kubewin-upgrade-first: its text has .* Scale down workloads") as refused:
+        pages.keep(journal(before=many))
+    assert refused.value.reason == "too_large"
+    assert (store.things, list(tmp_path.iterdir())) == ({}, [])
+    # One that just fits can grow, and its state stays readable.
+    kept = pages.keep(journal(before=many[: -(100 << 10)]))
+    pages.keep(replace(kept, compared=tuple(chance.randbytes(20).hex() for _claim in range(5_000))))
+    assert "journal.json" not in store.things[PAGE]["data"]
+    assert store.things[PAGE]["data"]["journal.txt"].startswith(f"Upgrade first, begun {BEGAN}: open")
+    assert "; run 1" in store.things[PAGE]["data"]["journal.txt"]
+
+
+def test_a_run_that_may_write_no_more_leaves_every_copy_as_it_is(tmp_path: Path) -> None:
+    def lost() -> None:
+        raise ClusterError("another run works on it", "taken_over")
+
+    store = ObjectStore()
+    with pytest.raises(ClusterError, match="another run works on it"):
+        Pages(client_of(store).guarded(lost, 10), "kubewin", "first", tmp_path).keep(journal())
+    assert store.things == {}
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_newest_copy_counts_and_an_unreadable_one_is_reported(tmp_path: Path) -> None:
+    store = ObjectStore()
+    pages = Pages(client_of(store), "kubewin", "first", tmp_path)
+    pages.keep(journal(why="old"))
+    old = (tmp_path / "upgrade-first.json").read_text(encoding="utf-8")
+    newest = pages.keep(journal(why="new", sequence=5))
+    (tmp_path / "upgrade-first.json").write_text(old, encoding="utf-8")
+    assert Pages(client_of(store), "kubewin", "first", tmp_path).read() == newest
+    (tmp_path / "upgrade-first.json").write_text("{", encoding="utf-8")
+    spoilt = Pages(client_of(store), "kubewin", "first", tmp_path)
+    assert spoilt.read() == newest
+    assert "it is not JSON" in spoilt.warnings[0]
+    store.things[PAGE]["data"]["journal.json"] = json.dumps({"schema": 99})
+    with pytest.raises(
+        ClusterError, match="cannot be read: ConfigMap kubewin/kubewin-upgrade-first: its schema version"
+    ) as bad:
+        Pages(client_of(store), "kubewin", "first", tmp_path).read()
+    assert bad.value.reason == "journal_unreadable"
+
+
+def test_an_edited_journal_is_refused_or_can_continue() -> None:
+    """Never a traceback: every value, one after the other, by what it might have become."""
+    workload = Workload("StatefulSet", "shop", "db", 1)
+    entries = (NodeEntry("win-1", 0, "drain", BEGAN, BEGAN, workloads=(workload,)), NodeEntry("win-2", 1))
+    stopping = Stopping("CSI-U03", "Node win-1", "it is full", "empty it")
+    whole = json.loads(
+        journal(nodes=entries, stopping=stopping, happened=("x",), confirmed={"canary": BEGAN}).as_json()
+    )
+    observed = Observation(datetime(2026, 11, 21, 21, tzinfo=timezone.utc), {}, cluster=ClusterNow())
+    store, refused, read = ObjectStore(), Counter[str](), 0
+    for spoiled in spoiled_by_hand(whole):
+        store.things[PAGE] = {
+            "metadata": {"name": "x", "resourceVersion": "1"},
+            "data": {"journal.json": json.dumps(spoiled)},
+        }
+        try:
+            found = Pages(client_of(store), "kubewin", "first", None).read()
+            assert found is not None
+            describe(found)
+            found = take_up(found, Request(found.name, found.hook, found.target, found.only), observed, ())
+            decide(found, observed, Rules())
+            read += 1
+        except ClusterError as error:
+            refused[error.reason] += 1
+    assert set(refused) == {"journal_unreadable"}
+    assert (refused.total() > 300, read > 30) == (True, True)
+
+
+def test_a_journal_of_another_cluster_in_the_same_directory_is_refused() -> None:
+    observed = Observation(datetime(2026, 11, 21, 21, tzinfo=timezone.utc), {})
+    desired = Request("first", "none", Target(kubelet="1.27"), cluster="here")
+    take_up(journal(cluster="here"), desired, observed, ())
+    for state in ("open", "finished"):
+        with pytest.raises(RefusedError, match=r"of another cluster: .*kubewin_output_dir"):
+            take_up(journal(cluster="there", state=state), desired, observed, ())
+
+
+def test_a_run_that_was_taken_over_writes_nothing_more() -> None:
+    store = ObjectStore()
+    old, new = (Pages(client_of(store), "kubewin", "first", None) for _each in range(2))
+    first = old.keep(journal())
+    new.read()
+    new.keep(replace(first, generation=2))
+    with pytest.raises(ClusterError, match=r"taken over by a later run \(generation 2, this run has 1\)") as over:
+        old.keep(replace(first, why="still here"))
+    assert over.value.reason == "taken_over"
+
+
+def test_a_label_that_a_user_adds_prevents_no_write() -> None:
+    store = ObjectStore()
+    pages = Pages(client_of(store), "kubewin", "first", None)
+    kept = pages.keep(journal())
+    store.request("PATCH", PAGE, {"metadata": {"labels": {"team": "blue"}}})
+    assert pages.keep(replace(kept, why="on")).why == "on"
+
+
+def test_unwritable_files_are_reported_once_and_stop_nothing(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("", encoding="utf-8")
+    pages = Pages(client_of(ObjectStore()), "kubewin", "first", blocked)
+    kept = pages.keep(journal())
+    pages.keep(kept)
+    assert len(pages.warnings) == 1
+    assert "the journal's copy cannot be written to" in pages.warnings[0]
