@@ -657,6 +657,12 @@ class TaskFile:
                     found.add(int(path.parent.name))
         return found | set(family(self.process.pid))
 
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to all processes of the run; one that ends meanwhile is left out, such as a `sleep` of a task."""
+        for pid in self.processes():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+
     def keepers(self) -> dict[str, int]:
         """The two processes that keep the run's lease."""
         beside = self.processes() - set(family(self.process.pid))
@@ -679,14 +685,11 @@ def test_tasks_after_the_one_in_which_the_controller_slept_do_not_run(ready: Lab
     """Meanwhile another run took over, finished the node and uncordoned it."""
     tasks = TaskFile(ready, f"slept-{number}", tmp_path)
     tasks.until_in_task(number)
-    stopped = tasks.processes()
-    for pid in stopped:
-        os.kill(pid, signal.SIGSTOP)
+    tasks.signal(signal.SIGSTOP)
     upgrade_nodes(ready.state.kubeconfigs["kubewin"], **tasks.options)
     found = ready.api.get(f"{JOURNALS}/kubewin-upgrade-slept-{number}")
     tasks.let_end(1, 2, 3)
-    for pid in stopped:
-        os.kill(pid, signal.SIGCONT)
+    tasks.signal(signal.SIGCONT)
     tasks.end()
     assert tasks.began() == [str(done + 1) for done in range(number)]
     assert closed(ready) == {}
