@@ -168,7 +168,7 @@ def a_host_process_plugin_that_mounts_pipes(world: World) -> None:
     spec["hostNetwork"] = True
 
 
-@situation("7", "CSI-N47")
+@situation("7", "CSI-G42")
 def the_operators_host_process_plugin_without_csi_proxy(world: World) -> None:
     """OpenShift's own form: a HostProcess container that mounts no pipe and uses csi-proxy."""
     plugin = world.get("DaemonSet", VSPHERE.daemonset, VSPHERE.namespace)

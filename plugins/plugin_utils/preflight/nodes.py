@@ -61,7 +61,7 @@ _CHECKS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ),
     ("started since boot", "pods", ("CSI-G12",)),
     ("one provider", "daemonsets", ("CSI-G30",)),
-    ("csi-proxy", "daemonsets", ("CSI-G40", "CSI-G41", "CSI-G42", "CSI-G43", "CSI-N32", "CSI-N47")),
+    ("csi-proxy", "daemonsets", ("CSI-G40", "CSI-G41", "CSI-G42", "CSI-G43", "CSI-N32")),
     ("room for volumes", "volumeattachments", ("CSI-N33",)),
     ("attachments", "volumeattachments", ("CSI-N34", "CSI-N35")),
 )
@@ -128,7 +128,7 @@ def evaluate(
             state.reasons[node.name] = evaluated
             bit, answer = index.bit[node.name], _answer(evaluated, index)
             here = index.providers_on(driver, node)
-            if any(one.plugin is not None and one.plugin.gate.pipes for one in here):
+            if any(_find_pipes(driver, provider) for provider in here):
                 state.piped |= bit
             form = _form(driver, here)
             state.forms[form] = state.forms.get(form, 0) | bit
@@ -296,7 +296,7 @@ class _DriverOnNode:
             now=snapshot.taken_at,
             controller_now=snapshot.hosts_at or snapshot.taken_at,
             driver=self._driver,
-            daemon_set=main.plugin.gate,
+            daemon_set=replace(main.plugin.gate, pipes=_find_pipes(self._driver, main)),
             nodes=(node,),
             registrations={} if entry is None else {node.name: Registration(entry.node_id, entry.topology_keys, None)},
             pods=plugins,
@@ -341,21 +341,6 @@ class _DriverOnNode:
         read = self._host.facts.release if self._host is not None else ""
         return read or wmco.csi_proxy_on(self._node.annotations)
 
-    def _of_openshift(self, evidence: tuple[str, ...]) -> Iterator[Finding]:
-        """OpenShift's own plugin is a HostProcess container and uses csi-proxy, so the host must serve its pipes."""
-        host, rule = self._host, None if self._known is None else self._known.rule("csi_proxy")
-        if rule is None or host is None or host.facts.pipes is None:
-            return
-        absent = [pipe for pipe in rule.pipes if pipe not in host.facts.pipes]
-        if absent:
-            message = (
-                "the node plugin of OpenShift's storage operator is a HostProcess container that uses csi-proxy, but its host "
-                f"does not serve {', '.join(absent)}"
-            )
-            yield found(
-                "CSI-N47", self._about, message, evidence, "repair csi-proxy on that host; WMCO starts it again"
-            )
-
     def _from_gate(self, lack: Lack, evidence: tuple[str, ...]) -> Finding:
         about = {"CSI-G04": f"Driver {self._driver}", "CSI-G05": f"Node {self._node.name}"}.get(lack.id, self._about)
         severity: Severity = "warning" if lack.id in DOUBTS or lack.id in _WORKS else "blocker"
@@ -379,9 +364,7 @@ class _DriverOnNode:
     ) -> Iterator[Finding]:
         """Findings of the plugin's mode itself: mixed modes, an image for another Windows, wmic."""
         known, node, about = self._known, self._node, self._about
-        if host_process and plugin.observed.of_openshift:
-            yield from self._of_openshift(evidence)
-        elif host_process and plugin.gate.pipes:
+        if host_process and plugin.gate.pipes:
             message = f"its plugin is a HostProcess container and mounts {', '.join(plugin.gate.pipes)}"
             yield found("CSI-N32", about, message, evidence, "deploy one mode; enable_csi.yml chooses it by release")
         version = None if known is None else running(known, main)
@@ -408,6 +391,19 @@ class _DriverOnNode:
             )
             remedy = "use csi-proxy 1.3.0 with the mode csi_proxy, or a later release of the driver, or add the capability WMIC"
             yield found("CSI-N38", about, message, evidence, remedy)
+
+
+def _find_pipes(driver: str, provider: ObservedTemplate) -> tuple[str, ...]:
+    """The pipes of csi-proxy that a node plugin uses.
+
+    The plugin of OpenShift's storage operator is a HostProcess container that uses them and mounts none
+    (enhancements/windows-containers/windows-CSI-driver-support.md of https://github.com/openshift/enhancements, pull request 2072).
+    """
+    plugin, known = provider.plugin, BY_NAME.get(driver)
+    if plugin is None or plugin.gate.pipes or not (plugin.host_process and plugin.observed.of_openshift):
+        return () if plugin is None else plugin.gate.pipes
+    rule = None if known is None else known.rule("csi_proxy")
+    return () if rule is None else rule.pipes
 
 
 def _form(driver: str, here: tuple[ObservedTemplate, ...]) -> tuple[Version | None, str]:
