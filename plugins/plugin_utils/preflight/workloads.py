@@ -84,11 +84,6 @@ def evaluate(
     """A verdict for each workload that may run on Windows. others: the findings about everything else; halves: by CSI name,
     those about what a driver has in the cluster. on_nodes: by node, and everywhere: those that keep any pod from starting.
     """
-    blocked = grouped((one.object, one) for one in others if one.severity == "blocker")
-    shown = {(one.id, one.object) for one in others}
-    vetoes = (*unread(index.snapshot.unread), *everywhere)
-    # With a list that was not read it is unknown which workloads there are.
-    stopping = set(unread(index.snapshot.unread))
     claims = Claims(index)
     schedule = Schedule(index, claims)
     mounts = Mounts(index, claims, use, subjects, volumes, halves)
@@ -100,82 +95,125 @@ def evaluate(
         "stage": (mounts.stage, _NodeRule(index, on_nodes)),
         "publish": (mounts.publish,),
     }
-    verdicts: dict[str, WorkloadVerdict] = {}
-    starting: list[Starting] = []
-    findings: list[Finding] = []
+    evaluator = _Evaluator(index, subjects, volumes, schedule, others, everywhere)
     for workload in use.workloads:
         # Without a Windows node only what asks for one is about Windows.
-        if not (workload.on_windows if index.windows else workload.nowhere):
-            continue
-        own = tuple(_hidden(index, workload))
-        lacking = subjects.missing.get(workload.key, [])
-        messages = [one for key in subjects.by_workload.get(workload.key, ()) for one in volumes.messages.get(key, ())]
-        mine = [one.verdict for one in messages]
-        walked = Walks(index, workload, rules)
-        answer, because = _starts_again(workload, walked, mine, lacking)
-        if answer == "yes" and (short := schedule.together(workload, walked.places)):
-            answer, because = "no", short.message
-            own += (short,)
+        if workload.on_windows if index.windows else workload.nowhere:
+            evaluator.evaluate_workload(workload, Walks(index, workload, rules))
+    evaluator.mark_crowded_workloads()
+    verdicts, stopping = evaluator.verdicts, evaluator.stopping.union(everywhere if evaluator.verdicts else ())
+    return WorkloadsEvaluation(tuple(verdicts.values()), tuple(evaluator.findings), frozenset(stopping))
+
+
+class _Evaluator:
+    """Collects the verdicts of workloads with their findings. stopping: those that keep a workload from being ready."""
+
+    def __init__(
+        self,
+        index: Index,
+        subjects: Subjects,
+        volumes: VolumesEvaluation,
+        schedule: Schedule,
+        others: Iterable[Finding],
+        everywhere: Sequence[Finding],
+    ) -> None:
+        self._index, self._subjects, self._volumes, self._schedule = index, subjects, volumes, schedule
+        self._blocked = grouped((finding.object, finding) for finding in others if finding.severity == "blocker")
+        self._shown = {(finding.id, finding.object) for finding in others}
+        lists = unread(index.snapshot.unread)
+        self._vetoes = (*lists, *everywhere)
+        self._starting: list[Starting] = []
+        self.verdicts: dict[str, WorkloadVerdict] = {}
+        self.findings: list[Finding] = []
+        # With a list that was not read it is unknown which workloads there are.
+        self.stopping: set[Finding] = set(lists)
+
+    def evaluate_workload(self, workload: Workload, walks: Walks) -> None:
+        """Add the verdict of one workload."""
+        keys = self._subjects.by_workload.get(workload.key, ())
+        messages = [message for key in keys for message in self._volumes.messages.get(key, ())]
+        volumes = [message.verdict for message in messages]
+        lacking = self._subjects.missing.get(workload.key, [])
+        own = [*_hidden(self._index, workload)]
+        answer, because = _starts_again(workload, walks, volumes, lacking)
+        if answer == "yes" and (shortage := self._schedule.together(workload, walks.places)):
+            answer, because = "no", shortage.message
+            own.append(shortage)
         if workload.done:
             answer, because = "yes", "it is complete and creates no more pods"
-        steps = tuple(walked.steps()) if answer != "yes" else ()
-        if answer != "yes" and not lacking and not workload.nowhere:
-            own += tuple(_explaining(workload, walked, mine, blocked))
-        vetoing: tuple[Finding, ...] = ()
-        if answer == "yes" and not workload.done:
-            vetoing = (*vetoes, *_elsewhere(index, workload, walked), *_waiting(index, workload))
-            own += vetoing[len(vetoes) :]
-        if vetoing:
-            veto = next((one for one in vetoing if one.severity == "blocker"), vetoing[0])
+        vetoes: tuple[Finding, ...] = ()
+        if answer != "yes":
+            own += self._explain(workload, walks, volumes, lacking, because)
+        elif not workload.done:
+            vetoes = (*self._vetoes, *_elsewhere(self._index, workload, walks), *_waiting(self._index, workload))
+            own += vetoes[len(self._vetoes) :]
+        steps = tuple(walks.steps()) if answer != "yes" else ()
+        if vetoes:
+            veto = next((finding for finding in vetoes if finding.severity == "blocker"), vetoes[0])
             answer = "no" if veto.severity == "blocker" else "unknown"
             because = f"{veto.id}: {veto.message}"
-        if workload.nowhere and not lacking:
-            remedy = "add a toleration to its pods or correct their selector, or add a node that accepts them"
-            own += (_unknown(workload, because, remedy),)
-        needed = [one for one in messages if one.verdict.claim not in workload.spare]
-        of_volumes = [finding for one in needed for finding in one.findings]
         causes: list[Finding] = []
         if answer != "yes":
-            walked_on = [
-                (one,) if (one.id, one.object) in shown else blocked.get(one.object, ()) for one in walked.findings
+            of_volumes = [
+                finding
+                for message in messages
+                if message.verdict.claim not in workload.spare
+                for finding in message.findings
             ]
-            causes = _stopping((*own, *lacking, *vetoing, *chain.from_iterable(walked_on))) or _stopping(of_volumes)
+            causes = self._find_causes((*own, *lacking, *vetoes), walks) or _stopping(of_volumes)
             if not causes:
                 remedy = "resolve what keeps the workload unknown, or suppress this finding"
-                own += (_unknown(workload, because, remedy),)
+                own.append(_unknown(workload, because, remedy))
                 causes = _stopping(own)
-            stopping.update(causes, _stopping((*of_volumes, *walked.stopping)))
-        ids = [one.id for one in (*own, *lacking, *causes)] + [id_ for one in mine for id_ in one.findings]
-        findings += own
-        template = workload.template
-        if answer == "yes" and workload.kind != "DaemonSet" and template is not None and template.runs:
-            starting.append((workload.key, walked.places, workload.pods))
-        verdicts[workload.key] = WorkloadVerdict(
+            self.stopping.update(causes, _stopping((*of_volumes, *walks.stopping)))
+        elif workload.kind != "DaemonSet" and workload.template is not None and workload.template.runs:
+            self._starting.append((workload.key, walks.places, workload.pods))
+        self.findings += own
+        ids = [finding.id for finding in (*own, *lacking, *causes)]
+        self.verdicts[workload.key] = WorkloadVerdict(
             workload=workload.key,
             runs_on=workload.system,
             runs_on_because=workload.because,
             starts_again=answer,
             because=because,
             volumes=workload.volumes,
-            findings=tuple(dict.fromkeys(ids)),
+            findings=tuple(dict.fromkeys((*ids, *(id_ for volume in volumes for id_ in volume.findings)))),
             steps=steps,
-            causes=tuple(dict.fromkeys(Cause(one.id, one.object) for one in causes)),
+            causes=tuple(dict.fromkeys(Cause(finding.id, finding.object) for finding in causes)),
         )
-    for keys, crowd in schedule.crowded(starting):
-        findings.append(crowd)
-        stopping.add(crowd)
-        for key in keys:
-            ids = [*verdicts[key].findings, crowd.id]
-            what = f"which of its pods finds room depends on the order in which they start: {crowd.message}"
-            verdicts[key] = replace(
-                verdicts[key],
-                starts_again="unknown",
-                because=what,
-                findings=tuple(dict.fromkeys(ids)),
-                causes=(Cause(crowd.id, crowd.object),),
-            )
-    stopping.update(everywhere if verdicts else ())
-    return WorkloadsEvaluation(tuple(verdicts.values()), tuple(findings), frozenset(stopping))
+
+    def _explain(
+        self, workload: Workload, walks: Walks, volumes: list[VolumeVerdict], lacking: list[Finding], because: str
+    ) -> Iterator[Finding]:
+        """What explains a workload that does not start again, where it lacks nothing that explains it already."""
+        if workload.nowhere and not lacking:
+            remedy = "add a toleration to its pods or correct their selector, or add a node that accepts them"
+            yield _unknown(workload, because, remedy)
+        elif not lacking:
+            yield from _explaining(workload, walks, volumes, self._blocked)
+
+    def _find_causes(self, findings: Iterable[Finding], walks: Walks) -> list[Finding]:
+        """Those of findings that stop a workload, and those that its walks name or that are about the same object."""
+        of_walks = (
+            (finding,) if (finding.id, finding.object) in self._shown else self._blocked.get(finding.object, ())
+            for finding in walks.findings
+        )
+        return _stopping((*findings, *chain.from_iterable(of_walks)))
+
+    def mark_crowded_workloads(self) -> None:
+        """Make those unknown that start each by itself and find no room together."""
+        for keys, shortage in self._schedule.crowded(self._starting):
+            self.findings.append(shortage)
+            self.stopping.add(shortage)
+            for key in keys:
+                ids = [*self.verdicts[key].findings, shortage.id]
+                self.verdicts[key] = replace(
+                    self.verdicts[key],
+                    starts_again="unknown",
+                    because=f"which of its pods finds room depends on the order in which they start: {shortage.message}",
+                    findings=tuple(dict.fromkeys(ids)),
+                    causes=(Cause(shortage.id, shortage.object),),
+                )
 
 
 def _elsewhere(index: Index, workload: Workload, walked: Walks) -> Iterator[Finding]:
