@@ -206,8 +206,10 @@ def test_a_run_killed_at_several_points_succeeds_when_run_again(cluster: Lab, ro
 NEWER = {"azure_disk_csi_mode": "csi_proxy", "kubewin_prepull": "yes"}
 
 
-def late(lab: Lab, role: Path, tmp_path: Path, choice: Choice, level: int) -> list[LateWrite] | None:
-    """A change that is killed with its writes held, until the next run has made it."""
+def late(
+    lab: Lab, role: Path, tmp_path: Path, choice: Choice, level: int, **of_next_run: Any
+) -> list[LateWrite] | None:
+    """A change that is killed with its writes held, until the next run has made it. of_next_run: options of that run alone."""
     options = reported(lab, azure_disk_csi_mode="host_process", azure_disk_csi_log_level=str(level))
 
     def begin(kubeconfig: str) -> Popen[str]:
@@ -215,7 +217,7 @@ def late(lab: Lab, role: Path, tmp_path: Path, choice: Choice, level: int) -> li
         return start(str(role), "localhost,", record=tmp_path / "late.jsonl", variables=variables)
 
     def follow() -> None:
-        run = play(str(role), "localhost,", variables=options)
+        run = play(str(role), "localhost,", variables={**options, **of_next_run})
         assert run.code == 0, run.screen
 
     return late_writes(lab, choice, begin, follow)
@@ -230,10 +232,21 @@ def test_a_held_change_of_the_daemon_set_is_refused_after_the_next_run(
     assert at_rest(cluster, DISK)
 
 
+def test_a_held_deletion_is_refused_after_a_run_that_left_its_pod_to_others(
+    cluster: Lab, role: Path, tmp_path: Path
+) -> None:
+    pods = plugins(cluster, DISK)
+    found = late(cluster, role, tmp_path, first("delete", "pods"), 7, azure_disk_csi_roll_nodes=["win-2"])
+    assert found
+    assert accepted(found) == []
+    after = plugins(cluster, DISK)
+    assert {node for node in NODES if after.get(node) != pods[node]} == {"win-2"}
+
+
 @pytest.mark.torture
 def test_no_write_of_a_change_is_accepted_after_the_next_run(cluster: Lab, role: Path, tmp_path: Path) -> None:
     for number in itertools.count(1):
-        found = late(cluster, role, tmp_path, nth(number), 7 + number % 2)
+        found = late(cluster, role, tmp_path, nth(number), 8 + number % 2)
         if found is None:
             break
         assert accepted(found) == [], f"write {number}"

@@ -26,7 +26,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observ
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.refuse import refusals
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.roll import FailedTemplate, Notify, RollResult
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need, each
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import each
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.apply import Applier, Outcome
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.definitions import daemon_set
@@ -208,7 +208,7 @@ def _uses(client: Client, request: DeployRequest) -> list[tuple[str, str]]:
 
 def _missing_access(client: Client, namespace: str) -> tuple[str, ...]:
     needs = [
-        Need("delete", "", "pods", namespace),
+        *each("get patch delete", "", "pods", namespace),
         *each("get create patch delete", "coordination.k8s.io", "leases", namespace),
     ]
     missing = [f"{need.verb} {need.resource}" for need in needs if not client.allowed(need)]

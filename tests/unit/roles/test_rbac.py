@@ -142,6 +142,7 @@ TAKEOVERS = (
 # What takes nodes over, by role, and nothing else does.
 BY_ROLE = {
     "kubewin-csi-deploy": {("patch", "daemonsets", "csi-smb-node-win")},
+    "kubewin-csi-roll": {("patch", "pods", "any")},
     "kubewin-csi-prepull": {("create", "pods", "any")},
     "kubewin-csi-handover": {("patch", "pods", "any"), ("patch", "daemonsets", "csi-smb-node-win")},
     "kubewin-csi-proof-pods": {("create", "pods", "any"), ("patch", "pods", "any"), ("create", "pods/exec", "any")},

@@ -70,10 +70,12 @@ def handover_lease(client: Client, namespace: str, driver: Driver, notify: Calla
     """The Lease of a driver's hand-over, in either direction. namespace: of this collection's node plugin."""
 
     def late() -> Iterator[Reference]:
-        """Name what a hand-over updates: its record, this collection's DaemonSet, and Nodes. Pods are deleted by their uid."""
+        """Name what a hand-over writes: its record, this collection's DaemonSet, the replaced plugin's pods, and Nodes."""
         yield Reference(kinds.CONFIG_MAP, record_name(driver), namespace)
         for item in client.list(kinds.DAEMON_SET, namespace, label_selector=selector(driver)).items:
             yield Reference(kinds.DAEMON_SET, item["metadata"]["name"], namespace)
+        for pod in client.list(kinds.POD, namespace, label_selector=f"{REPLACED}={driver.key}").items:
+            yield Reference(kinds.POD, pod["metadata"]["name"], namespace)
         for node in client.windows_nodes():
             yield Reference(kinds.NODE, node["metadata"]["name"])
 

@@ -62,8 +62,15 @@ def held_lease(client: Client, namespace: str, name: str, notify: Notify, patien
             notify(text)
         reported.add(text)
 
-    late = (Reference(kinds.DAEMON_SET, name, namespace),)
-    lease = Lease(client, about, holder_of(os.getpid()), report, late=lambda: late)
+    def late() -> Iterator[Reference]:
+        """Name what a rolling update writes: the DaemonSet and its pods."""
+        yield Reference(kinds.DAEMON_SET, name, namespace)
+        daemon_set = client.get(kinds.DAEMON_SET, name, namespace)
+        pods = client.list(kinds.POD, namespace, label_selector=selector_of(daemon_set)).items if daemon_set else ()
+        for pod in pods:
+            yield Reference(kinds.POD, pod["metadata"]["name"], namespace)
+
+    lease = Lease(client, about, holder_of(os.getpid()), report, late=late)
     ends = time.monotonic() + patience
     while True:
         try:
@@ -73,10 +80,11 @@ def held_lease(client: Client, namespace: str, name: str, notify: Notify, patien
             if error.reason != "locked" or time.monotonic() > ends:
                 raise
             time.sleep(_NEXT_TRY)
+    bound = bind_client(client, lease.confirm)
     try:
-        yield bind_client(client, lease.confirm)
+        yield bound
     finally:
-        lease.end()
+        lease.end(unanswered=bound.has_unanswered_writes)
 
 
 class Roller:

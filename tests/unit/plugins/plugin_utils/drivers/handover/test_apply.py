@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.apply import Stage, handover_lease
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.decide import Handover, kept_off
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.decide import REPLACED, Handover, kept_off
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.run import HandoverRun
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
@@ -62,6 +62,10 @@ def test_what_a_killed_hand_over_sent_is_refused_once_another_one_took_its_lease
         f"/api/v1/namespaces/{HOME}/configmaps/kubewin-replaced-vsphere": (
             kinds.CONFIG_MAP,
             {"metadata": {"name": "kubewin-replaced-vsphere", "namespace": HOME}},
+        ),
+        f"/api/v1/namespaces/{HOME}/pods/theirs-1": (
+            kinds.POD,
+            {"metadata": {"name": "theirs-1", "namespace": HOME, "labels": {REPLACED: VSPHERE.key}}},
         ),
     }
     for path, (_kind, thing) in written.items():
