@@ -191,10 +191,7 @@ def reached(running: Running, events: int) -> bool:
 
 @pytest.mark.parametrize("moments", [2, pytest.param(MOMENTS, marks=pytest.mark.torture)])
 def test_a_cancelled_upgrade_continues_within_a_minute_in_another_container(bench: Bench, moments: int) -> None:
-    """Every other one is cancelled by Receptor; of the others the container is killed.
-
-    Nothing is proven before the first node: the next run would save a baseline of the claim that a killed proof leaves.
-    """
+    """Every other one is cancelled by Receptor; of the others the container is killed."""
     has_the_driver(bench)
     dice, slowest, cut = random.Random(f"{SEED}-{moments}"), 0.0, 0
     for moment in range(moments):
@@ -204,7 +201,7 @@ def test_a_cancelled_upgrade_continues_within_a_minute_in_another_container(benc
             "kubewin_upgrade_tasks": "wait.yml",
             "kubewin_upgrade_nodes": "win-1",
         }
-        running = bench.launch("upgrade", asked, kubewin_upgrade_unproven_canary=True)
+        running = bench.launch("upgrade", asked)
         eventually(partial(reached, running, dice.randrange(1, EVENTS)), "it has begun", PATIENCE)
         # Not only between two events.
         running.wait(dice.uniform(0, 1))
@@ -212,7 +209,7 @@ def test_a_cancelled_upgrade_continues_within_a_minute_in_another_container(benc
         cancelled = running.finish()
         cut += cancelled.status != "successful"
         former, launched = lease_holder(bench), time.time()
-        following = bench.launch("upgrade", asked, node=NODES[1], kubewin_upgrade_unproven_canary=True)
+        following = bench.launch("upgrade", asked, node=NODES[1])
         eventually(partial(holds_the_lease, bench, following, former), "it holds the lease", PATIENCE)
         held, job = time.time(), following.finish()
         story = f"seed {SEED}, moment {moment}: {cancelled.status} after {len(cancelled.events)} events"

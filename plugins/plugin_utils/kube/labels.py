@@ -37,6 +37,12 @@ def absent_or_ours(live: Mapping[str, Any] | None) -> bool:
     return live is None or (live["metadata"].get("labels") or {}).get(MANAGED_BY) == MANAGER
 
 
+def is_of_run(live: Mapping[str, Any]) -> bool:
+    """Whether a run of this collection created an object for itself, such as a pod that reads a volume: nothing recreates it."""
+    metadata = live["metadata"]
+    return (metadata.get("labels") or {}).get(MANAGED_BY) == MANAGER and not controller_of(metadata)[0]
+
+
 # Labels and annotations that show the owner of an object, see drivers/ownership.py. Nothing else of its labels and annotations is kept: the
 # others may be long or private.
 _OWNERSHIP = frozenset({

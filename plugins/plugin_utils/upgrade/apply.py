@@ -21,7 +21,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.modify import modify
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode, Taint
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts, claims_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.quiesce import Object, cordoned, uncordoned
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import Do, whose_pods, whose_return
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.facts import (
@@ -32,9 +32,10 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.facts import (
     Observation,
     PlanNow,
     WorkloadNow,
+    read_pod,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import Journal, Target, Workload
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.picture import Claimed, NodeWas, Picture
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.picture import NodeWas, Picture
 
 # An eviction that was refused is tried again after so many seconds, as kubectl drain does.
 _EVICT_AGAIN = 5.0
@@ -94,7 +95,7 @@ class Watcher:
 
     def _node(self, item: Object) -> NodeNow:
         pods = self.pods(item["metadata"]["name"])
-        found = {PodFacts.from_object(pod): pod["metadata"].get("labels") or {} for pod in pods}
+        found = {read_pod(pod): pod["metadata"].get("labels") or {} for pod in pods}
         keys = {
             (*named, pod.namespace)
             for pod, labels in found.items()
@@ -168,25 +169,13 @@ class Watcher:
     def picture(self, claims: Iterable[str] = ()) -> Picture:
         """The volumes of pods on Windows nodes and of these claims, and the nodes' releases."""
         nodes = self.nodes()
-        used = set(claims)
-        for name in nodes:
-            used |= {f"{pod['metadata']['namespace']}/{claim}" for pod in self.pods(name) for claim in claims_of(pod)}
-        found = {
-            key: item
-            for item in self._client.list(kinds.PERSISTENT_VOLUME_CLAIM).items
-            if (key := f"{item['metadata']['namespace']}/{item['metadata']['name']}") in used
-        }
-        names = {str((item.get("spec") or {}).get("volumeName") or "") for item in found.values()} - {""}
-        volumes = {
-            item["metadata"]["name"]: item
-            for item in (self._client.list(kinds.PERSISTENT_VOLUME).items if names else ())
-            if item["metadata"]["name"] in names
-        }
-        claimed = {
-            key: Claimed.from_objects(item, volumes.get(str((item.get("spec") or {}).get("volumeName") or "")))
-            for key, item in sorted(found.items())
-        }
-        return Picture(claimed, {name: NodeWas(node.kubelet, node.version) for name, node in nodes.items()})
+        return Picture.from_objects(
+            {name: NodeWas(node.kubelet, node.version) for name, node in nodes.items()},
+            [pod for name in nodes for pod in self.pods(name)],
+            self._client.list(kinds.PERSISTENT_VOLUME_CLAIM).items,
+            self._client.list(kinds.PERSISTENT_VOLUME).items,
+            claims,
+        )
 
 
 class Worker:

@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import wmco
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import CORDONED
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import CORDONED, MANAGER, is_of_run
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import Workload
@@ -85,6 +85,12 @@ class NodeNow:
     def carries_volumes(self) -> bool:
         """Whether a workload has a volume there."""
         return bool(self.attached) or any(pod.volumes and not pod.finished for pod in self.pods or ())
+
+
+def read_pod(pod: Mapping[str, Any]) -> PodFacts:
+    """Read a core/v1 Pod. One that a killed run of this collection left may be evicted, and its volume is not a workload's."""
+    facts = PodFacts.from_object(pod)
+    return replace(facts, owner=(MANAGER, ""), volumes=False) if is_of_run(pod) else facts
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -16,6 +16,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import inf
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import restore
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.in_tree import PLUGINS
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import is_of_run
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import claims_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,24 @@ class Picture:
 
     volumes: Mapping[str, Claimed]
     nodes: Mapping[str, NodeWas]
+
+    @classmethod
+    def from_objects(
+        cls, nodes: Mapping[str, NodeWas], pods: Iterable[Mapping[str, Any]], claims: Iterable[Mapping[str, Any]],
+        volumes: Iterable[Mapping[str, Any]], former: Iterable[str] = (),
+    ) -> Picture:  # fmt: skip
+        """Read the claims of these pods and those of a former picture. Omits what a run of this collection created for itself."""
+        used = {
+            f"{pod['metadata']['namespace']}/{claim}" for pod in pods if not is_of_run(pod) for claim in claims_of(pod)
+        }
+        by_name = {volume["metadata"]["name"]: volume for volume in volumes}
+        claimed = [
+            Claimed.from_objects(claim, by_name.get(str((claim.get("spec") or {}).get("volumeName") or "")))
+            for claim in claims
+            if not is_of_run(claim)
+        ]
+        named = used.union(former)
+        return cls({one.claim: one for one in sorted(claimed, key=lambda one: one.claim) if one.claim in named}, nodes)
 
     def pack(self) -> str:
         """Small, for a journal."""

@@ -17,7 +17,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.controllers import images_of
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import DaemonSetFacts
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import ObservedDaemonSet
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MANAGED_BY, MANAGER
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import is_of_run
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import ENDED, MIRROR, PodFacts, controller_of
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import ANYWHERE, Placement
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.pod_spec import Dependency, find_dependencies
@@ -129,7 +129,7 @@ def pod_is_evaluated(pod: Mapping[str, Any], windows_nodes: frozenset[str] | set
     run of this collection left behind does not matter: it ends by itself, and nobody expects it to start again.
     """
     spec, metadata = pod.get("spec") or {}, pod["metadata"]
-    if (metadata.get("labels") or {}).get(MANAGED_BY) == MANAGER and not controller_of(metadata)[0]:
+    if is_of_run(pod):
         return False
     for volume in spec.get("volumes") or ():
         if "persistentVolumeClaim" in volume or "ephemeral" in volume:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.drain import drain
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.facts import NodeNow
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.facts import NodeNow, read_pod
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import Workload
 
 NOW = datetime(2026, 11, 21, 20, 0, tzinfo=timezone.utc)
@@ -52,6 +52,15 @@ def test_a_pod_without_a_controller_keeps_everything_until_it_is_allowed() -> No
     (why,) = found.never
     assert why.startswith("pod shop/alone has no controller that would recreate it")
     assert [one.name for one in drain(pods, {}, NOW, delete_unowned=True).evict] == ["alone", "web"]
+
+
+def test_a_pod_that_a_killed_run_left_is_evicted_and_carries_no_volume_of_a_workload() -> None:
+    labels = {"app.kubernetes.io/managed-by": "kubewin.csi"}
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "proof"}}]
+    metadata = {"namespace": "proof", "name": "left", "uid": "u-left", "labels": labels}
+    left = read_pod({"metadata": metadata, "spec": {"volumes": volumes}, "status": {"phase": "Running"}})
+    assert [one.name for one in drain([left], {}, NOW, delete_unowned=False).evict] == ["left"]
+    assert not left.volumes
 
 
 def test_a_refused_eviction_is_named_in_the_servers_words_and_tried_again() -> None:

@@ -58,6 +58,21 @@ def test_a_deleted_claim_is_reported_with_its_volume() -> None:
     assert "its volume was pv-1 (csi.vsphere.vmware.com, abc, Delete)" in found.message
 
 
+def an_object(name: str, labels: dict[str, str] | None = None, **parts: Any) -> dict[str, Any]:
+    return {"metadata": {"namespace": "shop", "name": name, "uid": f"u-{name}", "labels": labels or {}}, **parts}
+
+
+def test_the_pod_and_claim_that_a_killed_verification_left_are_no_volumes_of_a_workload() -> None:
+    """They are deleted soon, with their namespace: a later run would find no volume to compare."""
+    left = {"app.kubernetes.io/managed-by": "kubewin.csi", "app.kubernetes.io/part-of": "storage-proof"}
+    mounts = {name: {"volumes": [{"persistentVolumeClaim": {"claimName": name}}]} for name in ("db", "proof")}
+    pods = [an_object("db-0", spec=mounts["db"]), an_object("proof-0", left, spec=mounts["proof"])]
+    claims = [an_object("db", spec={"volumeName": "pv-1"}), an_object("proof", left, spec={"volumeName": "pv-2"})]
+    volumes = [an_object(name, spec=CSI) for name in ("pv-1", "pv-2")]
+    assert list(Picture.from_objects({}, pods, claims, volumes).volumes) == ["shop/db"]
+    assert list(Picture.from_objects({}, [], claims, volumes, ["shop/db", "shop/proof"]).volumes) == ["shop/db"]
+
+
 def test_a_file_system_that_is_named_later_is_no_other_volume() -> None:
     named = claimed(source={"vsphereVolume": {"volumePath": "[ds] a.vmdk"}})
     assert list(compare(picture(claimed()), picture(named))) == []
