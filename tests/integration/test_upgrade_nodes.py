@@ -581,6 +581,8 @@ def late_upgrade(lab: Lab, name: str, choice: Choice, *, stop: bool = False) -> 
     assert (found["state"], bool(found["ended"])) == ("finished", True)
     assert not lab.api.ok(LEASE)
     running(lab, "db-c")
+    # A run that another one overtook has nothing to finish.
+    assert isinstance(upgrade_of(lab, holder=holder_of(os.getppid()), **options).finish({}), Done)
     return late
 
 

@@ -174,10 +174,10 @@ class Upgrade:
     def finish(self, results: Mapping[str, str]) -> Decision:
         """Record the results of the user's tasks, by node why they failed, and finish those nodes; none other starts.
 
-        A node whose tasks began and that has no result fails.
+        A node whose tasks began and that has no result fails. Another run may have finished the upgrade before this one began a node.
         """
         journal = self.pages.read()
-        if journal is None or journal.run != self._holder:
+        if journal is None or (journal.run != self._holder and journal.state != "finished"):
             raise RefusedError(
                 f"upgrade {self.desired.name}: this run did not begin a node, expected step begin before step finish. "
                 "Run the play from its beginning."
