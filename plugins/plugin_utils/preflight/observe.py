@@ -143,7 +143,10 @@ class _Pass:
         scope = Scope(tuple(templates), pods) if self._unread else scope_of(nodes, templates, pods)
         del pods, templates
         revisions = [one for template in in_doubt(scope.templates, scope.pods) for one in self._revisions(template)]
-        claims, elsewhere = self._claims(scope)
+        claims, attachments = self._claims(scope, windows)
+        kept_templates, kept_pods = scope.templates, scope.pods
+        # Its sets of names are large.
+        del scope
         namespaces = self._list(kinds.NAMESPACE, wire.NamespaceList, _each(ObservedNamespace.from_object))
         cluster = self._cluster(kubernetes, namespaces)
         drivers = self._list(kinds.CSI_DRIVER, wire.CsiDriverList, _each(ObservedDriver.from_object))
@@ -155,14 +158,14 @@ class _Pass:
             hosts=hosts,
             hosts_at=hosts_at,
             nodes=nodes,
-            templates=with_revisions(scope.templates, revisions),
+            templates=with_revisions(kept_templates, revisions),
             controllers=tuple(controllers),
-            pods=scope.pods,
+            pods=kept_pods,
             namespaces=namespaces,
             csi_nodes=self._list(kinds.CSI_NODE, wire.CsiNodeList, _csi_nodes(windows if nodes else None)),
             volumes=self._list(kinds.PERSISTENT_VOLUME, wire.VolumeList, _each(ObservedVolume.from_object)),
             claims=claims,
-            attachments=self._list(kinds.VOLUME_ATTACHMENT, wire.AttachmentList, _attachments(windows, elsewhere)),
+            attachments=attachments,
             classes=self._list(kinds.STORAGE_CLASS, wire.StorageClassList, _each(ObservedClass.from_object)),
             drivers=drivers,
             capacities=self._list(kinds.CSI_STORAGE_CAPACITY, wire.CapacityList, _each(ObservedCapacity.from_object))
@@ -171,7 +174,7 @@ class _Pass:
             runtime_classes=self._list(
                 kinds.RUNTIME_CLASS, wire.RuntimeClassList, _each(ObservedRuntimeClass.from_object)
             ),
-            config_maps=self._config_maps(maps(controllers, nodes, scope.templates, names, bool(cluster.openshift))),
+            config_maps=self._config_maps(maps(controllers, nodes, kept_templates, names, bool(cluster.openshift))),
             # Last, because all of the above adds to it.
             unread=tuple(dict.fromkeys(self._unread)),
         )
@@ -207,8 +210,10 @@ class _Pass:
         facts = _each(ObservedRevision.from_object)
         return self._list(kinds.CONTROLLER_REVISION, wire.RevisionList, facts, plugin.namespace, labels)
 
-    def _claims(self, scope: Scope) -> tuple[tuple[ObservedClaim, ...], set[str]]:
-        """The claims that are kept, and the volumes of the others."""
+    def _claims(
+        self, scope: Scope, windows: frozenset[str]
+    ) -> tuple[tuple[ObservedClaim, ...], tuple[ObservedAttachment, ...]]:
+        """The claims that are kept, and the attachments, without those of volumes of other claims to Linux nodes."""
         elsewhere: set[str] = set()
 
         def facts(items: Items) -> Iterable[ObservedClaim]:
@@ -219,7 +224,9 @@ class _Pass:
                 elif volume := (item.get("spec") or {}).get("volumeName"):
                     elsewhere.add(volume)
 
-        return self._list(kinds.PERSISTENT_VOLUME_CLAIM, wire.ClaimList, facts), elsewhere
+        claims = self._list(kinds.PERSISTENT_VOLUME_CLAIM, wire.ClaimList, facts)
+        of_volumes = _attachments(windows, elsewhere)
+        return claims, self._list(kinds.VOLUME_ATTACHMENT, wire.AttachmentList, of_volumes)
 
     def _forgiven(self, error: ClusterError, verb: str, kind: Kind, where: str = "") -> bool:
         """Whether the pass continues without this: it does not exist here, or may not be read, which is recorded."""

@@ -363,10 +363,8 @@ class _Volume:
     def _mbr(self, nodes: int, volume: ObservedVolume) -> Message:
         least = in_tree.MBR_CSI_PROXY
         remedy = f"install csi-proxy {least} or later before anything mounts it"
-        if volume.created and volume.created[:10] < in_tree.MBR_DAY:
-            what = (
-                f"it was made on {volume.created[:10]}, when kubelets wrote an MBR, and csi-proxy here is below {least}"
-            )
+        if volume.created and volume.created < in_tree.MBR_DAY:
+            what = f"it was made on {volume.created}, when kubelets wrote an MBR, and csi-proxy here is below {least}"
             return self._wrong("CSI-V16", what, remedy, nodes, "MIGRATED_REFUSED")
         what = f"whether it has an MBR is unknown, and csi-proxy here is below {least}"
         return self._wrong("CSI-V18", what, remedy, nodes, "UNKNOWN")

@@ -178,7 +178,7 @@ CsiNodeList = _listed(
 VolumeList = _listed(
     _object(
         metadata=_object(
-            "name uid creationTimestamp deletionTimestamp",
+            "name creationTimestamp deletionTimestamp",
             annotations=_object(
                 "pv.kubernetes.io/provisioned-by pv.kubernetes.io/migrated-to volume.beta.kubernetes.io/storage-class"
             ),

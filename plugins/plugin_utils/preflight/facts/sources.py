@@ -108,6 +108,12 @@ class Inline:
 
 
 # Fields of a claim's spec that narrow or replace what it gets, and whose content is not read.
+@lru_cache(maxsize=64)
+def share_modes(modes: tuple[str, ...]) -> tuple[str, ...]:
+    """Return one tuple for equal access modes, of which a cluster has few."""
+    return modes
+
+
 _NARROWING = ("selector", "dataSource", "dataSourceRef", "volumeAttributesClassName")
 
 
@@ -137,7 +143,7 @@ class ClaimTemplate:
         return cls(
             name=name,
             storage_class=given.get("storageClassName"),
-            access_modes=tuple(map(sys.intern, given.get("accessModes") or ())),
+            access_modes=share_modes(tuple(given.get("accessModes") or ())),
             block=given.get("volumeMode") == "Block",
             size=quantity(((given.get("resources") or {}).get("requests") or {}).get("storage")),
             narrowed=tuple(one for one in _NARROWING if given.get(one) not in (None, "")),

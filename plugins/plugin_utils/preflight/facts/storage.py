@@ -13,7 +13,12 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import line
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation import REGIONS, ZONES
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import Requirement, Term, terms_of
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import ClaimTemplate, Source, quantity
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import (
+    ClaimTemplate,
+    Source,
+    quantity,
+    share_modes,
+)
 
 MIGRATED_TO = "pv.kubernetes.io/migrated-to"
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
@@ -30,12 +35,11 @@ class ObservedVolume:
     """A PersistentVolume.
 
     claim: "namespace/name" it is for, empty otherwise; claim_uid: empty while it is only reserved for that claim. terms: its
-    node affinity. places: its labels of zone and region. block: raw. size: bytes.
+    node affinity. places: its labels of zone and region. block: raw. size: bytes. created: its day.
     """
 
     name: str
     source: Source
-    uid: str = ""
     claim: str = ""
     claim_uid: str = ""
     policy: str = ""
@@ -56,7 +60,7 @@ class ObservedVolume:
     def from_object(cls, volume: Mapping[str, Any]) -> ObservedVolume:
         """Read a core/v1 PersistentVolume.
 
-        Reads metadata (name, uid, annotations, labels of zone and region, creationTimestamp, deletionTimestamp), spec
+        Reads metadata (name, annotations, labels of zone and region, creationTimestamp, deletionTimestamp), spec
         (claimRef (namespace, name, uid), persistentVolumeReclaimPolicy, storageClassName, volumeAttributesClassName,
         accessModes, volumeMode, capacity.storage, nodeAffinity.required, and what Source reads), status.phase.
         """
@@ -66,7 +70,6 @@ class ObservedVolume:
         return cls(
             name=str(metadata["name"]),
             source=Source.from_spec(spec),
-            uid=str(metadata.get("uid") or ""),
             claim=f"{claim.get('namespace', '')}/{claim.get('name', '')}" if claim else "",
             claim_uid=str(claim.get("uid") or ""),
             policy=sys.intern(str(spec.get("persistentVolumeReclaimPolicy") or "")),
@@ -76,12 +79,12 @@ class ObservedVolume:
             migrated_to=sys.intern(str(annotations.get(MIGRATED_TO) or "")),
             phase=sys.intern(str((volume.get("status") or {}).get("phase") or "")),
             deleting=bool(metadata.get("deletionTimestamp")),
-            access_modes=tuple(map(sys.intern, spec.get("accessModes") or ())),
+            access_modes=share_modes(tuple(spec.get("accessModes") or ())),
             block=spec.get("volumeMode") == "Block",
             size=quantity((spec.get("capacity") or {}).get("storage")),
             places=tuple((key, sys.intern(str(labels[key]))) for key in _PLACES if key in labels),
             terms=terms_of((spec.get("nodeAffinity") or {}).get("required")),
-            created=str(metadata.get("creationTimestamp") or ""),
+            created=sys.intern(str(metadata.get("creationTimestamp") or "")[:10]),
         )
 
 
