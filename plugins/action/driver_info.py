@@ -15,6 +15,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.manifests impo
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.planned import entry, lines
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec, documented
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import declared
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.controllers import choose_driver
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.controllers_observe import find_controllers
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import UNREAD, Request
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.observe import snapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import plan
@@ -29,6 +31,11 @@ class ActionModule(ClusterAction):
 
     def work(self, options: Mapping[str, Any]) -> None:
         """Return the plan and its objects."""
+        if not options["driver"]:
+            # The variables that set a driver's options bear its name.
+            chosen = choose_driver(find_controllers(self.connect(options)), "driver")
+            self.result.update(self.call(ActionModule, **{**self._task.args, "driver": chosen}))
+            return
         driver = driver_named(options["driver"])
         request = read_request(options)
         client = self.connect(options)

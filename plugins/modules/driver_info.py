@@ -22,6 +22,11 @@ extends_documentation_fragment:
   - kubewin.csi.attributes
   - kubewin.csi.attributes.info
 options:
+  driver:
+    description: Key of the driver, such as V(vsphere) or V(azure_disk). Defaults to the driver whose Linux controller the cluster has. Required
+      if it has the controllers of several drivers, or of none.
+    type: str
+    required: false
   csi_proxy_version:
     description: Release of csi-proxy that this collection installs. Older releases lead to notes.
     type: str

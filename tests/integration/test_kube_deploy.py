@@ -249,6 +249,30 @@ def test_a_controller_that_is_not_there_is_refused_with_where_to_get_it(lab: Lab
         assert "docs.vmware.com" in made.refusal
 
 
+PLAN_PLAY = """
+- hosts: localhost
+  gather_facts: false
+  vars: {vsphere_csi_log_level: PRODUCTION}
+  tasks:
+    - name: Plan
+      kubewin.csi.driver_info:
+"""
+
+
+def test_a_plan_without_a_driver_is_for_the_only_one_that_is_installed_and_else_asks(lab: Lab, tmp_path: Path) -> None:
+    playbook = tmp_path / "plan.yml"
+    playbook.write_text(PLAN_PLAY, encoding="utf-8")
+    env = {"K8S_AUTH_KUBECONFIG": kubewin(lab)}
+    run = play(str(playbook), "localhost,", env=env)
+    assert run.code == 0, run.screen
+    driver_plan = run.results("Plan")["localhost"]["driver_plan"]
+    assert (driver_plan["driver"], driver_plan["settings"]["log_level"]) == ("vsphere", "PRODUCTION")
+    with lab.without("Deployment", "vsphere-csi-controller"):
+        run = play(str(playbook), "localhost,", env=env)
+    assert run.code != 0
+    assert "driver is not set: no Deployment of a known driver's controller exists" in run.screen
+
+
 @pytest.mark.usefixtures("may_create")
 @pytest.mark.parametrize("kind", ["CSIDriver", "ConfigMap"])
 def test_missing_objects_of_the_installation_are_refused_or_created_on_request(clean: Lab, kind: str) -> None:

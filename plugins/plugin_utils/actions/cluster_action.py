@@ -9,6 +9,7 @@ once a run. The host's connection is not used.
 
 from __future__ import annotations
 
+import copy
 import gc
 import os
 import sys
@@ -159,7 +160,8 @@ class ClusterAction(ActionBase):
 
     def _read_options(self, task_vars: Mapping[str, Any]) -> Mapping[str, Any]:
         """The options of the task, of module_defaults and of variables, validated and converted."""
-        spec = {**CLUSTER_ARG_SPEC, **self.argument_spec}
+        # Validation fills suboptions into the defaults of the spec itself.
+        spec = copy.deepcopy({**CLUSTER_ARG_SPEC, **self.argument_spec})
         validated = ArgumentSpecValidator(spec).validate(
             {**self._read_variables(task_vars), **to_plain(self._task.args)}
         )

@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 
 _CONTROLLERS = {name: driver for driver in DRIVERS.values() for name in driver.controller.deployments}
 
@@ -38,3 +39,24 @@ def installed_as(deployment: Mapping[str, Any]) -> tuple[Driver, str] | None:
     if not any("provisioner" in f"{name} {image}" for name, image in images):
         return None
     return next(((_BY_IMAGE[key], name) for name, image in images if (key := _repository(image)) in _BY_IMAGE), None)
+
+
+def choose_driver(controllers: Mapping[str, Sequence[str]], option: str) -> str:
+    """Return the key of the only driver with a controller. ClusterError driver_not_chosen if there is none, or a choice.
+
+    controllers: of find_controllers. option: the input that names a driver.
+    """
+    if len(controllers) == 1:
+        return next(iter(controllers))
+    if not controllers:
+        raise ClusterError(
+            f"{option} is not set: no Deployment of a known driver's controller exists, expected one. Install the driver "
+            f"first, or set {option} if the platform hides its controller. Known drivers: {', '.join(sorted(DRIVERS))}.",
+            "driver_not_chosen",
+        )
+    listed = "; ".join(f"{key} (Deployment {', '.join(names)})" for key, names in controllers.items())
+    raise ClusterError(
+        f"{option} is not set: the cluster has the controllers of {len(controllers)} drivers, expected one: {listed}. Set "
+        f"{option} to what this run is for.",
+        "driver_not_chosen",
+    )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import grouped
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.controllers import installed_as
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
@@ -26,3 +27,13 @@ def controllers(client: Client, driver: Driver, namespaces: Iterable[str]) -> It
         yield from sorted(
             found, key=lambda one: names.index(name) if (name := one[0]["metadata"]["name"]) in names else len(names)
         )
+
+
+def find_controllers(client: Client) -> dict[str, tuple[str, ...]]:
+    """Read the Deployments of the catalog's controllers, as "namespace/name" by driver."""
+    pairs = (
+        (controller[0].key, f"{item['metadata']['namespace']}/{item['metadata']['name']}")
+        for item in client.list(kinds.DEPLOYMENT).items
+        if (controller := installed_as(item)) is not None
+    )
+    return {key: tuple(sorted(names)) for key, names in sorted(grouped(pairs).items())}
