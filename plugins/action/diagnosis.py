@@ -16,8 +16,8 @@ from typing import Any
 from ansible.release import __version__ as core
 from ansible_collections.kubewin.csi.plugins.modules.diagnosis import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import documented
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import plain
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import read_argument_spec
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import serialize
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.permissions import load_roles
@@ -51,7 +51,7 @@ _PASSWORDS = (
 class ActionModule(ClusterAction):
     """Compares controller, cluster and hosts with what is expected."""
 
-    argument_spec = documented(DOCUMENTATION)
+    argument_spec = read_argument_spec(DOCUMENTATION)
     remainder = "Nothing was changed"
 
     def work(self, options: Mapping[str, Any]) -> None:
@@ -61,7 +61,7 @@ class ActionModule(ClusterAction):
         hosts = [read_host(host, hostvars.get(host["name"]) or {}) for host in options["hosts"]]
         diagnoses = diagnose(controller, self._read_cluster(options), hosts)
         self.result.update(
-            diagnosis=[plain(diagnosis) for diagnosis in diagnoses],
+            diagnosis=[serialize(diagnosis) for diagnosis in diagnoses],
             lines=render(diagnoses),
             controller={"installed": dict(controller.installed), "missing": sorted(controller.missing)},
         )
@@ -78,7 +78,7 @@ class ActionModule(ClusterAction):
         }
         try:
             client = self.connect(options, retry_for=min(20.0, float(options["api_timeout"])))
-            client.version()
+            client.read_version()
             lacking = list_missing_rules(client, needs_of_playbooks(load_roles(), drivers))
             return ClusterFacts(lacking=lacking, events=list_failed_mounts(client), **report)
         except ClusterError as error:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from ansible_collections.kubewin.csi.plugins.modules.driver_apply import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.rolling import failure, warnings
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec, documented
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec, read_argument_spec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import declared
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.apply import DeployRequest, deploy, plan
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout import options as rollout_options
@@ -20,8 +20,12 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.order import wrong
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.apply import Outcome
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import driver_named
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.definitions import applied, daemon_set, documents
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import find_driver
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.definitions import (
+    build_result,
+    find_daemon_set,
+    parse_definitions,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 
 
@@ -30,8 +34,8 @@ class ActionModule(ClusterAction):
 
     argument_spec: ClassVar[ArgumentSpec] = {
         **declared.spec(declared.APPLY),
-        **documented(rollout_options.DOCUMENTATION),
-        **documented(DOCUMENTATION),
+        **read_argument_spec(rollout_options.DOCUMENTATION),
+        **read_argument_spec(DOCUMENTATION),
     }
     remainder = "Nodes whose plugin pod was not replaced keep their former plugin. Run again to continue"
 
@@ -42,9 +46,9 @@ class ActionModule(ClusterAction):
                 f"batches: {', '.join(sizes)}, expected numbers above 0 or percentages, such as 1 and 25%",
                 "configuration",
             )
-        driver = driver_named(options["driver"])
-        definitions = documents(options["definition"])
-        metadata = daemon_set(definitions)["metadata"]
+        driver = find_driver(options["driver"])
+        definitions = parse_definitions(options["definition"])
+        metadata = find_daemon_set(definitions)["metadata"]
         request = DeployRequest(
             driver,
             definitions,
@@ -95,6 +99,6 @@ class ActionModule(ClusterAction):
 
     def _note(self, outcome: Outcome) -> None:
         """Return what was applied, also if the task fails later."""
-        self.result.update(applied(outcome))
+        self.result.update(build_result(outcome))
         for text in outcome.warnings:
             self.warn(text)

@@ -11,16 +11,16 @@ from typing import Any, ClassVar
 
 from ansible_collections.kubewin.csi.plugins.modules.driver_handover import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec, documented
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec, read_argument_spec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.declared import DRIVER
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.run import HandoverRun, to_result
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import driver_named
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import find_driver
 
 
 class ActionModule(ClusterAction):
     """Hands all Nodes over in one go; a run that follows continues where this one ended."""
 
-    argument_spec: ClassVar[ArgumentSpec] = {**DRIVER, **documented(DOCUMENTATION)}
+    argument_spec: ClassVar[ArgumentSpec] = {**DRIVER, **read_argument_spec(DOCUMENTATION)}
     remainder = (
         "Run again to continue. A Node that was being handed over to the platform has its former plugin, unless the new one "
         "already worked there"
@@ -28,7 +28,7 @@ class ActionModule(ClusterAction):
 
     def work(self, options: Mapping[str, Any]) -> None:
         """Show the plan and perform it; return the Nodes that were handed over."""
-        driver = driver_named(options["driver"])
+        driver = find_driver(options["driver"])
         run = HandoverRun(self.connect(options), driver, options, self.show)
         plan = run.read_plan()
         self.result.update(handover=to_result(plan), kept=[])

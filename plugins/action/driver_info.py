@@ -13,7 +13,7 @@ from ansible_collections.kubewin.csi.plugins.modules.driver_info import DOCUMENT
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.manifests import render
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.planned import entry, lines
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec, documented
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec, read_argument_spec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import declared
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.controllers import choose_driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.controllers_observe import find_controllers
@@ -21,13 +21,13 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import U
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.observe import snapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import plan
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal_observe import in_use
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import driver_named
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import find_driver
 
 
 class ActionModule(ClusterAction):
     """Observes the cluster and plans the driver."""
 
-    argument_spec: ClassVar[ArgumentSpec] = {**declared.spec(declared.INFO), **documented(DOCUMENTATION)}
+    argument_spec: ClassVar[ArgumentSpec] = {**declared.spec(declared.INFO), **read_argument_spec(DOCUMENTATION)}
 
     def work(self, options: Mapping[str, Any]) -> None:
         """Return the plan and its objects."""
@@ -36,7 +36,7 @@ class ActionModule(ClusterAction):
             chosen = choose_driver(find_controllers(self.connect(options)), "driver")
             self.result.update(self.call(ActionModule, **{**self._task.args, "driver": chosen}))
             return
-        driver = driver_named(options["driver"])
+        driver = find_driver(options["driver"])
         request = read_request(options)
         client = self.connect(options)
         observed = snapshot(client, driver, request, check_access=options["check_access"])

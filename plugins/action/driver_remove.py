@@ -11,7 +11,7 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.modules.driver_remove import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import documented
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import read_argument_spec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import pipes
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal import refusal
@@ -23,19 +23,19 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal_observ
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import driver_named
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import find_driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.kinds import Kind
 
 
 class ActionModule(ClusterAction):
     """Deletes the objects that were applied for drivers."""
 
-    argument_spec = documented(DOCUMENTATION)
+    argument_spec = read_argument_spec(DOCUMENTATION)
 
     def work(self, options: Mapping[str, Any]) -> None:
         """Refuse while a volume or csi-proxy is in use, else delete and wait; return the deleted objects."""
         deadline = time.monotonic() + options["timeout"]
-        drivers = [driver_named(name) for name in options["drivers"]]
+        drivers = [find_driver(name) for name in options["drivers"]]
         client = self.connect(options)
         applied = [(driver, applied_for(client, driver)) for driver in drivers]
         # A run that continues after the plugin was deleted does not check volumes again: it finishes the rest.

@@ -12,7 +12,7 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.modules.host_evidence import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.secrets import held
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import documented
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import read_argument_spec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.files import write_whole
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.redactor import Redactor
 from ansible_collections.kubewin.csi.plugins.plugin_utils.support.parts import Part, cut
@@ -32,7 +32,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import No
 class ActionModule(WindowsAction):
     """Reads the host and writes files on the controller."""
 
-    argument_spec = options.LOOK | documented(DOCUMENTATION)
+    argument_spec = options.LOOK | read_argument_spec(DOCUMENTATION)
     _doing = "reading logs, events and settings"
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:

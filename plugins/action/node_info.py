@@ -11,8 +11,8 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.modules.node_info import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import documented
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import grouped
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import read_argument_spec
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observe import installed_drivers
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import CORDONED, SERVING_LABEL
@@ -23,7 +23,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.matching imp
 class ActionModule(ClusterAction):
     """Reads the Windows Nodes and matches the given hosts to them."""
 
-    argument_spec = documented(DOCUMENTATION)
+    argument_spec = read_argument_spec(DOCUMENTATION)
 
     def work(self, options: Mapping[str, Any]) -> None:
         """Return the Nodes, which host is which, and why a host is none."""
@@ -31,11 +31,11 @@ class ActionModule(ClusterAction):
         if options["require"] and unreadable:
             # The cluster is asked only for what helps to read the error.
             with contextlib.suppress(ClusterError):
-                described = describe_nodes(self.connect(options).windows_nodes())
+                described = describe_nodes(self.connect(options).list_windows_nodes())
                 unreadable = "\n".join([unreadable, *describe_left_cordons(described)])
             raise TaskError(unreadable, "host_unusable")
         client = self.connect(options)
-        nodes = client.windows_nodes()
+        nodes = client.list_windows_nodes()
         hosts = [
             Host(
                 inventory_name=host["name"],
@@ -91,5 +91,5 @@ def describe_left_cordons(nodes: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 def describe_unreadable(hosts: Sequence[Mapping[str, Any]]) -> str:
     """Each reason why hosts could not be read, on a line with the names of the hosts; empty if all were read."""
-    by_reason = grouped((str(host["problem"]), str(host["name"])) for host in hosts if host["problem"])
+    by_reason = group_values((str(host["problem"]), str(host["name"])) for host in hosts if host["problem"])
     return "\n".join(f"{', '.join(names)}: {reason}" for reason, names in by_reason.items())

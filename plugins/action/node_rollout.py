@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 from ansible_collections.kubewin.csi.plugins.modules.node_rollout import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.rollout import ended, progress, unread
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec, documented
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import plain
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import so_far
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec, read_argument_spec
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import serialize
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import render_progress
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import declared
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout import options as rollout_options
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import Rules
@@ -23,7 +23,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observe import View, find_target
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.verdict import Evaluation
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.window import fingerprints, run
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import driver_named
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import find_driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError, UnreachableError
 
 # Seconds without a change after which a line says what is still waited for.
@@ -35,8 +35,8 @@ class ActionModule(ClusterAction):
 
     argument_spec: ClassVar[ArgumentSpec] = {
         **declared.spec(declared.ROLLOUT),
-        **documented(rollout_options.DOCUMENTATION),
-        **documented(DOCUMENTATION),
+        **read_argument_spec(rollout_options.DOCUMENTATION),
+        **read_argument_spec(DOCUMENTATION),
     }
     remainder = "Nothing was changed"
 
@@ -54,7 +54,7 @@ class ActionModule(ClusterAction):
             except UnreachableError as error:
                 # Not a failure of the gate: an API server may restart while nodes come up.
                 unreachable = str(error)
-                self.show(f"{so_far(time.monotonic() - started, timeout)}: {unreachable}")
+                self.show(f"{render_progress(time.monotonic() - started, timeout)}: {unreachable}")
             except ClusterError as error:
                 self.result["rollout"] = unread(str(error))
                 raise
@@ -74,7 +74,7 @@ class ActionModule(ClusterAction):
         self, options: Mapping[str, Any], known: Mapping[str, str], seconds: float
     ) -> tuple[Evaluation, DaemonSetFacts | None]:
         """Watch until a node's verdict is not the known one, but not longer than these seconds; once in check mode."""
-        driver = driver_named(options["driver"])
+        driver = find_driver(options["driver"])
         retry_for = None if self.check_mode else min(float(options["api_timeout"]), seconds)
         client = self.connect(options, retry_for)
         target = find_target(client, driver, options["daemonset"] or "", options["namespace"] or "")
@@ -103,5 +103,5 @@ def describe(evaluation: Evaluation, daemon_set: DaemonSetFacts | None) -> dict[
         "daemonset": counts,
         "nodes": [node.as_dict() for node in evaluation.nodes],
         "others": [{"node": name, "reason": reason} for name, reason in evaluation.others],
-        "trouble": [plain(lack) for lack in evaluation.trouble],
+        "trouble": [serialize(lack) for lack in evaluation.trouble],
     }

@@ -21,13 +21,13 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.lease_keeper i
     release_keeper,
     start_keeper,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec, documented
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec, read_argument_spec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import plain
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import serialize
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observe import installed_drivers
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import CLUSTER_ARG_SPEC
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import holder_of_run, is_dead
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import identify_run, is_dead
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import SECONDS, uptime
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.termination import Interrupted
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.begin import RefusedError, plan_batches
@@ -50,7 +50,7 @@ _TOLERATIONS = [
 class ActionModule(ClusterAction):
     """One step of the upgrade's play."""
 
-    argument_spec: ClassVar[ArgumentSpec] = documented(DOCUMENTATION)
+    argument_spec: ClassVar[ArgumentSpec] = read_argument_spec(DOCUMENTATION)
     remainder = "Run again to resume from the journal"
 
     def work(self, options: Mapping[str, Any]) -> None:
@@ -60,7 +60,7 @@ class ActionModule(ClusterAction):
             own = {name: options[name] for name in (*CLUSTER_ARG_SPEC, "step", "plan", "batch", "results", "failures")}
             options = {**options, **options["plan"]["options"], **own}
         self._options, self._client = options, self.connect(options)
-        self._over, holder = step == "end", holder_of_run()
+        self._over, holder = step == "end", identify_run()
         try:
             upgrade = self._upgrade = Upgrade(self._client, options, holder, self.show, self._check_nodes)
             if step == "prepare" or self.check_mode:
@@ -263,7 +263,7 @@ class ActionModule(ClusterAction):
     # The result
 
     def _describe(self, journal: Journal, findings: Sequence[Finding] = ()) -> None:
-        self.result.update(self._upgrade.describe(journal), findings=[plain(one) for one in findings])
+        self.result.update(self._upgrade.describe(journal), findings=[serialize(one) for one in findings])
 
     def _state_lines(self) -> list[str]:
         text = self.result["text"]

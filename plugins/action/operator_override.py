@@ -10,7 +10,7 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.modules.operator_override import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import documented
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import read_argument_spec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
@@ -23,7 +23,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scope import
 class ActionModule(ClusterAction):
     """Sets or removes the override in the operator's OperatorConditions."""
 
-    argument_spec = documented(DOCUMENTATION)
+    argument_spec = read_argument_spec(DOCUMENTATION)
 
     def work(self, options: Mapping[str, Any]) -> None:
         """Return what was done with each OperatorCondition, or would be."""

@@ -16,12 +16,12 @@ from ansible.module_utils.basic import missing_required_lib
 from ansible_collections.kubewin.csi.plugins.modules.readiness_info import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import decode
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import documented
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import read_argument_spec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.files import write_whole
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import harmless_json
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import reporting
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import encode_json_controls
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import report_progress
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS, unknown
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.definitions import documents
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.definitions import parse_definitions
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import Options, evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedHost
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import SNAPSHOT_VERSION, Snapshot
@@ -52,7 +52,7 @@ _STATISTIC = ("verdict", "counts", "taken_at", "blockers", "unread")
 class ActionModule(ClusterAction):
     """Reads the cluster or a snapshot, evaluates it, and shows the report."""
 
-    argument_spec = documented(DOCUMENTATION)
+    argument_spec = read_argument_spec(DOCUMENTATION)
     remainder = "Nothing was changed"
 
     def work(self, options: Mapping[str, Any]) -> None:
@@ -87,7 +87,7 @@ class ActionModule(ClusterAction):
                 hosts = tuple(ObservedHost.from_option(host) for host in params["hosts"] or ())
                 now = datetime.now(timezone.utc)
                 client, reading = self.connect(params), Reading()
-                with reporting(self.show, reading.__str__):
+                with report_progress(self.show, reading.__str__):
                     snapshot = take(client, name=params["cluster_name"], hosts=hosts, hosts_at=now, reading=reading)
         except ValueError as error:
             raise TaskError(str(error), "configuration") from error
@@ -139,7 +139,7 @@ class ActionModule(ClusterAction):
 def loaded(path: str) -> Snapshot:
     """A snapshot that an earlier run wrote. ValueError says what is wrong with it."""
     try:
-        data = decode(msgspec.json.decode, harmless_json(Path(path).read_bytes()))
+        data = decode(msgspec.json.decode, encode_json_controls(Path(path).read_bytes()))
     except (OSError, ValueError) as error:
         raise ValueError(f"snapshot_from {path} cannot be read: {error}") from error
     if not isinstance(data, dict):
@@ -178,7 +178,7 @@ def run_of(params: Mapping[str, Any], target: Target) -> Run | None:
     keys = tuple(one["driver"] for one in given["drivers"])
     if wrong := next((unknown(key) for key in keys if key not in DRIVERS), ""):
         raise ValueError(f"run: {wrong}")
-    objects = tuple(item for one in given["drivers"] for item in documents(one["definition"]))
+    objects = tuple(item for one in given["drivers"] for item in parse_definitions(one["definition"]))
     return Run(keys, objects, frozenset(given["nodes"] or ()))
 
 

@@ -14,10 +14,10 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.modules.storage_proof import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.proof import failed_part, report
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import documented
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import plain
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import read_argument_spec
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import serialize
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import holder_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import identify_process
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.termination import ignore_signals
 from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.apply import Limits, Prover
 from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.cleanup import PATIENCE, Found, earlier, take_away
@@ -31,7 +31,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.verdict import 
 class ActionModule(ClusterAction):
     """Proves volumes of each driver on each node, and deletes what it created."""
 
-    argument_spec = documented(DOCUMENTATION)
+    argument_spec = read_argument_spec(DOCUMENTATION)
     remainder = "Its objects were deleted, except those reported as left"
 
     def work(self, options: Mapping[str, Any]) -> None:
@@ -56,7 +56,9 @@ class ActionModule(ClusterAction):
             self.result["changed"] = bool(ended)
             return
         limits = Limits(step=options["step_timeout"], whole=options["timeout"], parallel=options["parallel"])
-        prover = Prover(client, room, request, limits, lambda: secrets.token_hex(8), self.show, holder_of(os.getpid()))
+        prover = Prover(
+            client, room, request, limits, lambda: secrets.token_hex(8), self.show, identify_process(os.getpid())
+        )
         proofs = self._prove(client, prover, plan.targets, leftovers)
         self.result.update(
             run=run,
@@ -76,11 +78,11 @@ class ActionModule(ClusterAction):
         finally:
             ignore_signals()
             prover.cleaner.all()
-            self.result["left"] = [plain(entry) for entry in prover.cleaner.left]
+            self.result["left"] = [serialize(entry) for entry in prover.cleaner.left]
         deadline = time.monotonic() + PATIENCE
         for cleaner in cleaners:
             cleaner.rest(deadline)
-        self.result["left"] = [plain(entry) for cleaner in (*cleaners, prover.cleaner) for entry in cleaner.left]
+        self.result["left"] = [serialize(entry) for cleaner in (*cleaners, prover.cleaner) for entry in cleaner.left]
         return proofs
 
     def _report(self, failure: str) -> None:

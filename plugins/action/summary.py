@@ -24,10 +24,10 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.summary import
     render_summary,
     summarize,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import documented
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import read_argument_spec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.files import write_whole
 
-ARGUMENT_SPEC = documented(DOCUMENTATION)
+ARGUMENT_SPEC = read_argument_spec(DOCUMENTATION)
 
 
 class ActionModule(ActionBase):

@@ -16,7 +16,7 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.modules.support_archive import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.secrets import held
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import documented
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import read_argument_spec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.files import write_whole
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.redactor import Redactor
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.structured import structure_names
@@ -33,7 +33,7 @@ _WRITTEN = ("hosts", "readiness")
 class ActionModule(ClusterAction):
     """Reads the cluster, adds what was read of the hosts, and writes the archive."""
 
-    argument_spec = documented(DOCUMENTATION)
+    argument_spec = read_argument_spec(DOCUMENTATION)
     remainder = "No archive was written. Run again"
 
     def work(self, options: Mapping[str, Any]) -> None:

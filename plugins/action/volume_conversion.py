@@ -11,7 +11,7 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.modules.volume_conversion import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.converting import failed_part, lines
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import documented
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import read_argument_spec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.needs import needs
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.options import (
     OptionError,
@@ -22,14 +22,14 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.options import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.records import open_stores
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.run import Result, Runs
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.namespaces import cluster_uid, unusable
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.namespaces import check_namespace, read_cluster_uid
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.permissions import require
 
 
 class ActionModule(ClusterAction):
     """Converts the volumes of claims. An interruption ends it between two requests."""
 
-    argument_spec = documented(DOCUMENTATION)
+    argument_spec = read_argument_spec(DOCUMENTATION)
     remainder = "Run again to continue, or roll back"
 
     def work(self, options: Mapping[str, Any]) -> None:
@@ -38,7 +38,7 @@ class ActionModule(ClusterAction):
         client = self.connect(options)
         refuse(client, request, options)
         runs = Runs(
-            client, cluster_uid(client), request, lambda bound: open_stores(bound, options), options["record_namespace"], self.show
+            client, read_cluster_uid(client), request, lambda bound: open_stores(bound, options), options["record_namespace"], self.show
         )  # fmt: skip
         results = runs.prepare()
         done = False
@@ -81,5 +81,5 @@ def refuse(client: Client, request: RunOptions, options: Mapping[str, Any]) -> N
         client, needed, "a conversion", "kubewin-csi-convert, kubewin-csi-convert-workloads and kubewin-csi-records"
     )
     for name in namespaces:
-        if why := unusable(client, name, "records are"):
+        if why := check_namespace(client, name, "records are"):
             raise OptionError(why)

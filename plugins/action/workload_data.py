@@ -10,14 +10,14 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.modules.workload_data import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import documented
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import read_argument_spec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data.run import DataRun, check_options
 
 
 class ActionModule(ClusterAction):
     """Reads the volumes of claims, one after the other."""
 
-    argument_spec = documented(DOCUMENTATION)
+    argument_spec = read_argument_spec(DOCUMENTATION)
     remainder = "Its pod was deleted; written baselines are kept"
 
     def work(self, options: Mapping[str, Any]) -> None:

@@ -152,9 +152,9 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.facts import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.listing import Listed, Request
 from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.observe import observe
 from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.verdicts import verdicts
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import CLUSTER_ARG_SPEC, patiently
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import CLUSTER_ARG_SPEC, create_client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.identity import Identity, identity
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.identity import Identity, identify_cluster
 
 _ACCESS = sorted(set(CLUSTER_ARG_SPEC) - {"api_timeout"})
 
@@ -194,7 +194,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
     def _observation(self, path: str, cache: bool, desired: Request) -> Observation:
         """From the cache when it may be used and has it, else from the cluster, and then into the cache."""
         access = {name: self.get_option(name) for name in _ACCESS if self.get_option(name) is not None}
-        whose = identity(access)
+        whose = identify_cluster(access)
         key = self._key(path, whose, desired) if whose is not None and self.get_option("cache") else None
         if key is not None and cache:
             try:
@@ -220,7 +220,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         given = access.get("kubeconfig")
         named = f" by kubeconfig {given}" if isinstance(given, str) else ""
         try:
-            client = patiently(partial(get_api_client, **access), float(self.get_option("api_timeout")), named)
+            client = create_client(partial(get_api_client, **access), float(self.get_option("api_timeout")), named)
             observed = observe(
                 client,
                 whose.server if whose is not None else "",

@@ -20,7 +20,7 @@ from typing import Any
 
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import patiently
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import create_client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedHost
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.observe import take
@@ -68,7 +68,7 @@ def decoding(client: Client) -> dict[str, Any]:
     served = Fleet(1, 1, 0, 0).shelves()
     for kind in KINDS:
         if kind.path() in served:
-            for _page in client.pages(kind, decode):
+            for _page in client.read_pages(kind, decode):
                 pass
     return {"cpu": spent[True], "without_gc": spent[False], "bytes": size}
 
@@ -80,7 +80,7 @@ def main() -> int:
     options = parser.parse_args()
     peer = options.server.startswith("http:")
     access = {"host": options.server, "api_key": "peer"} if peer else {"kubeconfig": options.server}
-    client = patiently(lambda: get_api_client(**access), 60)
+    client = create_client(lambda: get_api_client(**access), 60)
     found = decoding(client) if options.json else ours(client, json.load(sys.stdin))
     found["mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(json.dumps(found))

@@ -28,7 +28,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.options import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import Variant
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.records import open_stores
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.run import Runs
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.namespaces import cluster_uid
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.namespaces import read_cluster_uid
 from integration.kube import connect
 from lab.cluster import in_tree
 from lab.cluster.api import ApiError, Object
@@ -359,7 +359,7 @@ def convert(
         "record_namespace": conversion.records, "second_record_namespace": conversion.second,
     }  # fmt: skip
     made = Runs(
-        client, cluster_uid(client), order, lambda bound: open_stores(bound, asked), conversion.records,
+        client, read_cluster_uid(client), order, lambda bound: open_stores(bound, asked), conversion.records,
         lambda text: print(f"    {text}", flush=True),
     )  # fmt: skip
     results = made.prepare()

@@ -23,7 +23,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.verdic
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.window import run
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.apply import Applier, Outcome
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import patiently
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import create_client
 from lab.cluster import vsphere
 from lab.handle import PATIENCE, Lab, eventually
 from unit.roles.rendering import render
@@ -38,7 +38,7 @@ RULES = Rules()
 
 def connect(kubeconfig: str, retry_for: float = 20) -> Client:
     """A client as the modules make it."""
-    return patiently(lambda: get_api_client(kubeconfig=kubeconfig), retry_for)
+    return create_client(lambda: get_api_client(kubeconfig=kubeconfig), retry_for)
 
 
 def planned(

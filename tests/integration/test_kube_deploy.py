@@ -19,7 +19,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import R
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.apply import Applier
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.namespaces import unusable
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.namespaces import check_namespace
 from integration.kube import VSPHERE, applied, cluster_objects, connect, planned, remove_driver, writes
 from integration.playbooks import play
 from lab.cluster import vsphere
@@ -318,15 +318,15 @@ def test_a_namespace_that_is_being_deleted_is_refused_before_anything_is_to_be_k
     client = connect(lab.state.kubeconfigs["admin"])
     name, path = "leaving", "/api/v1/namespaces/leaving"
     held = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "held", "finalizers": ["example.com/held"]}}
-    assert unusable(client, name, "the journal is") == (
+    assert check_namespace(client, name, "the journal is") == (
         "Namespace leaving, where the journal is to be kept, does not exist. Create it: kubectl create namespace leaving"
     )
     lab.api.ensure("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-    assert unusable(client, name, "the journal is") == ""
+    assert check_namespace(client, name, "the journal is") == ""
     lab.api.ensure(f"{path}/configmaps", held)
     try:
         lab.api.delete(path)
-        assert "where records are to be kept, is being deleted" in unusable(client, name, "records are")
+        assert "where records are to be kept, is being deleted" in check_namespace(client, name, "records are")
     finally:
         lab.api.patch(f"{path}/configmaps/held", {"metadata": {"finalizers": None}})
     eventually(lambda: not lab.api.ok(path), "it is gone")

@@ -30,7 +30,7 @@ def client() -> Iterator[Client]:
 def test_it_is_accepted_stable_and_removed_whole(client: Client, case: Case) -> None:
     # What the driver's own installation brings is there already for vSphere, and is not ours to take.
     own = {"CSIDriver", "ConfigMap"} if case.driver.key == "vsphere" else set()
-    wanted = [item for item in case.objects(client.version(), namespace=True) if item["kind"] not in own]
+    wanted = [item for item in case.objects(client.read_version(), namespace=True) if item["kind"] not in own]
     applier = Applier(client)
     assert applier.apply(wanted).changed
     again = Applier(client).plan(wanted)

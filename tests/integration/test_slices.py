@@ -20,7 +20,7 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.kinds import Kind
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import absent_or_ours
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import is_absent_or_ours
 from integration.changes import at_rest, daemon_set, mode, plugins, recorded
 from integration.kube import ACCOUNT, also_holds, connect, writes
 from integration.mesh import NODES, Credential, Mesh, inventory_of, sliced
@@ -110,7 +110,7 @@ def stored(lab: Lab, since: Mapping[Kind, str]) -> Counter[str]:
         return [
             f"{kind.kind} {item['metadata']['name']}"
             for change, item in found
-            if change != "BOOKMARK" and absent_or_ours(item)
+            if change != "BOOKMARK" and is_absent_or_ours(item)
         ]
 
     with ThreadPoolExecutor(len(since)) as pool:

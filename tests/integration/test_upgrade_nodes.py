@@ -26,7 +26,7 @@ from typing import Any
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import Request
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import holder_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import identify_process
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import Done, Stop
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import Target
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.needs import needs
@@ -433,7 +433,7 @@ def test_jobs_in_three_containers_carry_one_upgrade_out(ready: Lab, tmp_path: Pa
 
 def another_run_is_refused(lab: Lab, folder: Path) -> None:
     """One upgrade of a cluster at a time, whatever it is called: the run that is at it is named, and nothing is done."""
-    another = upgrade_of(lab, name="another", target={"kubelet": "1.36.9"}, holder=holder_of(os.getppid()))
+    another = upgrade_of(lab, name="another", target={"kubelet": "1.36.9"}, holder=identify_process(os.getppid()))
     words = f"another run works on an upgrade of this cluster: {os.uname().nodename}/.* renewed its lease .* wait for it to end, then run again"
     assert re.search(words, another.lease.others())
     with pytest.raises(ClusterError, match=words):
@@ -582,7 +582,7 @@ def late_upgrade(lab: Lab, name: str, choice: Choice, *, stop: bool = False) -> 
     assert not lab.api.ok(LEASE)
     running(lab, "db-c")
     # A run that another one overtook has nothing to finish.
-    assert isinstance(upgrade_of(lab, holder=holder_of(os.getppid()), **options).finish({}), Done)
+    assert isinstance(upgrade_of(lab, holder=identify_process(os.getppid()), **options).finish({}), Done)
     return late
 
 

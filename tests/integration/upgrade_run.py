@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.action.node_upgrade import ActionModule
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import holder_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import identify_process
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import Decision, Done
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.run import Check, Upgrade
 from integration.kube import connect
@@ -32,7 +32,7 @@ def upgrade_call(
 ) -> Upgrade:
     """The steps of a run in this process."""
     defaults = {key: option.get("default") for key, option in ARGUMENT_SPEC.items()}
-    return Upgrade(connect(kubeconfig), {**defaults, **options}, holder or holder_of(os.getpid()), notify, check)
+    return Upgrade(connect(kubeconfig), {**defaults, **options}, holder or identify_process(os.getpid()), notify, check)
 
 
 def follow(upgrade: Upgrade) -> Decision:

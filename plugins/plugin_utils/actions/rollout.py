@@ -10,7 +10,7 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.results import failed
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.table import render_table
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import so_far
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import render_progress
 
 # Causes and nodes that a failed task names; all are in the table, which is printed.
 _NAMED = 5
@@ -25,10 +25,10 @@ def progress(
     """
     nodes = rollout["nodes"]
     if not nodes and not known and rollout.get("daemonset", rollout) is None:
-        yield f"  {so_far(waited, timeout)}: the driver is not deployed"
+        yield f"  {render_progress(waited, timeout)}: the driver is not deployed"
         return
     green = sum(node["verdict"] == "green" for node in nodes)
-    head = f"  {so_far(waited, timeout)}: {green} of {len(nodes)} nodes green"
+    head = f"  {render_progress(waited, timeout)}: {green} of {len(nodes)} nodes green"
     unproven = sum(node["verdict"] == "unproven" for node in nodes)
     if accepts and unproven:
         head += f", {unproven} registered and unproven (accepted)"

@@ -21,7 +21,7 @@ ArgumentSpec = dict[str, dict[str, Any]]
 _ONLY_FOR_PEOPLE = ("description", "suboptions", "version_added")
 
 
-def documented(documentation: str, secret: str = "") -> ArgumentSpec:
+def read_argument_spec(documentation: str, secret: str = "") -> ArgumentSpec:
     """The argument spec of a module's DOCUMENTATION, without its fragments. secret: the option that is never shown."""
     if not HAS_YAML:
         return {}

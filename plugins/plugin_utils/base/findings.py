@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import lines
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_field_lines
 
 Severity = Literal["blocker", "warning", "note"]
 
@@ -27,7 +27,7 @@ class Finding:
     remedy: str
 
     def __post_init__(self) -> None:
-        lines(self, "object", "message", "remedy")
+        join_field_lines(self, "object", "message", "remedy")
 
     def line(self) -> str:
         """As text."""

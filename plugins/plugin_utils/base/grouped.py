@@ -13,7 +13,7 @@ _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
 
-def grouped(
+def group_values(
     pairs: Iterable[tuple[_Key, _Value]], order: Callable[[_Value], Any] | None = None
 ) -> dict[_Key, list[_Value]]:
     """The values of each key, as they come or in an order; of a key without any an empty list."""

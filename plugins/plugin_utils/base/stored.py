@@ -21,14 +21,14 @@ class FormatError(ValueError):
     """It is not of that form; says where, what was found and what is expected."""
 
 
-def plain(record: Any) -> dict[str, Any]:
+def serialize(record: Any) -> dict[str, Any]:
     """The fields of a dataclass in JSON's types. A record inside it that has as_dict() is what that returns."""
     return {field.name: _plain(getattr(record, field.name)) for field in fields(record)}
 
 
 def _plain(value: Any) -> Any:
     if is_dataclass(value):
-        return value.as_dict() if hasattr(value, "as_dict") else plain(value)
+        return value.as_dict() if hasattr(value, "as_dict") else serialize(value)
     if isinstance(value, (list, tuple)):
         return [_plain(one) for one in value]
     return {name: _plain(one) for name, one in value.items()} if isinstance(value, Mapping) else value

@@ -50,18 +50,18 @@ _ESCAPE_MARKS = re.compile(rb"\\(?:[bfr]|u(?:00[01789]|06|20|[dD]))")
 _RAW_MARKS = (b"\xc2", b"\xd8\x9c", b"\xe2\x80", b"\xe2\x81", b"\xf3")
 
 
-def harmless(text: str) -> str:
+def mask_controls(text: str) -> str:
     """The same text with nothing in it that acts. Line ends and tabs stay. For what is shown; once more changes nothing."""
     return _RETURN.sub(chr(_CARRIED + 0x0D), text.translate(_HARMLESS))
 
 
-def carried(text: str) -> str:
-    """The same for what may be sent back: ``restored`` gives the text as it was. Once, where the text comes in."""
-    return harmless(_GENUINE.sub(lambda found: _ITSELF + found[0], text))
+def encode_controls(text: str) -> str:
+    """The same for what may be sent back: ``decode_controls`` gives the text as it was. Once, where the text comes in."""
+    return mask_controls(_GENUINE.sub(lambda found: _ITSELF + found[0], text))
 
 
-def harmless_json(data: bytes) -> bytes:
-    """The same JSON, of which each text decodes to what ``carried`` makes of it."""
+def encode_json_controls(data: bytes) -> bytes:
+    """The same JSON, of which each text decodes to what ``encode_controls`` makes of it."""
     return _JSON.sub(_carried_json, data) if _is_suspect(data) else data
 
 
@@ -73,26 +73,26 @@ def _is_suspect(data: bytes) -> bool:
     )
 
 
-def line(text: str) -> str:
+def join_lines(text: str) -> str:
     """A text as one line."""
-    return " ".join(harmless(text).split())
+    return " ".join(mask_controls(text).split())
 
 
-def lines(record: Any, *names: str) -> None:
+def join_field_lines(record: Any, *names: str) -> None:
     """Make one line each of these fields of a frozen dataclass; for its __post_init__."""
     for name in names:
-        object.__setattr__(record, name, line(getattr(record, name)))
+        object.__setattr__(record, name, join_lines(getattr(record, name)))
 
 
-def restored(value: T) -> T:
+def decode_controls(value: T) -> T:
     """What is sent back, as it was read: a text, or a structure that JSON is made of."""
     made: Any = value
     if isinstance(value, str):
         made = value if value.isascii() else _SENT_BACK.sub(_sent_back, value)
     elif isinstance(value, dict):
-        made = {restored(key): restored(one) for key, one in value.items()}
+        made = {decode_controls(key): decode_controls(one) for key, one in value.items()}
     elif isinstance(value, (list, tuple)):
-        made = [restored(one) for one in value]
+        made = [decode_controls(one) for one in value]
     return made  # type: ignore[no-any-return]  # of the type it had
 
 

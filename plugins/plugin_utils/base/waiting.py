@@ -20,12 +20,12 @@ def spell(seconds: float) -> str:
     return " ".join(f"{count} {unit}" for count, unit in parts if count) or "0 s"
 
 
-def so_far(waited: float, limit: float) -> str:
+def render_progress(waited: float, limit: float) -> str:
     """Such as 1 min 20 s of 10 min."""
     return f"{spell(waited)} of {spell(limit)}"
 
 
-def pauses() -> Iterator[float]:
+def repeat_pauses() -> Iterator[float]:
     """Seconds between a line and its repetition: soon at first, then each minute."""
     return chain((10.0, 20.0, 30.0), repeat(60.0))
 
@@ -40,7 +40,7 @@ class Awaited:
     limit: float
 
     def __str__(self) -> str:
-        return f"{self.what} ({so_far(self.waited, self.limit)})" if self.limit else self.what
+        return f"{self.what} ({render_progress(self.waited, self.limit)})" if self.limit else self.what
 
 
 class Waits:
@@ -54,7 +54,7 @@ class Waits:
     def report(self, *awaited: Awaited) -> None:
         """These are waited for now, and nothing else."""
         now = self._clock()
-        self._due = {one.what: self._due.get(one.what, (now, pauses())) for one in awaited}
+        self._due = {one.what: self._due.get(one.what, (now, repeat_pauses())) for one in awaited}
         for one in awaited:
             due, following = self._due[one.what]
             if now >= due:
@@ -63,8 +63,8 @@ class Waits:
 
 
 @contextmanager
-def reporting(
-    notify: Callable[[str], None], line: Callable[[], str], seldom: Callable[[], Iterator[float]] = pauses
+def report_progress(
+    notify: Callable[[str], None], line: Callable[[], str], seldom: Callable[[], Iterator[float]] = repeat_pauses
 ) -> Iterator[None]:
     """Report progress now and then while the run waits, also if nothing changes."""
     over = threading.Event()

@@ -16,7 +16,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import Awaited, Waits, reporting, so_far
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import (
+    Awaited,
+    Waits,
+    render_progress,
+    report_progress,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert import actions as do
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert import explain, objects
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.decide import next_move
@@ -279,8 +284,8 @@ class Converter:
             reading, began = f"{record.namespace}/{record.claim}: reading all data", time.monotonic()
             self._notify(reading)
             try:
-                with reporting(
-                    self._notify, lambda: f"{reading} ({so_far(time.monotonic() - began, self._limits.step)})"
+                with report_progress(
+                    self._notify, lambda: f"{reading} ({render_progress(time.monotonic() - began, self._limits.step)})"
                 ):
                     found = str(self._digest(record))
             except StreamError as error:
@@ -323,7 +328,7 @@ class Converter:
         volume = record.objects[record.target_side if record.reached("canary") else "old"]
         nodes = (
             ProofNode.from_objects(item, self._client.get(kinds.CSI_NODE, item["metadata"]["name"]))
-            for item in self._client.windows_nodes()
+            for item in self._client.list_windows_nodes()
         )
         node, whys = place(nodes, volume, record.new.driver, self._limits.image, self._limits.tolerations)
         if node is None:

@@ -22,7 +22,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.facts import s
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.objects import helper_name, keep_claims, locked_by
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import Record, Variant, Workload
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import HELM, Marks
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import claims_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import list_claims
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedCsiNode
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.migration import reports_csi, way
 from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.nodes import ProofNode, reachable
@@ -285,7 +285,7 @@ def _workloads(facts: Facts, desired: Request, first: Collection[str]) -> tuple[
     found: dict[str, Object] = {}
     by_uid = {one["metadata"]["uid"]: one for one in facts.sets}
     for pod in facts.pods:
-        if desired.claim not in claims_of(pod):
+        if desired.claim not in list_claims(pod):
             continue
         owner, name = _owner(pod, by_uid), f"pod {desired.namespace}/{pod['metadata']['name']}"
         if owner is None:

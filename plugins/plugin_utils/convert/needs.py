@@ -8,24 +8,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import Variant
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need, each
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need, list_needs
 
 
 def needs(namespaces: Sequence[str], records: Sequence[str], variant: Variant) -> Iterator[Need]:
     """Everything that is asked for from the first change on. records: namespaces of the records."""
     for name in (*records, "kube-system"):
-        yield from each("get", "", "namespaces", name=name)
-    yield from each("get list create patch delete", "", "persistentvolumes")
+        yield from list_needs("get", "", "namespaces", name=name)
+    yield from list_needs("get list create patch delete", "", "persistentvolumes")
     for namespace in namespaces:
         claims = "get list patch create delete" if variant == "re_claim" else "get list patch"
-        yield from each(claims, "", "persistentvolumeclaims", namespace)
-        yield from each("get list create delete", "", "pods", namespace)
+        yield from list_needs(claims, "", "persistentvolumeclaims", namespace)
+        yield from list_needs("get list create delete", "", "pods", namespace)
         # By web socket, which Kubernetes authorizes as both.
-        yield from each("get create", "", "pods/exec", namespace)
-        yield from each("get list patch", "apps", "deployments statefulsets", namespace)
+        yield from list_needs("get create", "", "pods/exec", namespace)
+        yield from list_needs("get list patch", "apps", "deployments statefulsets", namespace)
     for namespace in records:
-        yield from each("get list create patch delete", "", "configmaps", namespace)
-    yield from each("get create patch delete", "coordination.k8s.io", "leases", records[0])
-    yield from each("get list", "", "nodes")
-    yield from each("get list", "storage.k8s.io", "volumeattachments")
-    yield from each("get", "storage.k8s.io", "csinodes")
+        yield from list_needs("get list create patch delete", "", "configmaps", namespace)
+    yield from list_needs("get create patch delete", "coordination.k8s.io", "leases", records[0])
+    yield from list_needs("get list", "", "nodes")
+    yield from list_needs("get list", "storage.k8s.io", "volumeattachments")
+    yield from list_needs("get", "storage.k8s.io", "csinodes")

@@ -29,10 +29,10 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.kinds import Kind
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import selector_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import build_selector
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts, claims_of
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import moment
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts, list_claims
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import parse_time
 from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.objects import attachment
 
 
@@ -47,7 +47,7 @@ def facts(client: Client, desired: Request) -> Facts:
     driver = next((one for one in DRIVERS.values() if plugin is not None and one.name == plugin.driver), None)
     storage_class = desired.storage_class or str(claim["spec"].get("storageClassName") or "")
     csi_nodes = {item["metadata"]["name"]: item for item in client.list(kinds.CSI_NODE).items}
-    nodes = client.windows_nodes()
+    nodes = client.list_windows_nodes()
     sets: list[Mapping[str, Any]] = []
     for kind in (kinds.DEPLOYMENT, kinds.STATEFUL_SET, kinds.REPLICA_SET):
         # Items of a list do not carry their kind.
@@ -102,7 +102,7 @@ def _lease_trouble(client: Client, name: str, namespace: str) -> str:
     if live is None:
         return ""
     spec = live.get("spec") or {}
-    renewed, lasts = moment(spec.get("renewTime")), int(spec.get("leaseDurationSeconds") or 15)
+    renewed, lasts = parse_time(spec.get("renewTime")), int(spec.get("leaseDurationSeconds") or 15)
     if renewed is not None and client.now() - renewed <= timedelta(seconds=2 * lasts):
         return ""
     reported = f"was renewed at {spec.get('renewTime')} and lasts {lasts} s" if renewed else "was never renewed"
@@ -196,7 +196,7 @@ class View:
         """All users but the helper pod."""
         for pod in self._client.list(kinds.POD, record.namespace).items:
             facts = PodFacts.from_object(pod)
-            if record.claim not in claims_of(pod) or facts.name == objects.helper_name(record.run):
+            if record.claim not in list_claims(pod) or facts.name == objects.helper_name(record.run):
                 continue
             where = f" on {facts.node}" if facts.node else ""
             yield f"{facts.title} ({'Terminating' if facts.deleting else facts.phase}{where}) uses the claim"
@@ -269,9 +269,9 @@ class View:
 
     def _ready(self, one: Workload, live: Mapping[str, Any]) -> int:
         """Its pods that are Ready on Windows nodes."""
-        windows = {item["metadata"]["name"] for item in self._client.windows_nodes()}
+        windows = {item["metadata"]["name"] for item in self._client.list_windows_nodes()}
         count = 0
-        for pod in self._client.list(kinds.POD, one.namespace, label_selector=selector_of(live) or None).items:
+        for pod in self._client.list(kinds.POD, one.namespace, label_selector=build_selector(live) or None).items:
             facts = PodFacts.from_object(pod)
             count += facts.ready and not facts.deleting and facts.node in windows
         return count

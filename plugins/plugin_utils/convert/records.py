@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import grouped
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import FormatError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert import objects
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.options import record_namespaces
@@ -216,4 +216,4 @@ class Records:
 
 def _newest(copies: Iterable[tuple[str, Record]]) -> list[Record]:
     """The newest copy of each run's record."""
-    return [newest(dict(some)) for some in grouped((one[1].run, one) for one in copies).values()]
+    return [newest(dict(some)) for some in group_values((one[1].run, one) for one in copies).values()]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import plain
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import serialize
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert import actions as do
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert import explain
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.apply import Converter, Outcome, StoppedError
@@ -33,7 +33,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.records import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import holder_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import identify_process
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import About, Lease, bind_client
 
 Status = Literal["to_do", "native", "nothing", "refused", "converted", "reversible", "rolled_back", "failed", "not_run"]
@@ -64,7 +64,7 @@ class Result:
             "step": record.step if record else "",
             "volume": record.target.name if record else "",
             "handle": record.target.handle if record else "",
-            "findings": [plain(finding) for finding in self.findings],
+            "findings": [serialize(finding) for finding in self.findings],
             "plan": self.plan,
             "actions": list(self.actions),
             "msg": self.message,
@@ -239,7 +239,7 @@ class Runs:
             labels=labels(),
             what=f"the conversion of {desired.namespace}/{desired.claim}",
         )
-        return Lease(self._client, about, holder_of(os.getpid()), self._notify)
+        return Lease(self._client, about, identify_process(os.getpid()), self._notify)
 
     def _convert(self, result: Result, desired: Request) -> None:
         lease = self._lease(desired)

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import grouped
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data.manifest import FileEntry, Folder, Gap, Manifest
 
 # Maximum number of directories, and of paths that could not be read, that are kept.
@@ -41,7 +41,7 @@ def folders(manifest: Manifest, depth: int, growing: Sequence[str]) -> tuple[Fol
 
 
 def _groups(manifest: Manifest, depth: int) -> dict[str, list[FileEntry]]:
-    return grouped(("/".join(one.path.split("/")[:-1][:depth]), one) for one in manifest.entries)
+    return group_values(("/".join(one.path.split("/")[:-1][:depth]), one) for one in manifest.entries)
 
 
 def _digest(path: str, entries: Sequence[FileEntry], growing: Sequence[str]) -> Folder:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import read_json
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import FormatError, plain, restore
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import FormatError, restore, serialize
 
 SCHEMA = 1
 # Known without reading.
@@ -128,7 +128,7 @@ def from_json(text: str) -> Manifest | NotNoted:
 
 
 def _filled(record: Any) -> dict[str, Any]:
-    return {name: value for name, value in plain(record).items() if value}
+    return {name: value for name, value in serialize(record).items() if value}
 
 
 def summary(manifest: Manifest) -> Mapping[str, Any]:

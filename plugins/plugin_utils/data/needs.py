@@ -7,20 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need, each
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need, list_needs
 
 
 def needs(namespaces: Sequence[str], records: str) -> Iterator[Need]:
     """Everything that a run asks of the API; the pod that it makes included. records: namespace of the baselines, empty for none."""
-    yield from each("get", "", "persistentvolumes")
-    yield from each("list", "", "nodes")
-    yield from each("list", "storage.k8s.io", "csinodes")
+    yield from list_needs("get", "", "persistentvolumes")
+    yield from list_needs("list", "", "nodes")
+    yield from list_needs("list", "storage.k8s.io", "csinodes")
     for namespace in namespaces:
-        yield from each("get list create delete", "", "pods", namespace)
+        yield from list_needs("get list create delete", "", "pods", namespace)
         # A web socket is a GET to most API servers, and checked as a create too from 1.35 on.
-        yield from each("get create", "", "pods/exec", namespace)
-        yield from each("list", "", "events", namespace)
-        yield from each("get", "", "persistentvolumeclaims", namespace)
+        yield from list_needs("get create", "", "pods/exec", namespace)
+        yield from list_needs("list", "", "events", namespace)
+        yield from list_needs("get", "", "persistentvolumeclaims", namespace)
     if records:
-        yield from each("get list create patch delete", "", "configmaps", records)
+        yield from list_needs("get list create patch delete", "", "configmaps", records)
         yield Need("get", "", "namespaces", records, records)

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import line
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import Awaited, Waits, reporting
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_lines
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import Awaited, Waits, report_progress
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data import compare, objects
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data.choice import Limits, sample
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data.listing import UNSPEAKABLE, Listing
@@ -95,12 +95,12 @@ class VolumeReader:
             container, folder = found.using.mounts[0]
             reader = self._reader(found.using.pod, container, folder, found.using.image)
             self._notify(f"{title}: listing it through pod {self._namespace}/{found.using.pod}, which uses it")
-            with reporting(self._notify, lambda: f"{title}: {reader.standing}"):
+            with report_progress(self._notify, lambda: f"{title}: {reader.standing}"):
                 return self._manifest(found, "listing", reader.listing())
         with self._helper(found) as (pod, image):
             reader = self._reader(pod, objects.CONTAINER, objects.MOUNT, image)
             self._notify(f"{title}: listing it")
-            with reporting(self._notify, lambda: f"{title}: {reader.standing}"):
+            with report_progress(self._notify, lambda: f"{title}: {reader.standing}"):
                 listed = reader.listing()
             files = [one for one in listed.entries if one.kind == "file"]
             heads = compare.heads(before, self._desired.growing) if before is not None else {}
@@ -111,7 +111,7 @@ class VolumeReader:
                 chosen = sample([one for one in files if one.path in read], self._limits.total, self._limits.seed)
             size = sum(one.size for one in files if one.path in chosen)
             self._notify(f"{title}: reading {len(chosen)} of {len(files)} listed files, {size / (1 << 20):.1f} MiB")
-            with reporting(self._notify, lambda: f"{title}: {reader.standing}"):
+            with report_progress(self._notify, lambda: f"{title}: {reader.standing}"):
                 return self._manifest(found, "content", reader.contents(listed, chosen, heads))
 
     def _reader(self, pod: str, container: str, folder: str, image: str) -> Reader:
@@ -160,7 +160,7 @@ class VolumeReader:
         driver = (found.volume["spec"].get("csi") or {}).get("driver", "")
         nodes = (
             ProofNode.from_objects(item, csi_nodes.get(item["metadata"]["name"]))
-            for item in self._client.windows_nodes()
+            for item in self._client.list_windows_nodes()
         )
         desired = self._desired
         node, whys = place(nodes, found.volume, driver, desired.image, desired.tolerations, desired.node)
@@ -178,7 +178,7 @@ class VolumeReader:
             raise ClusterError(f"pod {self._namespace}/{name} was deleted by another client. Run again.", "interrupted")
         pod = PodFacts.from_object(live)
         if pod.ended:
-            why = line(str((live.get("status") or {}).get("message") or "")) or "its command ended"
+            why = join_lines(str((live.get("status") or {}).get("message") or "")) or "its command ended"
             raise ClusterError(f"pod {self._namespace}/{name} is {pod.phase}: {why}", "not_comparable")
         return pod.phase == "Running"
 

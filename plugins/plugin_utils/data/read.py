@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import carried
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import so_far
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import encode_controls
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import render_progress
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data import listing
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data.choice import Limits, batches
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data.listing import Listing
@@ -81,7 +81,7 @@ def digest(client: Client, namespace: str, pod: str, container: str, folder: str
 
     Raises ClusterError, its reason not_comparable when anything could not be read: that is never taken for equal.
     """
-    output = client.output(namespace, pod, container, _tar(folder, (".",)), timeout)
+    output = client.open_output(namespace, pod, container, _tar(folder, (".",)), timeout)
     lines: list[bytes] = []
     size = 0
     try:
@@ -134,7 +134,7 @@ class Reader:
         """How far it is, as text; read by another thread."""
         chosen, have = self._chosen, self._have
         files = f"{sum(path in have for path in chosen)} of {len(chosen)} files read, " if chosen else ""
-        taken = so_far(self._clock() - self._began, self._limits.seconds)
+        taken = render_progress(self._clock() - self._began, self._limits.seconds)
         return f"{files}{self._count / (1 << 20):.1f} MiB came through the API server ({taken})"
 
     def listing(self) -> Listing:
@@ -149,7 +149,7 @@ class Reader:
             raise ClusterError(f"listing {self._location.folder} was aborted: {over}", "not_comparable") from over
         finally:
             output.close()
-        found = listing.parse(carried(answer.decode("utf-16-le", "surrogatepass")), self._location.folder)
+        found = listing.parse(encode_controls(answer.decode("utf-16-le", "surrogatepass")), self._location.folder)
         if found is None:
             message = errors.replace("\0", "").strip()[:300]
             raise ClusterError(
@@ -228,7 +228,7 @@ class Reader:
         if left <= 0:
             raise _Over(self._late)
         location = self._location
-        return self._client.output(location.namespace, location.pod, location.container, command, left)
+        return self._client.open_output(location.namespace, location.pod, location.container, command, left)
 
     def _read(self, output: Any, size: int) -> bytes:
         """So much of an output, no faster and no more than the limits allow."""
@@ -269,7 +269,7 @@ def _members(output: Any, heads: Mapping[str, int]) -> Iterator[_Member]:
     with tarfile.open(fileobj=cast("Any", output), mode="r|", errors="surrogateescape", bufsize=_CHUNK) as archive:
         while (info := archive.next()) is not None:
             archive.members = []  # type: ignore[attr-defined]  # kept for random access, which a stream has not
-            path = carried(info.name).removeprefix("./").rstrip("/")
+            path = encode_controls(info.name).removeprefix("./").rstrip("/")
             content, head = hashlib.sha256(), hashlib.sha256()
             left = heads.get(path, 0)
             file = archive.extractfile(info) if info.isreg() else None
@@ -279,7 +279,7 @@ def _members(output: Any, heads: Mapping[str, int]) -> Iterator[_Member]:
                     head.update(data[:left])
                     left -= len(data[:left])
             first = head.hexdigest() if path in heads else ""
-            yield _Member(path, info.type, info.size, carried(info.linkname), content.hexdigest(), first)
+            yield _Member(path, info.type, info.size, encode_controls(info.linkname), content.hexdigest(), first)
     while output.code < 0:
         output.read(_CHUNK)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import plain
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import serialize
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data import explain
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data.baselines import BaselineError, Baselines
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data.choice import Limits
@@ -19,7 +19,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.data.needs import need
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data.observe import Found, Request, VolumeReader
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.namespaces import unusable
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.namespaces import check_namespace
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.permissions import require
 
 # In a result; baselines hold everything.
@@ -98,7 +98,7 @@ class DataRun:
             "kubewin-csi-data, kubewin-csi-data-pods and kubewin-csi-records",
         )
         if options["record_namespace"] and (
-            why := unusable(self._client, options["record_namespace"], "baselines are")
+            why := check_namespace(self._client, options["record_namespace"], "baselines are")
         ):
             raise RefusedError(why)
         if options["compare"] and not options["keep_going"]:
@@ -217,7 +217,7 @@ class DataRun:
         found = compare(old, after, self._options["growing"])
         entry |= {
             "verdict": found.verdict,
-            "differences": [plain(difference) for difference in found.differences[:_SHOWN]],
+            "differences": [serialize(difference) for difference in found.differences[:_SHOWN]],
             "not_compared": [{"path": gap.path, "why": gap.why} for gap in found.not_compared[:_SHOWN]],
             "different": len(found.differences),
             "uncompared": len(found.not_compared),

@@ -10,8 +10,8 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver, Rule
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import Request
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need, each
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import absent_or_ours
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need, list_needs
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import is_absent_or_ours
 
 _RBAC = "rbac.authorization.k8s.io"
 _STORAGE = "storage.k8s.io"
@@ -49,7 +49,7 @@ def _applied(driver: Driver, desired: Request, namespace: str, live: Mapping[str
     ]
     if driver.namespace_rules:
         kinds += [(_RBAC, "roles", namespace, account), (_RBAC, "rolebindings", namespace, account)]
-    if absent_or_ours(live):
+    if is_absent_or_ours(live):
         kinds.append(("", "namespaces", None, namespace))
     if desired.storage_class.get("create", True):
         kinds.append(
@@ -60,7 +60,7 @@ def _applied(driver: Driver, desired: Request, namespace: str, live: Mapping[str
         if driver.feature_states is not None:
             kinds.append(("", "configmaps", namespace, driver.feature_states.name))
     for group, resource, where, name in kinds:
-        yield from each("get create patch", group, resource, where, name)
+        yield from list_needs("get create patch", group, resource, where, name)
 
 
 def _granted(driver: Driver, desired: Request, namespace: str) -> Iterator[Need]:
@@ -90,16 +90,16 @@ def _granted(driver: Driver, desired: Request, namespace: str) -> Iterator[Need]
 
 def _watched(namespace: str) -> Iterator[Need]:
     """The gate."""
-    yield from each("list watch", "", "nodes")
-    yield from each("list watch", _STORAGE, "csinodes")
-    yield from each("list watch", "", "pods", namespace)
-    yield from each("list watch", "apps", "daemonsets controllerrevisions", namespace)
-    yield from each("list", "", "events", namespace)
-    yield from each("get", "", "pods/log", namespace)
+    yield from list_needs("list watch", "", "nodes")
+    yield from list_needs("list watch", _STORAGE, "csinodes")
+    yield from list_needs("list watch", "", "pods", namespace)
+    yield from list_needs("list watch", "apps", "daemonsets controllerrevisions", namespace)
+    yield from list_needs("list", "", "events", namespace)
+    yield from list_needs("get", "", "pods/log", namespace)
 
 
 def _played() -> Iterator[Need]:
     """What enable_csi.yml does around a change of csi-proxy: label and cordon the Node, and wait for its volumes."""
-    yield from each("get patch", "", "nodes")
-    yield from each("list", "", "pods")
-    yield from each("get", "", "persistentvolumeclaims")
+    yield from list_needs("get patch", "", "nodes")
+    yield from list_needs("list", "", "pods")
+    yield from list_needs("get", "", "persistentvolumeclaims")

@@ -26,12 +26,12 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observ
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.refuse import refusals
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.roll import FailedTemplate, Notify, RollResult
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import each
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import list_needs
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.apply import Applier, Outcome
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.definitions import daemon_set
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.definitions import find_daemon_set
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MODE, absent_or_ours, selector_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MODE, build_selector, is_absent_or_ours
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +84,12 @@ class Deployment:
 
 def plan(client: Client, request: DeployRequest) -> DeployPlan:
     """Compare with the cluster. ClusterError roll_refused or canary_failed if a rolling update must not begin."""
-    plugin = daemon_set(list(request.definitions))
+    plugin = find_daemon_set(list(request.definitions))
     name, namespace = str(plugin["metadata"]["name"]), str(plugin["metadata"]["namespace"])
     outcome, options = Applier(client, force=request.force).plan(request.definitions), request.options
     change = next(change for change in outcome.changes if change.kind == "DaemonSet")
     live = None if change.action == "create" else client.get(kinds.DAEMON_SET, name, namespace)
-    if live is None or not absent_or_ours(live) or (change.action == "none" and _is_rolled_out(live)):
+    if live is None or not is_absent_or_ours(live) or (change.action == "none" and _is_rolled_out(live)):
         return DeployPlan(request.definitions, outcome, options)
     view = _view(client, request, plugin)
     view.load()
@@ -135,11 +135,11 @@ def deploy(client: Client, request: DeployRequest, notify: Notify, applied: Call
     found = plan(client, request)
     if found.roll is None or not found.needs_lease:
         return _apply(client, request, found, applied)
-    plugin = daemon_set(list(request.definitions))
+    plugin = find_daemon_set(list(request.definitions))
     name, namespace = str(plugin["metadata"]["name"]), str(plugin["metadata"]["namespace"])
     if request.prepull_timeout:
-        pods = client.list(kinds.POD, namespace, label_selector=selector_of(plugin)).items
-        missing = lacking(plugin, pods, client.windows_nodes(), request.options.nodes)
+        pods = client.list(kinds.POD, namespace, label_selector=build_selector(plugin)).items
+        missing = lacking(plugin, pods, client.list_windows_nodes(), request.options.nodes)
         Pulls(client, request.driver.name, plugin, notify).run(missing, request.prepull_timeout)
     # As long as another run may take for all Nodes, one after the other.
     patience = request.options.node_timeout * max(1, len(found.roll.state.expected))
@@ -181,7 +181,7 @@ def _find_kept(client: Client, request: DeployRequest, plugin: Mapping[str, Any]
     if mode not in driver.drain_to:
         return {}
     namespace = plugin["metadata"]["namespace"]
-    pods = client.list(kinds.POD, namespace, label_selector=selector_of(plugin)).items
+    pods = client.list(kinds.POD, namespace, label_selector=build_selector(plugin)).items
     changing = {pod["spec"].get("nodeName") for pod in pods if _mode(pod) not in ("", mode)}
     kept: dict[str, str] = {}
     for node, what in _uses(client, request) if changing else ():
@@ -208,10 +208,10 @@ def _uses(client: Client, request: DeployRequest) -> list[tuple[str, str]]:
 
 def _missing_access(client: Client, namespace: str) -> tuple[str, ...]:
     needs = [
-        *each("get patch delete", "", "pods", namespace),
-        *each("get create patch delete", "coordination.k8s.io", "leases", namespace),
+        *list_needs("get patch delete", "", "pods", namespace),
+        *list_needs("get create patch delete", "coordination.k8s.io", "leases", namespace),
     ]
-    missing = [f"{need.verb} {need.resource}" for need in needs if not client.allowed(need)]
+    missing = [f"{need.verb} {need.resource}" for need in needs if not client.is_allowed(need)]
     if not missing:
         return ()
     return (

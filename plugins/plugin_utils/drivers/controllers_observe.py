@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import grouped
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.controllers import installed_as
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
@@ -36,4 +36,4 @@ def find_controllers(client: Client) -> dict[str, tuple[str, ...]]:
         for item in client.list(kinds.DEPLOYMENT).items
         if (controller := installed_as(item)) is not None
     )
-    return {key: tuple(sorted(names)) for key, names in sorted(grouped(pairs).items())}
+    return {key: tuple(sorted(names)) for key, names in sorted(group_values(pairs).items())}

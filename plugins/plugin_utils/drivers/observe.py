@@ -21,11 +21,11 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import (
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import home
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need, lacking, list_rules
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need, find_missing_needs, list_rules
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import ObservedDaemonSet
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MANAGER, made_by
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MANAGER, read_creation
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.permissions import list_bind_commands
 
@@ -36,23 +36,27 @@ def snapshot(client: Client, driver: Driver, desired: Request, *, check_access: 
     A missing permission to read is raised as ClusterError, whose text names the rule to add; missing permissions to
     write end up in the snapshot, all of them at once.
     """
-    kubernetes = client.version()
+    kubernetes = client.read_version()
     where = _unique([desired.controller_namespace, desired.namespace, *driver.controller.namespaces])
     installed = tuple(ObservedController.from_object(item, name) for item, name in controllers(client, driver, where))
     namespaces = _unique([desired.namespace, *(observed.namespace for observed in installed), driver.namespace])
-    nodes = client.windows_nodes()
+    nodes = client.list_windows_nodes()
     observed = tuple(ObservedNode.from_object(node) for node in nodes)
     storage_class = str(desired.storage_class.get("name") or driver.storage_class.name)
     namespace = home(driver, desired, installed)
     openshift = _openshift(client, installed, observed)
     live = {name: client.get(kinds.NAMESPACE, name) for name in namespaces}
     listed = client.list(kinds.DAEMON_SET).items
-    daemon_sets = tuple(replace(ObservedDaemonSet.from_object(item), made=made_by(item)) for item in listed)
+    daemon_sets = tuple(replace(ObservedDaemonSet.from_object(item), made=read_creation(item)) for item in listed)
     claimed = any(
         one.managed_by != MANAGER and not one.ready and one.serves_on_windows(driver.name) for one in daemon_sets
     )
 
-    missing = lacking(needs(driver, desired, namespace, live.get(namespace)), client.allowed) if check_access else ()
+    missing = (
+        find_missing_needs(needs(driver, desired, namespace, live.get(namespace)), client.is_allowed)
+        if check_access
+        else ()
+    )
     return Snapshot(
         kubernetes=kubernetes,
         nodes=observed,
@@ -107,7 +111,7 @@ def _privileged(client: Client, namespace: str, account: str) -> bool | None:
     """Whether the plugin's account may use OpenShift's SCC privileged; None where this account may not ask."""
     try:
         need = Need("use", "security.openshift.io", "securitycontextconstraints", namespace, "privileged")
-        return client.allowed_for(f"system:serviceaccount:{namespace}:{account}", need)
+        return client.is_allowed_for(f"system:serviceaccount:{namespace}:{account}", need)
     except ClusterError as error:
         if error.status not in (403, 404):
             raise

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding, blocker
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import line
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_lines
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import Request
 
 # https://kubernetes.io/docs/concepts/overview/working-with-objects/names/
@@ -87,7 +87,7 @@ def _wrong(desired: Request) -> Iterator[tuple[str, Any, str]]:
 
 def _shown(value: Any) -> Any:
     """What a line cannot show, as Python writes it: a line end, blanks at an end."""
-    return repr(value) if isinstance(value, str) and value != line(value) else value
+    return repr(value) if isinstance(value, str) and value != join_lines(value) else value
 
 
 def _each(option: str, by_role: Mapping[str, Any]) -> list[tuple[str, Any]]:

@@ -14,10 +14,10 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import ObservedDaemonSet
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MANAGED_BY, MANAGER, PART_OF
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import (
-    finished,
-    host_paths,
+    is_finished,
     is_host_process,
-    owned_by,
+    is_owned_by,
+    list_host_paths,
 )
 
 _PIPE = re.compile(r"^[\\/]+\.[\\/]+pipe[\\/]+(csi-proxy-[a-z0-9-]+)", re.IGNORECASE)
@@ -26,7 +26,7 @@ _SHOWN = 20
 
 def pipes_of(pod_spec: Mapping[str, Any]) -> tuple[str, ...]:
     """Pipes of csi-proxy that a pod mounts, bare names."""
-    return tuple(match[1] for path in host_paths(pod_spec) if (match := _PIPE.match(path)))
+    return tuple(match[1] for path in list_host_paths(pod_spec) if (match := _PIPE.match(path)))
 
 
 def uses_unmounted(daemon_set: Mapping[str, Any]) -> bool:
@@ -59,7 +59,7 @@ def mounting(
             found.append(f"DaemonSet {name} of OpenShift's storage operator uses csi-proxy")
     for pod in pods:
         metadata, pipes = pod["metadata"], pipes_of(pod["spec"])
-        if pipes and not finished(pod) and not any(owned_by(uid, pod) for uid in leaving):
+        if pipes and not is_finished(pod) and not any(is_owned_by(uid, pod) for uid in leaving):
             node = pod["spec"].get("nodeName") or "no node yet"
             found.append(f"pod {metadata['namespace']}/{metadata['name']} on {node} mounts {', '.join(pipes)}")
     return tuple(found)

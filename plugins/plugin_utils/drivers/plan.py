@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding, blocker
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import plain
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import serialize
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver, ModeRule
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, parse
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import options, ownership, surroundings
@@ -19,7 +19,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.release import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.settings import settings
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.switch import Switch, switch
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.switch import findings as switch_findings
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import absent_or_ours
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import is_absent_or_ours
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class Plan:
             "deployable": self.deployable,
             "refusal": self.refusal,
             "summary": self.summary(),
-            "findings": [plain(finding) for finding in self.findings],
+            "findings": [serialize(finding) for finding in self.findings],
             "nodes": list(self.nodes),
             "unselected_nodes": list(self.unselected_nodes),
             "settings": self.settings,
@@ -141,8 +141,8 @@ def plan(driver: Driver, desired: Request, snapshot: Snapshot) -> Plan:
     if choice.rule is not None and choice.version is not None:
         rendered = settings(
             driver, desired, choice.rule, choice.version, namespace, kubernetes,
-            create_namespace=absent_or_ours(snapshot.namespaces.get(namespace)),
-            create_csi_driver=desired.create_cluster_objects and absent_or_ours(snapshot.csi_driver),
+            create_namespace=is_absent_or_ours(snapshot.namespaces.get(namespace)),
+            create_csi_driver=desired.create_cluster_objects and is_absent_or_ours(snapshot.csi_driver),
             create_feature_states=desired.create_cluster_objects and snapshot.feature_states.get(namespace, {}) is None,
         )  # fmt: skip
         if ownership.platform(snapshot) == "gke" and namespace != "kube-system":

@@ -16,8 +16,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import line
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import so_far
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_lines
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import render_progress
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import DaemonSetFacts
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.scheduling import why_not
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
@@ -131,7 +131,7 @@ def progress(
 def lines(found: Progress, waited: float, limit: float) -> Iterator[str]:
     """A line for the whole and one for each node that has trouble."""
     nodes = len(found.done) + len(found.waiting)
-    yield f"{so_far(waited, limit)}: {len(found.done)} of {nodes} nodes have the images"
+    yield f"{render_progress(waited, limit)}: {len(found.done)} of {nodes} nodes have the images"
     for node, why in found.why.items():
         yield f"  {node}: {why}"
 
@@ -223,7 +223,7 @@ def _evaluate(one: Mapping[str, Any]) -> Pull:
     if containers and len(containers) == len(one["spec"]["containers"]) and all(state is None for state in states):
         return Pull(node, "done")
     if status.get("phase") == "Failed":
-        detail = line(" ".join(str(part) for part in (status.get("reason"), status.get("message")) if part))
+        detail = join_lines(" ".join(str(part) for part in (status.get("reason"), status.get("message")) if part))
         return Pull(node, "failed", detail or "the kubelet refused the pod")
     trouble = [state for state in states if state]
     if any(word in _FOR_GOOD for state in trouble for word in state.split()):

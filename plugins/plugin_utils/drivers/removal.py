@@ -17,7 +17,7 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MANAGED_BY, MANAGER, PART_OF
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import claims_of, finished
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import is_finished, list_claims
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +55,9 @@ def uses(
     found: set[Use] = set()
     for pod in pods:
         metadata, spec = pod["metadata"], pod.get("spec") or {}
-        if spec.get("nodeName") not in names or finished(pod):
+        if spec.get("nodeName") not in names or is_finished(pod):
             continue
-        used = [f"claim {claim}" for claim in claims_of(pod) if (metadata["namespace"], claim) in bound]
+        used = [f"claim {claim}" for claim in list_claims(pod) if (metadata["namespace"], claim) in bound]
         used += [f"inline volume {volume['name']}" for volume in spec.get("volumes") or [] if _is_of(driver, volume)]
         found.update(Use(spec["nodeName"], f"pod {metadata['namespace']}/{metadata['name']} ({what})") for what in used)
     for attachment in attachments:

@@ -39,7 +39,7 @@ def applied_for(client: Client, driver: Driver) -> list[tuple[Kind, dict[str, An
 
 def in_use(client: Client, driver: Driver) -> tuple[Use, ...]:
     """Read everything that shows volumes in use on Windows Nodes."""
-    return uses(driver, client.windows_nodes(), client.list(kinds.POD).items, *_volumes(client))
+    return uses(driver, client.list_windows_nodes(), client.list(kinds.POD).items, *_volumes(client))
 
 
 def _volumes(client: Client) -> Iterator[tuple[dict[str, Any], ...]]:
@@ -52,7 +52,7 @@ def csi_proxy_users(
 ) -> tuple[tuple[str, ...], tuple[tuple[Driver, tuple[Use, ...]], ...]]:
     """What mounts pipes of csi-proxy, and volumes in use that were mounted through it. going: as of pipes.mounting."""
     daemon_sets, pods = client.list(kinds.DAEMON_SET).items, client.list(kinds.POD).items
-    nodes, volumes = client.windows_nodes(), tuple(_volumes(client))
+    nodes, volumes = client.list_windows_nodes(), tuple(_volumes(client))
     proxied = [one for one in drivers if not pipes.without_pipes(one, daemon_sets)]
     found = [(one, uses(one, nodes, pods, *volumes)) for one in proxied]
     return pipes.mounting(daemon_sets, pods, going), tuple((one, signs) for one, signs in found if signs)

@@ -25,7 +25,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import (
     MANAGER,
     SERVING_LABEL,
     SERVING_VALUE,
-    absent_or_ours,
+    is_absent_or_ours,
 )
 
 # The parameter that names a file system, in lower case: Azure's own and the one of the provisioner.
@@ -68,7 +68,7 @@ def openshift_findings(snapshot: Snapshot, namespace: str, account: str) -> Iter
         yield warning("CSI-D12", subject, message, command)
     found = snapshot.namespaces.get(namespace)
     # OpenShift keeps the level in step everywhere but in its own namespaces; one of ours is applied with the label.
-    if found is None or absent_or_ours(found) or namespace.startswith("openshift-"):
+    if found is None or is_absent_or_ours(found) or namespace.startswith("openshift-"):
         return
     labels = found["metadata"].get("labels") or {}
     if labels.get(LABEL_SYNC) != "false":

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding, blocker, note
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import grouped
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver, ModeRule
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import Snapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MANAGER
@@ -50,7 +50,7 @@ def findings(driver: Driver, change: Switch | None, snapshot: Snapshot) -> Itera
         return
     subject = f"{driver.title} node plugin"
     if change.drain:
-        for node, signs in sorted(grouped(snapshot.in_use).items()):
+        for node, signs in sorted(group_values(snapshot.in_use).items()):
             more = f" and {len(signs) - _SHOWN} more" if len(signs) > _SHOWN else ""
             message = (
                 f"it cannot change from {change.left} to {change.mode} there while volumes of {driver.name} are in "

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import plain, restore
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import restore, serialize
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import wmco
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.ownership import platform_of
@@ -142,7 +142,7 @@ class Observation:
 
     def as_dict(self) -> dict[str, Any]:
         """For a cache: JSON's types alone."""
-        return {"schema": SCHEMA, **plain(self)}
+        return {"schema": SCHEMA, **serialize(self)}
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Observation:

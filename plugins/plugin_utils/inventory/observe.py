@@ -20,8 +20,8 @@ def observe(client: Client, server: str, *, instances_in: str | None, annotation
 
     Raises ClusterError, whose text names the rule that is missing: half an inventory is called none.
     """
-    kubernetes = client.version()
-    nodes = client.windows_nodes()
+    kubernetes = client.read_version()
+    nodes = client.list_windows_nodes()
     csi_nodes = client.list(kinds.CSI_NODE).items
     return Observation.from_objects(
         server=server,

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import moment
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import parse_time
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import REPORT_VERSION
 
 _WORDS = {"yes": "ready", "no": "blocked"}
@@ -23,7 +23,7 @@ def verdicts(report: Any, nodes: Collection[str], now: datetime) -> dict[str, di
     version = report.get("report_version") if isinstance(report, Mapping) else None
     if version != REPORT_VERSION:
         raise ValueError(f"found report_version {version!r}, expected {REPORT_VERSION}")
-    taken_at = moment(report.get("taken_at"))
+    taken_at = parse_time(report.get("taken_at"))
     if taken_at is None:
         raise ValueError(f"found taken_at {report.get('taken_at')!r}, expected the time of the report")
     evaluated = {str(one["node"]): one for one in report.get("nodes") or []}

@@ -37,14 +37,14 @@ class Need:
         return f'{{apiGroups: ["{self.group}"], resources: ["{self.resource}"]{names}, verbs: [{allowed}]}}'
 
 
-def each(verbs: str, group: str, resources: str, namespace: str | None = None, name: str = "") -> Iterator[Need]:
+def list_needs(verbs: str, group: str, resources: str, namespace: str | None = None, name: str = "") -> Iterator[Need]:
     """Each of these verbs for each of these resources, both separated by blanks."""
     for resource in resources.split():
         for verb in verbs.split():
             yield Need(verb, group, resource, namespace, name)
 
 
-def lacking(needs: Iterable[Need], allowed: Callable[[Need], bool]) -> tuple[Need, ...]:
+def find_missing_needs(needs: Iterable[Need], allowed: Callable[[Need], bool]) -> tuple[Need, ...]:
     """The needs that are not met."""
     return tuple(
         need
@@ -65,7 +65,7 @@ def list_rules(needs: Iterable[Need]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(rules))
 
 
-def covers(role: Mapping[str, Any], need: Need) -> bool:
+def has_rule(role: Mapping[str, Any], need: Need) -> bool:
     """Whether a rule of a ClusterRole has the need, where the role is bound in its namespace or everywhere."""
     return any(
         need.group in rule.get("apiGroups", ())
@@ -78,7 +78,7 @@ def covers(role: Mapping[str, Any], need: Need) -> bool:
 
 def bind_commands(needs: Iterable[Need], roles: Mapping[str, Mapping[str, Any]], user: str) -> tuple[str, ...]:
     """The kubectl commands after which the needs are met, as far as these ClusterRoles have them. user: name of the account."""
-    named = ((need, next((name for name, role in roles.items() if covers(role, need)), "")) for need in needs)
+    named = ((need, next((name for name, role in roles.items() if has_rule(role, need)), "")) for need in needs)
     return tuple(dict.fromkeys(bind_command(role, need.namespace or "", user) for need, role in named if role))
 
 

@@ -19,7 +19,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFac
 _RESIZING = frozenset({"Resizing", "FileSystemResizePending"})
 
 
-def busy_reasons(pods: Iterable[Mapping[str, Any]], claims: Iterable[Mapping[str, Any]]) -> list[str]:
+def explain_volume_operations(pods: Iterable[Mapping[str, Any]], claims: Iterable[Mapping[str, Any]]) -> list[str]:
     """Why the Node's volumes are not at rest, empty when they are. pods: all of this Node; claims: those they use."""
     reasons = []
     for pod in map(PodFacts.from_object, pods):

@@ -15,8 +15,8 @@ from typing import Any, Protocol
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Answer
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.compare import Change, change
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError, is_overtaken
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.compare import Change, compare_object
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError, is_stale_write
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.kinds import Kind
 
 # Writes of others between the two requests of a comparison, before it is made over both states.
@@ -91,16 +91,16 @@ class Applier:
             try:
                 answer = self._client.apply(body, dry_run=False, force=self._force)
             except ClusterError as error:
-                if not left or not is_overtaken(error):
+                if not left or not is_stale_write(error):
                     raise
                 planned = self._read(definition, coming)
                 continue
             self._warnings.update(dict.fromkeys(answer.warnings))
-            return change(definition, None if planned.action == "create" else planned.before, answer.body)
+            return compare_object(definition, None if planned.action == "create" else planned.before, answer.body)
         return planned
 
     def _read(self, definition: Mapping[str, Any], coming: set[tuple[str, str]]) -> Change:
-        kind = kinds.kind_of(definition)
+        kind = kinds.find_kind(definition)
         name, namespace = definition["metadata"]["name"], definition["metadata"].get("namespace")
         if kind.namespaced and namespace is None:
             raise ClusterError(f"{kind.kind} {name} has no namespace", "invalid")
@@ -110,20 +110,20 @@ class Applier:
             if live is None:
                 self._may_be_created(definition, kind, coming)
                 if namespace is not None and not self._namespace_exists(namespace):
-                    return change(definition, None, None)
+                    return compare_object(definition, None, None)
             else:
                 self._uids[kind.path(namespace, name)] = str(live["metadata"]["uid"])
             try:
                 answer = self._client.apply(self._pinned(definition), dry_run=True, force=self._force)
             except ClusterError as error:
                 if error.status == 404 and live is None and self._binds(definition, coming):
-                    return change(definition, None, None)
+                    return compare_object(definition, None, None)
                 raise
             # What others wrote in between, as a kubelet does to its Node, is no change of ours.
             if live is None or not left or _version(live) == _version(answer.body):
                 break
         self._warnings.update(dict.fromkeys(answer.warnings))
-        return change(definition, live, answer.body)
+        return compare_object(definition, live, answer.body)
 
     def _may_be_created(self, definition: Mapping[str, Any], kind: Kind, coming: set[tuple[str, str]]) -> None:
         """ClusterError for an object that does not exist and cannot be created by this call."""
@@ -169,7 +169,7 @@ def _named(definitions: Sequence[Mapping[str, Any]]) -> set[tuple[str, str]]:
 
 def _path(definition: Mapping[str, Any]) -> str:
     metadata = definition["metadata"]
-    return kinds.kind_of(definition).path(metadata.get("namespace"), metadata["name"])
+    return kinds.find_kind(definition).path(metadata.get("namespace"), metadata["name"])
 
 
 def _version(live: Mapping[str, Any]) -> str | None:

@@ -21,7 +21,12 @@ from typing import Any, Protocol
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import DecodeError, read_number
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import decode as decoded
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import harmless, harmless_json, line, restored
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import (
+    decode_controls,
+    encode_json_controls,
+    join_lines,
+    mask_controls,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds, streams
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import (
@@ -142,7 +147,7 @@ class Client:
         """Whether a write of this client may still arrive at the API server."""
         return bool(self._unanswered)
 
-    def guarded(
+    def guard_writes(
         self, check: Callable[[], None], silence: float, retry_for: float | None = None, *, conditional: bool = False
     ) -> Client:
         """The same server for a run that may lose the right to write.
@@ -181,7 +186,7 @@ class Client:
         for left in (2, 1, 0):
             try:
                 pages = list(
-                    self.pages(
+                    self.read_pages(
                         kind, json.loads, namespace, label_selector=label_selector, field_selector=field_selector
                     )
                 )
@@ -192,11 +197,11 @@ class Client:
         version = (pages[-1].get("metadata") or {}).get("resourceVersion", "")
         return Listing(tuple(item for page in pages for item in page.get("items") or ()), str(version))
 
-    def windows_nodes(self) -> tuple[dict[str, Any], ...]:
+    def list_windows_nodes(self) -> tuple[dict[str, Any], ...]:
         """All Nodes of Windows."""
         return self.list(kinds.NODE, label_selector=kinds.WINDOWS).items
 
-    def pages(
+    def read_pages(
         self, kind: Kind, decode: Callable[[bytes], Any], namespace: str | None = None, *,
         label_selector: str | None = None, field_selector: str | None = None, at: str = "",
     ) -> Iterator[Mapping[str, Any]]:  # fmt: skip
@@ -235,7 +240,7 @@ class Client:
 
         A dry run goes through admission and validation and stores nothing.
         """
-        kind = kinds.kind_of(definition)
+        kind = kinds.find_kind(definition)
         metadata = definition["metadata"]
         namespace = metadata.get("namespace")
         # Strict: a field the server does not know is an error, not silently dropped.
@@ -250,12 +255,12 @@ class Client:
             query["unheard"] = 404
         return self._json(
             "patch", kind, namespace, metadata["name"], dry_run=dry_run,
-            body=json.dumps(restored(dict(definition))), content_type=_APPLY, **query,
+            body=json.dumps(decode_controls(dict(definition))), content_type=_APPLY, **query,
         )  # fmt: skip
 
     def create(self, definition: Mapping[str, Any]) -> None:
         """Create an object; one of that name that is there already is no error, so that this is safe to repeat."""
-        kind, metadata = kinds.kind_of(definition), definition["metadata"]
+        kind, metadata = kinds.find_kind(definition), definition["metadata"]
         try:
             self._json("create", kind, metadata.get("namespace"), metadata["name"], body=dict(definition))
         except ClusterError as error:
@@ -298,23 +303,23 @@ class Client:
             if error.status != 409:
                 raise
 
-    def allowed(self, need: Need) -> bool:
+    def is_allowed(self, need: Need) -> bool:
         """Whether this account may do that. A SelfSubjectAccessReview, which stores nothing."""
         return self._reviewed(kinds.ACCESS_REVIEW, need, {})
 
-    def allowed_for(self, user: str, need: Need) -> bool:
+    def is_allowed_for(self, user: str, need: Need) -> bool:
         """The same about a ServiceAccount of that namespace; ClusterError with status 403 where this account may not ask that."""
         groups = ["system:serviceaccounts", f"system:serviceaccounts:{need.namespace}", "system:authenticated"]
         return self._reviewed(kinds.SUBJECT_REVIEW, need, {"user": user, "groups": groups})
 
-    def user(self) -> str:
+    def read_username(self) -> str:
         """The name of this account, empty where the API server does not tell it."""
         review = {"apiVersion": kinds.USER_REVIEW.api_version, "kind": kinds.USER_REVIEW.kind}
         try:
             status = self._json("create", kinds.USER_REVIEW, None, None, body=review).body.get("status") or {}
         except ClusterError:
             return ""
-        return line(str((status.get("userInfo") or {}).get("username") or ""))
+        return join_lines(str((status.get("userInfo") or {}).get("username") or ""))
 
     def _reviewed(self, kind: Kind, need: Need, of: Mapping[str, Any]) -> bool:
         plural, dummy, subresource = need.resource.partition("/")
@@ -393,23 +398,23 @@ class Client:
             return str(error)
         return ""
 
-    def version(self) -> str:
+    def read_version(self) -> str:
         """The server's gitVersion, for example v1.36.3."""
         return str(self._json("get", kinds.NODE, None, "version", path="/version").body.get("gitVersion", ""))
 
-    def log(self, namespace: str, pod: str, container: str, *, tail: int = 10, previous: bool = False) -> str:
+    def read_log(self, namespace: str, pod: str, container: str, *, tail: int = 10, previous: bool = False) -> str:
         """The last lines of a container's log.
 
         Empty when there is none to be had: a log only explains, it decides nothing.
         """
         try:
-            return harmless(
-                self.read_log(namespace, pod, container, tail=tail, previous=previous).decode("utf-8", "replace")
+            return mask_controls(
+                self.read_log_bytes(namespace, pod, container, tail=tail, previous=previous).decode("utf-8", "replace")
             )
         except ClusterError:
             return ""
 
-    def read_log(
+    def read_log_bytes(
         self, namespace: str, pod: str, container: str, *, tail: int, most: int = 1 << 20, previous: bool = False
     ) -> bytes:
         """The last lines of a container's log, at most so many bytes, as they are. Asked once: a kubelet may be gone."""
@@ -431,7 +436,7 @@ class Client:
         """
         return streams.executed(streams.messages(self._dynamic, namespace, pod, container, command, timeout))
 
-    def output(self, namespace: str, pod: str, container: str, command: Sequence[str], timeout: float) -> Output:
+    def open_output(self, namespace: str, pod: str, container: str, command: Sequence[str], timeout: float) -> Output:
         """Run a command in a container and read its output as it comes, however long it is."""
         return Output(streams.messages(self._dynamic, namespace, pod, container, command, timeout))
 
@@ -456,7 +461,7 @@ class Client:
                 for line in lines:
                     if not line.strip():
                         continue
-                    event = decoded(json.loads, harmless_json(line))
+                    event = decoded(json.loads, encode_json_controls(line))
                     body = event.get("object") if isinstance(event, dict) else None
                     if not isinstance(event, dict) or not isinstance(body, dict):
                         raise DecodeError("an event is no object")
@@ -475,7 +480,7 @@ class Client:
         data, headers = self._patiently(verb, kind, namespace, name, _METHODS[verb], path, **params)
         self._note_clock(headers)
         try:
-            body = decoded(decode, harmless_json(data))
+            body = decoded(decode, encode_json_controls(data))
         except DecodeError as error:
             raise ClusterError(
                 f"{verb} {describe(kind, namespace, name)}: the response is not of an API server ({error}). Check "
@@ -576,7 +581,7 @@ class Client:
         return True
 
     def _once(self, method: str, path: str, **params: Any) -> Any:
-        body = restored(params.pop("body", None))
+        body = decode_controls(params.pop("body", None))
         writes = method != "GET"
         lasts = writes and _is_lasting_write(path, body, params)
         if lasts:
@@ -619,7 +624,7 @@ def _by_budget(body: str) -> str:
     message, status = status_message(body)
     for cause in causes_of(status):
         if cause.get("reason") == "DisruptionBudget":
-            return line(str(cause.get("message") or message))
+            return join_lines(str(cause.get("message") or message))
     return message if "more than one PodDisruptionBudget" in message else ""
 
 
@@ -650,4 +655,4 @@ def _names_no_version(params: Mapping[str, Any]) -> bool:
 def _warnings(headers: Any) -> tuple[str, ...]:
     """Texts of Warning headers (RFC 7234: 299 - "text")."""
     listed = headers.getlist("Warning") if hasattr(headers, "getlist") else []
-    return tuple(line(str(entry).split('"', 1)[-1].rstrip('"')) for entry in listed)
+    return tuple(join_lines(str(entry).split('"', 1)[-1].rstrip('"')) for entry in listed)

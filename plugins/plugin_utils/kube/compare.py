@@ -49,7 +49,7 @@ class Change:
         }
 
 
-def meaningful(live: Mapping[str, Any]) -> dict[str, Any]:
+def strip_bookkeeping(live: Mapping[str, Any]) -> dict[str, Any]:
     """A copy of an object without status and the server's bookkeeping."""
     result = {key: copy.deepcopy(value) for key, value in live.items() if key != "status"}
     metadata = result.get("metadata", {})
@@ -63,14 +63,16 @@ def meaningful(live: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def change(definition: Mapping[str, Any], live: Mapping[str, Any] | None, dry_run: Mapping[str, Any] | None) -> Change:
+def compare_object(
+    definition: Mapping[str, Any], live: Mapping[str, Any] | None, dry_run: Mapping[str, Any] | None
+) -> Change:
     """Compare the live object with the server's dry run of ours.
 
     dry_run None: the server could not validate it, because its namespace does not exist yet; the definition itself is
     what would be created.
     """
-    before = meaningful(live) if live is not None else {}
-    after = meaningful(dry_run if dry_run is not None else definition)
+    before = strip_bookkeeping(live) if live is not None else {}
+    after = strip_bookkeeping(dry_run if dry_run is not None else definition)
     action: Action = "create" if live is None else "none" if before == after else "update"
     metadata = definition["metadata"]
     return Change(

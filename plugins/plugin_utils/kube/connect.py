@@ -45,7 +45,7 @@ _REFUSED_FOR = 10.0
 CLUSTER_ARG_SPEC: dict[str, Any] = {**AUTH_ARG_SPEC, "api_timeout": {"type": "int", "default": 60}}
 
 
-def driver_named(name: str) -> Driver:
+def find_driver(name: str) -> Driver:
     """The driver of an option, which has no choices: documentation would have to repeat them for every new driver."""
     if name not in DRIVERS:
         raise ClusterError(unknown(name), "configuration")
@@ -62,10 +62,12 @@ def connect(options: Mapping[str, Any], retry_for: float | None = None, refused_
         raise ClusterError(missing_required_lib("kubernetes"), "configuration")
     patience = float(options["api_timeout"]) if retry_for is None else retry_for
     access = {name: options[name] for name in AUTH_ARG_SPEC if options.get(name) is not None}
-    return patiently(lambda: get_api_client(**access), patience, _named(options), refused_for)
+    return create_client(lambda: get_api_client(**access), patience, _named(options), refused_for)
 
 
-def patiently(make: Callable[[], Any], patience: float, named: str = "", refused_for: float = _REFUSED_FOR) -> Client:
+def create_client(
+    make: Callable[[], Any], patience: float, named: str = "", refused_for: float = _REFUSED_FOR
+) -> Client:
     """A Client of what kubernetes.core's get_api_client makes; errors as of connect, which may contain what was `named`."""
     started = time.monotonic()
     while True:

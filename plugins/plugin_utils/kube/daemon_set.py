@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MANAGED_BY, MODE, OPENSHIFT_OPERATOR, Marks
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import host_paths
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import list_host_paths
 
 _VARIABLE = re.compile(r"\$\(([^)]+)\)")
 # Arguments and variables with the socket for https://github.com/kubernetes-csi/node-driver-registrar, and with the driver's name.
@@ -60,7 +60,7 @@ class ObservedDaemonSet:
             name=metadata["name"],
             managed_by=str((metadata.get("labels") or {}).get(MANAGED_BY, "")),
             node_selector=dict(pod.get("nodeSelector") or {}),
-            host_paths=tuple(map(_slashes, host_paths(pod))),
+            host_paths=tuple(map(_slashes, list_host_paths(pod))),
             # Only these: the others may be secrets.
             words=" ".join(word for word in map(_slashes, words) if "\\plugins\\" in word or "c:\\" in word),
             # In the host's network a container's port is one of the host; the server says so in pods, and not in templates.

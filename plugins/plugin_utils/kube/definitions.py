@@ -24,7 +24,7 @@ except ImportError:
 _HIDDEN = ("********", "VALUE_SPECIFIED_IN_NO_LOG_PARAMETER")
 
 
-def documents(given: Any) -> list[dict[str, Any]]:
+def parse_definitions(given: Any) -> list[dict[str, Any]]:
     """The objects of the option; ClusterError names what is none, or what Ansible hid a part of."""
     text = given if isinstance(given, str) else json.dumps(given, default=str)
     if any(mark in text for mark in _HIDDEN):
@@ -47,7 +47,7 @@ def documents(given: Any) -> list[dict[str, Any]]:
                 f"found {str(item)[:200]}, expected objects with kind, apiVersion and metadata.name", "invalid"
             )
         try:
-            kinds.kind_of(item)
+            kinds.find_kind(item)
         except ValueError as error:
             raise ClusterError(str(error), "invalid") from error
         found.append(item)
@@ -56,7 +56,7 @@ def documents(given: Any) -> list[dict[str, Any]]:
     return found
 
 
-def daemon_set(objects: list[dict[str, Any]]) -> dict[str, Any]:
+def find_daemon_set(objects: list[dict[str, Any]]) -> dict[str, Any]:
     """The node plugin among the objects; ClusterError when there is none."""
     for item in objects:
         if item["kind"] == "DaemonSet":
@@ -64,7 +64,7 @@ def daemon_set(objects: list[dict[str, Any]]) -> dict[str, Any]:
     raise ClusterError("the definition has no DaemonSet, expected the one of the node plugin", "invalid")
 
 
-def applied(outcome: Outcome) -> dict[str, Any]:
+def build_result(outcome: Outcome) -> dict[str, Any]:
     """What a module returns of objects that were, or would be, applied."""
     return {
         "changed": outcome.changed,

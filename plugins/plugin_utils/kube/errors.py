@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import DecodeError, read_object
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import harmless_json, line
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import encode_json_controls, join_lines
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.kinds import Kind
 
@@ -28,7 +28,7 @@ class ClusterError(Exception):
         self.status = status
 
 
-def is_overtaken(error: ClusterError) -> bool:
+def is_stale_write(error: ClusterError) -> bool:
     """Whether a write that names a resourceVersion came too late, rather than that another field manager has its fields."""
     return error.status == 409 and MODIFIED in str(error)
 
@@ -55,10 +55,10 @@ def describe(kind: Kind, namespace: str | None, name: str | None) -> str:
 def status_message(body: str) -> tuple[str, Mapping[str, Any]]:
     """Message, as one line, and whole Status object of an error's body; the text itself when it is no Status."""
     try:
-        status = read_object(harmless_json(body.encode("utf-8", "replace")))
+        status = read_object(encode_json_controls(body.encode("utf-8", "replace")))
     except DecodeError:
-        return line(body[:_SHOWN])[:500], {}
-    return line(str(status.get("message", ""))[:_SHOWN]), status
+        return join_lines(body[:_SHOWN])[:500], {}
+    return join_lines(str(status.get("message", ""))[:_SHOWN]), status
 
 
 def causes_of(status: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:

@@ -9,7 +9,7 @@ Both may be absent where this is only checked.
 from __future__ import annotations
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import read_number
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import line
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_lines
 
 
 def status_of(error: BaseException) -> int | None:
@@ -42,7 +42,7 @@ def brief(error: BaseException) -> str:
     inner: BaseException = error
     while isinstance(getattr(inner, "reason", None), BaseException):
         inner = inner.reason  # type: ignore[attr-defined]  # checked in the line above
-    return line(str(inner).splitlines()[0][:300]) if str(inner) else type(inner).__name__
+    return join_lines(str(inner).splitlines()[0][:300]) if str(inner) else type(inner).__name__
 
 
 def retry_after(error: BaseException) -> float | None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import read_number
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import moment
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import parse_time
 
 _PROC = Path("/proc")
 
@@ -40,7 +40,7 @@ class Held:
     def from_object(cls, lease: Mapping[str, Any] | None, now: datetime) -> Held | None:
         """Read a coordination.k8s.io/v1 Lease; None if no run holds it or its holder has ended. now: the API server's clock."""
         spec = (lease or {}).get("spec") or {}
-        holder, renewed = str(spec.get("holderIdentity") or ""), moment(spec.get("renewTime"))
+        holder, renewed = str(spec.get("holderIdentity") or ""), parse_time(spec.get("renewTime"))
         if lease is None or not holder or is_dead(holder):
             return None
         lasts = float(spec.get("leaseDurationSeconds") or 0)
@@ -56,13 +56,13 @@ class Held:
         return f"{self.holder} renewed its lease {when}"
 
 
-def holder_of_run() -> str:
+def identify_run() -> str:
     """The run that this process of Ansible's works for, also when that has ended and this process has another parent."""
     parent = multiprocessing.parent_process()
-    return holder_of((parent and parent.pid) or os.getpid())
+    return identify_process((parent and parent.pid) or os.getpid())
 
 
-def holder_of(process: int) -> str:
+def identify_process(process: int) -> str:
     """Machine, its boot and process table, process and its start; no other process is ever called so."""
     return f"{socket.gethostname()}/{_table()}/{process}-{_began(process) or ''}"
 

@@ -37,7 +37,7 @@ class Identity:
         return _digest([self.key, asked])
 
 
-def identity(options: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> Identity | None:
+def identify_cluster(options: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> Identity | None:
     """The server and user of these options and the environment. None if they are unknown."""
     environment = os.environ if environment is None else environment
     given = {name: options.get(name) or _from(environment, name) for name in (*AUTH_ARG_MAP.values(), *_CREDENTIALS)}

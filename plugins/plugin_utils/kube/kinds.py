@@ -98,7 +98,7 @@ _KNOWN = {
 }  # fmt: skip
 
 
-def kind_of(definition: Mapping[str, Any]) -> Kind:
+def find_kind(definition: Mapping[str, Any]) -> Kind:
     """The kind of an object; ValueError when it has none or one this collection does not write."""
     key = (str(definition.get("apiVersion")), str(definition.get("kind")))
     try:

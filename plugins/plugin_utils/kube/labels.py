@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import controller_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import find_controller
 
 SERVING_LABEL = "kubewin.io/csi-proxy"
 SERVING_VALUE = "serving"
@@ -32,7 +32,7 @@ TOOLS = {
 }
 
 
-def absent_or_ours(live: Mapping[str, Any] | None) -> bool:
+def is_absent_or_ours(live: Mapping[str, Any] | None) -> bool:
     """Whether an object is ours to write: it does not exist, or has our label."""
     return live is None or (live["metadata"].get("labels") or {}).get(MANAGED_BY) == MANAGER
 
@@ -40,7 +40,7 @@ def absent_or_ours(live: Mapping[str, Any] | None) -> bool:
 def is_of_run(live: Mapping[str, Any]) -> bool:
     """Whether a run of this collection created an object for itself, such as a pod that reads a volume: nothing recreates it."""
     metadata = live["metadata"]
-    return (metadata.get("labels") or {}).get(MANAGED_BY) == MANAGER and not controller_of(metadata)[0]
+    return (metadata.get("labels") or {}).get(MANAGED_BY) == MANAGER and not find_controller(metadata)[0]
 
 
 # Labels and annotations that show the owner of an object, see drivers/ownership.py. Nothing else of its labels and annotations is kept: the
@@ -51,7 +51,7 @@ _OWNERSHIP = frozenset({
 })  # fmt: skip
 
 
-def selector_of(workload: Mapping[str, Any]) -> str:
+def build_selector(workload: Mapping[str, Any]) -> str:
     """The label selector of a workload's pods."""
     labels = (workload["spec"].get("selector") or {}).get("matchLabels") or {}
     return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
@@ -78,7 +78,7 @@ class Marks:
             annotations={
                 key: str(text) for key, text in (metadata.get("annotations") or {}).items() if key in _OWNERSHIP
             },
-            owner=" ".join(controller_of(metadata)).strip(),
+            owner=" ".join(find_controller(metadata)).strip(),
         )
 
     def tools(self) -> Iterator[tuple[str, str, str]]:
@@ -90,7 +90,7 @@ class Marks:
                 yield tool, mark, source.format(found.partition(":")[0])
 
 
-def made_by(live: Mapping[str, Any]) -> str:
+def read_creation(live: Mapping[str, Any]) -> str:
     """When an object was created and with which program: Kubernetes keeps no user, only what a client calls itself."""
     metadata = live["metadata"]
     writers = [one for one in metadata.get("managedFields") or [] if not one.get("subresource")]

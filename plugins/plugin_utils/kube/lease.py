@@ -68,7 +68,7 @@ class Lease:
         clock: Callable[[], float] = uptime, sleep: Callable[[float], None] = time.sleep,
     ) -> None:  # fmt: skip
         # Each try to renew it says when it was made, so none is repeated for long.
-        self._client = client.guarded(lambda: None, _SILENCE, SECONDS / _RENEWALS)
+        self._client = client.guard_writes(lambda: None, _SILENCE, SECONDS / _RENEWALS)
         self._fencing = bind_client(client, self.confirm)
         self._patience, self._late = client.retry_for, late
         self._about, self._holder, self._notify = about, holder, notify
@@ -319,7 +319,7 @@ def bind_client(client: Client, confirm: Callable[[], None]) -> Client:
     Every such write names the version of its object that was read before: TypeError otherwise, which is a programming error. See
     fencing.py.
     """
-    return client.guarded(confirm, _SILENCE, conditional=True)
+    return client.guard_writes(confirm, _SILENCE, conditional=True)
 
 
 def _stamp(when: datetime) -> str:

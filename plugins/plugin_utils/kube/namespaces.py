@@ -10,7 +10,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Cli
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 
 
-def unusable(client: Client, name: str, what: str) -> str:
+def check_namespace(client: Client, name: str, what: str) -> str:
     """Why it cannot be in that namespace, empty when it can. what: its future content, as text."""
     live = client.get(kinds.NAMESPACE, name)
     if live is None:
@@ -24,7 +24,7 @@ def unusable(client: Client, name: str, what: str) -> str:
     return ""
 
 
-def cluster_uid(client: Client) -> str:
+def read_cluster_uid(client: Client) -> str:
     """The identity of this cluster for what is stored outside of it: the uid of its Namespace kube-system."""
     live = client.get(kinds.NAMESPACE, "kube-system")
     if live is None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import DecodeError, read_object
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import line
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_lines
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import wmco
 
 _NODE_IDS = "csi.volume.kubernetes.io/nodeid"
@@ -77,12 +77,12 @@ class ObservedNode:
                 for one in spec.get("taints") or ()
             ),
             ready=ready.get("status") == "True",
-            not_ready_because=line(" ".join(filter(None, [ready.get("reason"), ready.get("message")]))),
+            not_ready_because=join_lines(" ".join(filter(None, [ready.get("reason"), ready.get("message")]))),
             cordoned=bool(spec.get("unschedulable")),
             kubelet=sys.intern(str(info.get("kubeletVersion", ""))),
             build=next((found[1] for found in builds if found), ""),
             runtime=sys.intern(str(info.get("containerRuntimeVersion", ""))),
-            node_ids=node_ids(annotations),
+            node_ids=read_node_ids(annotations),
             in_use=tuple(str(one) for one in status.get("volumesInUse") or ()),
             attached=tuple(str(one.get("name", "")) for one in status.get("volumesAttached") or ()),
             annotations={key: str(value) for key, value in annotations.items() if key.startswith(wmco.PREFIX)},
@@ -99,7 +99,7 @@ class ObservedNode:
         return bool(self.annotations) or any(key.startswith(wmco.PREFIX) for key in self.labels)
 
 
-def node_ids(annotations: Mapping[str, Any]) -> dict[str, str]:
+def read_node_ids(annotations: Mapping[str, Any]) -> dict[str, str]:
     """By driver, the node ids that a kubelet wrote into its Node's annotations."""
     try:
         found = read_object(annotations.get(_NODE_IDS) or "{}")

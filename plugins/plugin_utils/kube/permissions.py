@@ -15,8 +15,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import (
     EXAMPLE,
     Need,
     bind_commands,
-    covers,
-    lacking,
+    find_missing_needs,
+    has_rule,
     list_rules,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
@@ -48,12 +48,12 @@ def require(client: Client, desired: Iterable[Need], what: str, roles: str) -> N
                 f"its name, or create it: kubectl create namespace {namespace}",
                 "refused",
             )
-    missing = lacking(needs, client.allowed)
+    missing = find_missing_needs(needs, client.is_allowed)
     if not missing:
         return
     chosen = _load_named(roles)
-    user = client.user()
-    others = [need for need in missing if not any(covers(role, need) for role in chosen.values())]
+    user = client.read_username()
+    others = [need for need in missing if not any(has_rule(role, need) for role in chosen.values())]
     remedies = []
     if commands := bind_commands(missing, chosen, user):
         example = "" if user else f" ({EXAMPLE} is an example: name your account)"
@@ -72,7 +72,7 @@ def require(client: Client, desired: Iterable[Need], what: str, roles: str) -> N
 
 def list_bind_commands(client: Client, missing: Iterable[Need], roles: str) -> tuple[str, ...]:
     """The kubectl commands that bind to this account what it lacks, as far as these ClusterRoles have it. roles: as of require."""
-    return bind_commands(missing, _load_named(roles), client.user())
+    return bind_commands(missing, _load_named(roles), client.read_username())
 
 
 def _load_named(names: str) -> dict[str, Mapping[str, Any]]:

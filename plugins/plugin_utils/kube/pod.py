@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import line
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import moment
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_lines
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import parse_time
 
 MIRROR = "kubernetes.io/config.mirror"
 REVISION = "controller-revision-hash"
@@ -42,12 +42,14 @@ class ContainerFacts:
             name=str(status.get("name", "")),
             ready=bool(status.get("ready")),
             restarts=int(status.get("restartCount") or 0),
-            started_at=moment((state.get("running") or {}).get("startedAt")),
+            started_at=parse_time((state.get("running") or {}).get("startedAt")),
             waiting=str(waiting.get("reason", "")),
-            waiting_message=line(str(waiting.get("message", ""))),
+            waiting_message=join_lines(str(waiting.get("message", ""))),
             exit_code=int(ended["exitCode"]) if "exitCode" in ended else None,
-            ended_at=moment(ended.get("finishedAt")),
-            ended_because=line(" ".join(str(part) for part in (ended.get("reason"), ended.get("message")) if part)),
+            ended_at=parse_time(ended.get("finishedAt")),
+            ended_because=join_lines(
+                " ".join(str(part) for part in (ended.get("reason"), ended.get("message")) if part)
+            ),
         )
 
 
@@ -90,18 +92,18 @@ class PodFacts:
             name=str(metadata["name"]),
             node=_node_of(pod),
             ready=ready.get("status") == "True",
-            ready_since=moment(ready.get("lastTransitionTime")) if ready.get("status") == "True" else None,
+            ready_since=parse_time(ready.get("lastTransitionTime")) if ready.get("status") == "True" else None,
             deleting=bool(metadata.get("deletionTimestamp")),
-            deleting_since=moment(metadata.get("deletionTimestamp")),
+            deleting_since=parse_time(metadata.get("deletionTimestamp")),
             template_generation=str(labels.get(_TEMPLATE_GENERATION, "")),
             containers=tuple(ContainerFacts.from_object(entry) for entry in status.get("containerStatuses") or []),
-            not_scheduled=line(str(scheduled.get("message", ""))) if scheduled.get("status") == "False" else "",
+            not_scheduled=join_lines(str(scheduled.get("message", ""))) if scheduled.get("status") == "False" else "",
             phase=str(status.get("phase", "")),
             uid=str(metadata.get("uid", "")),
             version=str(metadata.get("resourceVersion", "")),
             revision=str(labels.get(REVISION, "")),
             namespace=str(metadata.get("namespace", "")),
-            owner=controller_of(metadata),
+            owner=find_controller(metadata),
             mirror=MIRROR in (metadata.get("annotations") or {}),
             volumes=has_volume(pod),
         )
@@ -154,12 +156,12 @@ ENDED = ("Succeeded", "Failed")
 # Single fields, for passes over all pods of a cluster
 
 
-def finished(pod: Mapping[str, Any]) -> bool:
+def is_finished(pod: Mapping[str, Any]) -> bool:
     """Whether a core/v1 Pod is over for its node too: a kubelet reports the last phase of a deleted pod before it unmounts its volumes."""
     return (pod.get("status") or {}).get("phase") in ENDED and not pod["metadata"].get("deletionTimestamp")
 
 
-def controller_of(metadata: Mapping[str, Any]) -> tuple[str, str]:
+def find_controller(metadata: Mapping[str, Any]) -> tuple[str, str]:
     """Kind and name of the object that controls this one, empty when none does."""
     for one in metadata.get("ownerReferences") or ():
         if one.get("controller"):
@@ -167,12 +169,12 @@ def controller_of(metadata: Mapping[str, Any]) -> tuple[str, str]:
     return "", ""
 
 
-def owned_by(uid: str, live: Mapping[str, Any]) -> bool:
+def is_owned_by(uid: str, live: Mapping[str, Any]) -> bool:
     """Whether an object has the owner with that uid."""
     return any(one.get("uid") == uid for one in live["metadata"].get("ownerReferences") or [])
 
 
-def claims_of(pod: Mapping[str, Any]) -> list[str]:
+def list_claims(pod: Mapping[str, Any]) -> list[str]:
     """Names of the PersistentVolumeClaims that a core/v1 Pod uses, generic ephemeral ones included."""
     found = []
     for volume in (pod.get("spec") or {}).get("volumes") or []:
@@ -195,7 +197,7 @@ def is_host_process(pod_spec: Mapping[str, Any]) -> bool:
     return bool(options.get("hostProcess"))
 
 
-def host_paths(pod_spec: Mapping[str, Any]) -> tuple[str, ...]:
+def list_host_paths(pod_spec: Mapping[str, Any]) -> tuple[str, ...]:
     """What a PodSpec mounts from the host."""
     paths = (str((volume.get("hostPath") or {}).get("path", "")) for volume in pod_spec.get("volumes") or [])
     return tuple(path for path in paths if path)

@@ -11,10 +11,10 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import Awaited, Waits
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.activity import busy_reasons
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.activity import explain_volume_operations
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import CORDONED
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import claims_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import list_claims
 
 Object = dict[str, Any]
 
@@ -22,29 +22,29 @@ Object = dict[str, Any]
 _LOOK_AGAIN = 5.0
 
 
-def cordoned(node: Object, reason: str) -> Object:
+def plan_cordon(node: Object, reason: str) -> Object:
     """The patch that cordons a Node, empty where it is cordoned. Cordon and reason are one patch: no cordon is without an owner."""
     if (node.get("spec") or {}).get("unschedulable"):
         return {}
     return {"metadata": {"annotations": {CORDONED: reason}}, "spec": {"unschedulable": True}}
 
 
-def uncordoned(node: Object, reason: str) -> Object:
+def plan_uncordon(node: Object, reason: str) -> Object:
     """The patch that lifts the cordon of this reason, empty where it is another one or none."""
     if (node["metadata"].get("annotations") or {}).get(CORDONED) != reason:
         return {}
     return {"metadata": {"annotations": {CORDONED: None}}, "spec": {"unschedulable": False}}
 
 
-def activity(client: Client, node: str) -> list[str]:
+def find_volume_operations(client: Client, node: str) -> list[str]:
     """Volume operations in flight on a Node."""
     pods = client.list(kinds.POD, field_selector=f"spec.nodeName={node}").items
-    used = sorted({(pod["metadata"]["namespace"], claim) for pod in pods for claim in claims_of(pod)})
+    used = sorted({(pod["metadata"]["namespace"], claim) for pod in pods for claim in list_claims(pod)})
     claims = [client.get(kinds.PERSISTENT_VOLUME_CLAIM, claim, namespace) for namespace, claim in used]
-    return busy_reasons(pods, [claim for claim in claims if claim is not None])
+    return explain_volume_operations(pods, [claim for claim in claims if claim is not None])
 
 
-def at_rest(
+def wait_until_idle(
     client: Client,
     node: str,
     timeout: float,
@@ -55,7 +55,7 @@ def at_rest(
     """What is in flight on a Node, once nothing is or the time is over."""
     waits, began = Waits(notify), clock()
     while True:
-        busy, waited = activity(client, node), clock() - began
+        busy, waited = find_volume_operations(client, node), clock() - began
         if waited >= timeout or not busy:
             return busy
         waits.report(*(Awaited(f"{node}: waiting, {why}", waited, timeout) for why in busy))

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import DecodeError, read_number, read_object
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import harmless, line, restored
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import decode_controls, join_lines, mask_controls
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import (
     ClusterError,
@@ -52,7 +52,9 @@ def executed(messages: Iterable[tuple[int, bytes]]) -> Executed:
     for channel, data in messages:
         output[channel] = (output.get(channel, b"") + data)[:_LIMIT]
     code = exit_code(output[_END].decode("utf-8", "replace"))
-    return Executed(code, *(harmless(output.get(one, b"").decode("utf-8", "replace")) for one in (_OUTPUT, _ERRORS)))
+    return Executed(
+        code, *(mask_controls(output.get(one, b"").decode("utf-8", "replace")) for one in (_OUTPUT, _ERRORS))
+    )
 
 
 class Output:
@@ -70,7 +72,7 @@ class Output:
     @property
     def stderr(self) -> str:
         """Its stderr."""
-        return line(self._errors.decode("utf-8", "replace"))
+        return join_lines(self._errors.decode("utf-8", "replace"))
 
     def read(self, size: int) -> bytes:
         """That many bytes, fewer only at the end."""
@@ -105,7 +107,7 @@ def messages(
         ("container", container),
         ("stdout", "true"),
         ("stderr", "true"),
-        *(("command", restored(word)) for word in command),
+        *(("command", decode_controls(word)) for word in command),
     ]
     path = f"{kinds.POD.path(namespace, pod)}/exec?{urllib.parse.urlencode(query)}"
     socket = _open(dynamic, path, namespace, pod, timeout)
@@ -114,7 +116,8 @@ def messages(
             left = deadline - time.monotonic()
             if left <= 0:
                 raise StreamError(
-                    f"{line(' '.join(command))} in pod {namespace}/{pod} did not end within {timeout:.0f} s", "timeout"
+                    f"{join_lines(' '.join(command))} in pod {namespace}/{pod} did not end within {timeout:.0f} s",
+                    "timeout",
                 )
             socket.settimeout(left)
             data = socket.recv()
@@ -150,7 +153,7 @@ def exit_code(status: str) -> int:
         code = read_number(cause.get("message"))
         if found.get("reason") == "NonZeroExitCode" and cause.get("reason") == "ExitCode" and code is not None:
             return code
-    message = line(str(found.get("message") or status))[:500]
+    message = join_lines(str(found.get("message") or status))[:500]
     raise ClusterError(f"the command could not be started: {message}", "exec_failed")
 
 

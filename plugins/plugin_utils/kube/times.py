@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 
-def moment(text: Any) -> datetime | None:
+def parse_time(text: Any) -> datetime | None:
     """An RFC 3339 time of the API, None when absent or not one, or so far away that it cannot be counted with."""
     if not isinstance(text, str) or not text:
         return None

@@ -15,7 +15,7 @@ from functools import cached_property, reduce
 from itertools import chain
 from operator import or_
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import grouped
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import wmco
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
@@ -213,12 +213,12 @@ class Index:
     @cached_property
     def attachments(self) -> Mapping[str, list[ObservedAttachment]]:
         """VolumeAttachments by node."""
-        return grouped(((one.node, one) for one in self.snapshot.attachments), lambda one: one.name)
+        return group_values(((one.node, one) for one in self.snapshot.attachments), lambda one: one.name)
 
     @cached_property
     def attachments_of(self) -> Mapping[str, list[ObservedAttachment]]:
         """VolumeAttachments by PersistentVolume."""
-        return grouped((one.volume, one) for some in self.attachments.values() for one in some if one.volume)
+        return group_values((one.volume, one) for some in self.attachments.values() for one in some if one.volume)
 
     @cached_property
     def default_class(self) -> ObservedClass | None:
@@ -231,7 +231,7 @@ class Index:
     def reserved(self) -> Mapping[str, list[ObservedVolume]]:
         """By claim, the volumes that name it."""
         named = (one for one in self.snapshot.volumes if one.claim and one.phase != "Released")
-        return grouped((one.claim, one) for one in named)
+        return group_values((one.claim, one) for one in named)
 
     @cached_property
     def attached_to_windows(self) -> frozenset[str]:
@@ -253,7 +253,7 @@ class Index:
     def providers(self) -> Mapping[str, tuple[ObservedTemplate, ...]]:
         """By CSI name, the DaemonSets that bring a driver to Windows nodes."""
         names = set(BY_NAME) | self.registered | {one.name for one in self.snapshot.drivers}
-        found = grouped(
+        found = group_values(
             (name, template)
             for template in self.snapshot.templates
             if template.plugin is not None
@@ -306,7 +306,7 @@ class Index:
             for pod in self.snapshot.pods
             if pod.plugin is not None and self.bit.get(pod.plugin.node, 0) & self.windows
         )
-        return grouped(pods, lambda pod: pod.name)
+        return group_values(pods, lambda pod: pod.name)
 
     @cached_property
     def wmco(self) -> Version | None:

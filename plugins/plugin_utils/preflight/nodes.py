@@ -22,7 +22,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.verdict import Lack
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import moment
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import parse_time
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import DriverEntry
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedAttachment
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import (
@@ -488,14 +488,14 @@ def attachment_findings(index: Index, one: ObservedAttachment) -> Iterator[Findi
         evidence = (f"VolumeAttachment {one.name}: {error}",)
         remedy = f"kubectl describe volumeattachment {one.name}; check the controller's log"
         yield found("CSI-N34", about, f"{what} could not be {did}: {error}", evidence, remedy)
-    since = moment(one.waits_since)
+    since = parse_time(one.waits_since)
     if since is not None and not one.deleting and not error and snapshot.taken_at - since > _ATTACHING:
         minutes = int((snapshot.taken_at - since).total_seconds() // 60)
         evidence = (f"VolumeAttachment {one.name} status.attached: false since {one.waits_since}",)
         message = f"attaching {what} has taken {minutes} minutes"
         remedy = f"kubectl describe volumeattachment {one.name}; check that the driver's attacher runs"
         yield found("CSI-N34", about, message, evidence, remedy)
-    since = moment(one.deleting)
+    since = parse_time(one.deleting)
     if since is not None and snapshot.taken_at - since > _DETACHING:
         minutes = int((snapshot.taken_at - since).total_seconds() // 60)
         evidence = (f"VolumeAttachment {one.name} metadata.deletionTimestamp: {one.deleting}",)

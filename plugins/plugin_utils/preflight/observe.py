@@ -130,7 +130,7 @@ class _Pass:
         self._unread: list[Unread] = []
 
     def snapshot(self, name: str, hosts: tuple[ObservedHost, ...], hosts_at: datetime | None) -> Snapshot:
-        kubernetes = self._client.version()
+        kubernetes = self._client.read_version()
         nodes = self._list(kinds.NODE, wire.NodeList, _each(ObservedNode.from_object))
         taken_at = self._client.now()
         windows = frozenset(node.name for node in nodes if node.windows)
@@ -193,7 +193,7 @@ class _Pass:
         found: list[T] = []
         decode = msgspec.json.Decoder(shape).decode
         try:
-            for page in self._client.pages(kind, decode, namespace, label_selector=labels or None, at=self._at):
+            for page in self._client.read_pages(kind, decode, namespace, label_selector=labels or None, at=self._at):
                 items = page.get("items") or ()
                 found.extend(facts(items))
                 self._reading.page(kind.plural, len(items))

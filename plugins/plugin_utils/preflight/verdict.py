@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base import findings
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import plain
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import line, lines
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import serialize
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_field_lines, join_lines
 
 REPORT_VERSION = 1
 
@@ -67,8 +67,8 @@ class Finding(findings.Finding):
 
     def __post_init__(self) -> None:
         findings.Finding.__post_init__(self)
-        lines(self, "why")
-        object.__setattr__(self, "evidence", tuple(line(one) for one in self.evidence))
+        join_field_lines(self, "why")
+        object.__setattr__(self, "evidence", tuple(join_lines(one) for one in self.evidence))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class VolumeVerdict:
 
     def as_dict(self) -> dict[str, Any]:
         """For a report."""
-        return {**plain(replace(self, nodes=self.nodes[:NAMED_NODES])), "node_count": len(self.nodes)}
+        return {**serialize(replace(self, nodes=self.nodes[:NAMED_NODES])), "node_count": len(self.nodes)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ class StepVerdict:
 
     def as_dict(self) -> dict[str, Any]:
         """For a report."""
-        return {**plain(replace(self, nodes=self.nodes[:NAMED_NODES])), "node_count": len(self.nodes)}
+        return {**serialize(replace(self, nodes=self.nodes[:NAMED_NODES])), "node_count": len(self.nodes)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +196,7 @@ class Target:
 
     def as_dict(self) -> dict[str, str]:
         """For a report: what was asked only."""
-        return {key: value for key, value in plain(self).items() if value}
+        return {key: value for key, value in serialize(self).items() if value}
 
 
 NO_TARGET = Target()
@@ -222,7 +222,7 @@ class Assumption:
     def as_dict(self) -> dict[str, Any]:
         """For a report."""
         few = self.workloads[:NAMED_WORKLOADS]
-        return {**plain(replace(self, workloads=few)), "workload_count": len(self.workloads)}
+        return {**serialize(replace(self, workloads=few)), "workload_count": len(self.workloads)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,4 +258,4 @@ class Report:
 
     def as_dict(self) -> dict[str, Any]:
         """The report as JSON; its schema is versioned and shipped."""
-        return {"report_version": REPORT_VERSION, **plain(self), "verdict": self.verdict, "counts": self.counts()}
+        return {"report_version": REPORT_VERSION, **serialize(self), "verdict": self.verdict, "counts": self.counts()}

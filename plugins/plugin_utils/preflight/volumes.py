@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import grouped
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import capability, in_tree
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.capability import Asked, Taken
@@ -143,7 +143,7 @@ def _twins(index: Index, subjects: Mapping[str, Subject]) -> dict[tuple[str, str
     """By handle, the volumes that share it, and how many of them pods use; a Released one hurts nobody."""
     evaluated = {_handle(one.volume) for one in subjects.values() if one.volume is not None}
     handles = ((_handle(volume), volume) for volume in index.snapshot.volumes)
-    found_ = grouped((handle, volume) for handle, volume in handles if handle is not None and handle in evaluated)
+    found_ = group_values((handle, volume) for handle, volume in handles if handle is not None and handle in evaluated)
 
     def is_used(volume: ObservedVolume) -> bool:
         subject = subjects.get(volume.name)

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import chain
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import grouped
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import moment
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import parse_time
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, union
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import found, unread
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.subjects import Subjects
@@ -118,7 +118,7 @@ class _Evaluator:
         everywhere: Sequence[Finding],
     ) -> None:
         self._index, self._subjects, self._volumes, self._schedule = index, subjects, volumes, schedule
-        self._blocked = grouped((finding.object, finding) for finding in others if finding.severity == "blocker")
+        self._blocked = group_values((finding.object, finding) for finding in others if finding.severity == "blocker")
         self._shown = {(finding.id, finding.object) for finding in others}
         lists = unread(index.snapshot.unread)
         self._vetoes = (*lists, *everywhere)
@@ -242,7 +242,7 @@ def _waiting(index: Index, workload: Workload) -> Iterator[Finding]:
         waits.append((workload.key, template.lacks, template.lacks_since))
     found_: list[Finding] = []
     for name, why, text in waits:
-        since = moment(text)
+        since = parse_time(text)
         long = since is not None and index.snapshot.taken_at - since > _STARTS_WITHIN
         what = f"{name} does not start now{f', since {text}' if text else ''}: {why}"
         remedy = f"kubectl -n {workload.namespace} describe {name.replace(f'{workload.namespace}/', '')}"

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Severity
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import lines
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_field_lines
 
 LAYERS = ("controller", "cluster", "permissions", "connection", "node", "csi-proxy", "driver", "SMB")
 _SEVERITIES = ("blocker", "warning", "note")
@@ -61,7 +61,7 @@ class Diagnosis:
     remedy: str
 
     def __post_init__(self) -> None:
-        lines(self, "object", "found", "expected", "remedy")
+        join_field_lines(self, "object", "found", "expected", "remedy")
 
 
 @dataclass(frozen=True, slots=True)

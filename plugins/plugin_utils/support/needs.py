@@ -9,17 +9,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need, each
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need, list_needs
 
 ROLE = "kubewin-csi-support"
 
 
 def needs() -> Iterator[Need]:
     """Everything that gather reads in addition to the readiness report."""
-    yield from each("list", "", "events nodes pods")
-    yield from each("get", "", "pods/log")
-    yield from each("list", "storage.k8s.io", "csinodes csidrivers volumeattachments storageclasses")
-    yield from each("list", "apps", "daemonsets")
+    yield from list_needs("list", "", "events nodes pods")
+    yield from list_needs("get", "", "pods/log")
+    yield from list_needs("list", "storage.k8s.io", "csinodes csidrivers volumeattachments storageclasses")
+    yield from list_needs("list", "apps", "daemonsets")
 
 
 def needs_of_playbooks(roles: Mapping[str, Mapping[str, Any]], drivers: Iterable[Driver]) -> Iterator[tuple[str, Need]]:

@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.redactor import Redactor
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import line
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_lines
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import ObservedDaemonSet
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.kinds import Kind
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import controller_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import find_controller
 from ansible_collections.kubewin.csi.plugins.plugin_utils.support.parts import Missing, Part
 
 # Lines of a container's log, and most bytes of it.
@@ -59,7 +59,7 @@ class Gathered:
 def gather(client: Client, into: Gathered, notify: Callable[[str], None] = lambda text: None) -> None:
     """Read the cluster. Raises ClusterError where it cannot be reached at all."""
     notify("reading the objects of the cluster")
-    into.parts.append(Part("cluster/version.json", json.dumps([{"gitVersion": client.version()}], indent=1)))
+    into.parts.append(Part("cluster/version.json", json.dumps([{"gitVersion": client.read_version()}], indent=1)))
     nodes = _listed(client, into, kinds.NODE, "nodes", label_selector=kinds.WINDOWS)
     windows = {one["metadata"]["name"] for one in nodes}
     for kind in (kinds.CSI_NODE, kinds.CSI_DRIVER, kinds.VOLUME_ATTACHMENT, kinds.STORAGE_CLASS):
@@ -84,7 +84,7 @@ def list_missing_rules(client: Client, needs: Iterable[tuple[str, Need]]) -> dic
     missing: dict[str, list[str]] = {}
     for role, need in needs:
         if need not in answers:
-            answers[need] = client.allowed(need)
+            answers[need] = client.is_allowed(need)
         if not answers[need]:
             missing.setdefault(role, []).append(need.rule())
     return missing
@@ -103,7 +103,7 @@ def list_failed_mounts(client: Client) -> list[tuple[str, str]]:
         involved = event.get("involvedObject") or {}
         namespace = f"{involved['namespace']}/" if involved.get("namespace") else ""
         name = f"{involved.get('kind')} {namespace}{involved.get('name')}"
-        mounts.append((name, line(str(event.get("message") or ""))))
+        mounts.append((name, join_lines(str(event.get("message") or ""))))
     return mounts
 
 
@@ -131,7 +131,7 @@ def _is_about(one: Object, kind: Kind, windows: set[str]) -> bool:
 
 
 def _is_of(pod: Object, owners: set[tuple[str, str]]) -> bool:
-    kind, name = controller_of(pod["metadata"])
+    kind, name = find_controller(pod["metadata"])
     return kind == "DaemonSet" and (pod["metadata"]["namespace"], name) in owners
 
 
@@ -162,7 +162,7 @@ def _logs(client: Client, into: Gathered, namespace: str, pod: str, container: s
     for previous in (False, True):
         path = f"logs/{namespace}/{pod}/{container}{'.previous' if previous else ''}.log"
         try:
-            raw = client.read_log(namespace, pod, container, tail=LINES, most=BYTES, previous=previous)
+            raw = client.read_log_bytes(namespace, pod, container, tail=LINES, most=BYTES, previous=previous)
         except ClusterError as error:
             # Most containers have not been restarted.
             if not (previous and error.status in (400, 404)):

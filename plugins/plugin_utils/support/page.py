@@ -14,7 +14,7 @@ from html import escape
 from typing import Any
 from urllib.parse import quote
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import harmless
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import mask_controls
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render import page
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import number
 from ansible_collections.kubewin.csi.plugins.plugin_utils.support.parts import Missing, Part
@@ -101,5 +101,5 @@ def _file(part: Part, end: str) -> str:
     )
     return (
         f'<details class="file"><summary><a href="{escape(quote(part.path), quote=True)}">{page.name(part.path)}</a> '
-        f"{part.size:,} bytes{problem}</summary>{before}<pre>{escape(harmless(end))}</pre></details>\n"
+        f"{part.size:,} bytes{problem}</summary>{before}<pre>{escape(mask_controls(end))}</pre></details>\n"
     )

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import line
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_lines
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import at_least, parse
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.wmco import ALLOW
@@ -22,7 +22,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import Clu
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.modify import modify
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode, Taint
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.quiesce import Object, cordoned, uncordoned
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.quiesce import Object, plan_cordon, plan_uncordon
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import Do, whose_pods, whose_return
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.facts import (
     OPERATOR,
@@ -78,7 +78,7 @@ class Watcher:
             now=self._client.now(),
             nodes=nodes,
             cluster=self._openshift() if target.openshift else None,
-            api_server=self._client.version() if target.kubelet else "",
+            api_server=self._client.read_version() if target.kubelet else "",
         )
 
     def nodes(self) -> dict[str, NodeNow]:
@@ -86,7 +86,7 @@ class Watcher:
         return _plain(self._nodes())
 
     def _nodes(self) -> dict[str, Object]:
-        items = self._client.windows_nodes()
+        items = self._client.list_windows_nodes()
         return {item["metadata"]["name"]: item for item in items}
 
     def pods(self, node: str) -> tuple[Object, ...]:
@@ -115,7 +115,9 @@ class Watcher:
         spec, status = live.get("spec") or {}, live.get("status") or {}
         replicas = spec.get("replicas")
         conditions = status.get("conditions") or []
-        why = next((line(str(one.get("message", ""))) for one in conditions if one["type"] == "ReplicaFailure"), "")
+        why = next(
+            (join_lines(str(one.get("message", ""))) for one in conditions if one["type"] == "ReplicaFailure"), ""
+        )
         return WorkloadNow(1 if replicas is None else int(replicas), int(status.get("readyReplicas") or 0), why)
 
     def _cluster(self, journal: Journal) -> ClusterNow:
@@ -135,7 +137,9 @@ class Watcher:
         history, conditions = status.get("history") or [], status.get("conditions") or []
         complete = str(history[0].get("version", "")) if history and history[0].get("state") == "Completed" else ""
         failing = [
-            line(str(one.get("message"))) for one in conditions if (one["type"], one["status"]) == ("Failing", "True")
+            join_lines(str(one.get("message")))
+            for one in conditions
+            if (one["type"], one["status"]) == ("Failing", "True")
         ]
         return ClusterNow(openshift=complete, failing=next(iter(failing), ""), is_openshift=live is not None)
 
@@ -228,8 +232,8 @@ def _changes(node: Object, action: Do) -> Object:
                 else {"spec": {"taints": [*taints, {"key": TAINT, "value": journal.name, "effect": "NoSchedule"}]}}
             )
         # If another run was faster, the next read shows its owner.
-        return cordoned(node, journal.mark)
-    patch = uncordoned(node, journal.mark)
+        return plan_cordon(node, journal.mark)
+    patch = plan_uncordon(node, journal.mark)
     if tainted:
         patch.setdefault("spec", {})["taints"] = [one for one in taints if one["key"] != TAINT]
     if journal.hook == "wmco" and labels.get(ALLOW) == "true" and journal.entry(action.node).step == "uncordon":

@@ -17,7 +17,7 @@ from typing import Literal, TypeAlias
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import Awaited, spell
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import at_least
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import moment
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import parse_time
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade import hours
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.drain import drain
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.facts import ClusterNow, NodeNow, Observation, PlanNow
@@ -244,14 +244,14 @@ def _next_batch(journal: Journal, observed: Observation, rules: Rules, now: date
         return Wait((), journal)
     held = _held(journal, batch, observed, observed.cluster, rules)
     if isinstance(held, str):
-        since = moment(journal.held_since)
+        since = parse_time(journal.held_since)
         if since is None:
             journal = replace(journal, held_since=stamp(now)).note(held, now)
         elif (now - since).total_seconds() > rules.patience:
             return Pause(held, replace(journal, state="paused", why=held, held_since=""))
         return Wait((_awaited(held, since, now, rules.patience),), replace(journal, why=held))
     if held is not None:
-        since = moment(journal.held_since)
+        since = parse_time(journal.held_since)
         if held.id == "CSI-U02" and (since is None or (now - since).total_seconds() <= rules.patience):
             journal = journal if since else replace(journal, held_since=stamp(now))
             return Wait((_awaited(f"{held.object}: {held.message}", since, now, rules.patience),), journal)
@@ -504,7 +504,7 @@ class _Node:
 
     @property
     def _late(self) -> bool:
-        began = moment(self.entry.began)
+        began = parse_time(self.entry.began)
         return began is not None and (self.observed.now - began).total_seconds() > self.rules.budget
 
     def _put(self, entry: NodeEntry) -> _Node:
@@ -521,7 +521,7 @@ class _Node:
 
     def _wait(self, why: str) -> Wait:
         entry = replace(self.entry, why=why)
-        awaited = _awaited(f"{entry.node}: {why}", moment(entry.began), self.observed.now, self.rules.budget)
+        awaited = _awaited(f"{entry.node}: {why}", parse_time(entry.began), self.observed.now, self.rules.budget)
         return Wait((awaited,), self.journal.put(entry, self.observed.now))
 
     def _settled(self) -> Wait:

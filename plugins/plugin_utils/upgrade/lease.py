@@ -30,7 +30,7 @@ def upgrade_lease(
         """
         for item in client.list(kinds.CONFIG_MAP, namespace, label_selector=f"{PART_OF}={PART}").items:
             yield Reference(kinds.CONFIG_MAP, item["metadata"]["name"], namespace)
-        for item in client.windows_nodes():
+        for item in client.list_windows_nodes():
             yield Reference(kinds.NODE, item["metadata"]["name"])
 
     return Lease(client, About(namespace, NAME, labels, "an upgrade of this cluster"), holder, notify, late=late)

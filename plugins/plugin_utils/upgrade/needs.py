@@ -7,24 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need, each
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need, list_needs
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import Hook, Target
 
 
 def needs(namespace: str, operator: str, hook: Hook, target: Target) -> Iterator[Need]:
     """Everything that is asked of the API. namespace: of journal and lease; operator: of WMCO."""
     for name in (namespace, "kube-system"):
-        yield from each("get", "", "namespaces", name=name)
-    yield from each("get list patch", "", "nodes")
-    yield from each("list", "", "pods persistentvolumeclaims persistentvolumes")
+        yield from list_needs("get", "", "namespaces", name=name)
+    yield from list_needs("get list patch", "", "nodes")
+    yield from list_needs("list", "", "pods persistentvolumeclaims persistentvolumes")
     if hook != "wmco":
         # WMCO empties nodes itself.
-        yield from each("create", "", "pods/eviction")
-    yield from each("get", "apps", "deployments statefulsets")
-    yield from each("list", "apps", "daemonsets")
-    yield from each("get list create patch delete", "", "configmaps", namespace)
-    yield from each("get create patch delete", "coordination.k8s.io", "leases", namespace)
+        yield from list_needs("create", "", "pods/eviction")
+    yield from list_needs("get", "apps", "deployments statefulsets")
+    yield from list_needs("list", "apps", "daemonsets")
+    yield from list_needs("get list create patch delete", "", "configmaps", namespace)
+    yield from list_needs("get create patch delete", "coordination.k8s.io", "leases", namespace)
     if hook == "wmco":
-        yield from each("list", "operators.coreos.com", "clusterserviceversions installplans", operator)
+        yield from list_needs("list", "operators.coreos.com", "clusterserviceversions installplans", operator)
     if hook == "wmco" or target.openshift:
-        yield from each("get", "config.openshift.io", "clusterversions")
+        yield from list_needs("get", "config.openshift.io", "clusterversions")

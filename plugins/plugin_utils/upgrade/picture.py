@@ -17,7 +17,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import F
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import restore
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.in_tree import PLUGINS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import is_of_run
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import claims_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import list_claims
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,10 @@ class Picture:
     ) -> Picture:  # fmt: skip
         """Read the claims of these pods and those of a former picture. Omits what a run of this collection created for itself."""
         used = {
-            f"{pod['metadata']['namespace']}/{claim}" for pod in pods if not is_of_run(pod) for claim in claims_of(pod)
+            f"{pod['metadata']['namespace']}/{claim}"
+            for pod in pods
+            if not is_of_run(pod)
+            for claim in list_claims(pod)
         }
         by_name = {volume["metadata"]["name"]: volume for volume in volumes}
         claimed = [

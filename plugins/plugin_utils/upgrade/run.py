@@ -15,7 +15,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry impor
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import parse
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import bind_client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.namespaces import cluster_uid, unusable
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.namespaces import check_namespace, read_cluster_uid
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.permissions import require
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade import picture, wmco
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.apply import Watcher, Worker
@@ -92,9 +92,9 @@ class Upgrade:
         options = self._options
         required = needs(options["namespace"], options["operator_namespace"], self.desired.hook, self.desired.target)
         require(self._client, required, "an upgrade", "kubewin-csi-upgrade and kubewin-csi-records")
-        if why := unusable(self._client, options["namespace"], "the journal is"):
+        if why := check_namespace(self._client, options["namespace"], "the journal is"):
             raise RefusedError(why)
-        self.desired = replace(self.desired, cluster=cluster_uid(self._client))
+        self.desired = replace(self.desired, cluster=read_cluster_uid(self._client))
 
     def findings(self, observed: Observation) -> list[Finding]:
         """Findings about WMCO; blockers among them raise RefusedError in `open`."""

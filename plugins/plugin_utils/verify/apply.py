@@ -16,9 +16,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import grouped
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import line
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import pauses, so_far
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_lines
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import render_progress, repeat_pauses
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError, StreamError
@@ -110,7 +110,7 @@ class Prover:
             self._lease.stop()
 
     def _all(self, targets: Sequence[Target]) -> list[Proof]:
-        by_node = grouped((target.node, target) for target in targets)
+        by_node = group_values((target.node, target) for target in targets)
         pool = ThreadPoolExecutor(max_workers=self._limits.parallel)
         try:
             futures = [pool.submit(self._node, one) for one in by_node.values()]
@@ -259,7 +259,7 @@ class Prover:
             )
         pod, status = PodFacts.from_object(live), live.get("status") or {}
         if pod.ended:
-            why = line(str(status.get("message") or "")) or status.get("reason") or "its command ended"
+            why = join_lines(str(status.get("message") or "")) or status.get("reason") or "its command ended"
             raise StepError(f"pod {made['metadata']['name']} on {node} is {pod.phase}: {why}")
         return pod.works
 
@@ -319,7 +319,7 @@ class Prover:
         with self._step(journal, "write", journal.target.node) as details:
             done = self._execute(pod, objects.write(text), details)
             if done.code != 0:
-                answer = line(done.stderr or done.stdout)
+                answer = join_lines(done.stderr or done.stdout)
                 raise StepError(
                     f"writing {objects.FILE} ended with exit code {done.code}: {answer or 'no output'}",
                     "the volume is mounted but cannot be written: check its free space, and permissions on a share",
@@ -336,7 +336,7 @@ class Prover:
     def _same(self, pod: str, text: str, details: list[str]) -> None:
         done = self._execute(pod, objects.read(), details)
         if done.code != 0:
-            answer = line(done.stderr or done.stdout)
+            answer = join_lines(done.stderr or done.stdout)
             raise StepError(
                 f'reading {objects.FILE} ended with exit code {done.code}: {answer or "no output"}; "{text}" had been '
                 "written",
@@ -392,7 +392,7 @@ class Prover:
         """Poll until it is true; after the step's timeout, raise the cause."""
         namespace = self._room.namespace if kind.namespaced else None
         began, ends, pause = time.monotonic(), self._deadline(), _FIRST_LOOK
-        again = pauses()
+        again = repeat_pauses()
         due = began + next(again)
         while True:
             live = self._client.get(kind, name, namespace)
@@ -405,6 +405,6 @@ class Prover:
             self._check()
             if now >= due:
                 due = now + next(again)
-                self._notify(f"{what}, {so_far(now - began, ends - began)}: {trouble(live)}")
+                self._notify(f"{what}, {render_progress(now - began, ends - began)}: {trouble(live)}")
             self._stop.wait(min(pause, max(0.0, ends - now)))
             pause = min(pause * 1.3, _LOOK)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import reporting, so_far
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import render_progress, report_progress
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
@@ -113,7 +113,7 @@ class Cleaner:
     @contextmanager
     def _reporting(self, what: str) -> Iterator[None]:
         began = time.monotonic()
-        with reporting(self._notify, lambda: f"{what} ({so_far(time.monotonic() - began, PATIENCE)})"):
+        with report_progress(self._notify, lambda: f"{what} ({render_progress(time.monotonic() - began, PATIENCE)})"):
             yield
 
     def _remove(self, selector: str, ends: float, ours: Callable[[str], bool]) -> None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import line
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_lines
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import moment
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import parse_time
 
 # What stops a pod, from what says most to what says least. An older event of a reason gives way to its newest.
 _REASONS = (
@@ -61,12 +61,14 @@ def warnings(events: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, str], ...]
             known = newest.get(reason)
             if known is None or _when(known) <= _when(event):
                 newest[reason] = event
-    return tuple((reason, line(str(newest[reason].get("message", "")))) for reason in _REASONS if reason in newest)
+    return tuple(
+        (reason, join_lines(str(newest[reason].get("message", "")))) for reason in _REASONS if reason in newest
+    )
 
 
 def _when(event: Mapping[str, Any]) -> str:
     stamp = event.get("lastTimestamp") or (event.get("series") or {}).get("lastObservedTime") or event.get("eventTime")
-    found = moment(stamp or (event.get("metadata") or {}).get("creationTimestamp"))
+    found = parse_time(stamp or (event.get("metadata") or {}).get("creationTimestamp"))
     return found.isoformat() if found else ""
 
 
@@ -79,10 +81,10 @@ def waiting_for(pod: Mapping[str, Any] | None, warnings: Sequence[tuple[str, str
     status = pod.get("status") or {}
     for container in PodFacts.from_object(pod).containers:
         if container.waiting_message:
-            return line(f"{container.waiting}: {container.waiting_message}")
+            return join_lines(f"{container.waiting}: {container.waiting_message}")
     for condition in status.get("conditions") or []:
         if condition.get("status") == "False" and condition.get("message"):
-            return line(f"{condition.get('reason')}: {condition['message']}")
+            return join_lines(f"{condition.get('reason')}: {condition['message']}")
     return f"it is {status.get('phase', 'Pending')}, without a reason"
 
 

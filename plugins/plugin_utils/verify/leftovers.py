@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import Held
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import moment
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import parse_time
 from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.objects import RUN
 
 # A run that is starting makes its namespace first and its lease a moment later.
@@ -38,7 +38,7 @@ def evaluate(
         run = _run(thing)
         if not run or run == mine:
             continue
-        made = moment(thing["metadata"].get("creationTimestamp"))
+        made = parse_time(thing["metadata"].get("creationTimestamp"))
         known = youngest.get(run)
         youngest[run] = made if known is None else max(filter(None, (known, made)), default=None)
     return {run: _find_sign_of_life(renewals.get(run), former.get(run), youngest[run], now) for run in sorted(youngest)}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need, each
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need, list_needs
 
 # What a run makes.
 _ALL = "get list create patch delete"
@@ -19,13 +19,13 @@ def needs(namespace: str, *, own: bool, attaches: bool) -> Iterator[Need]:
     own: the namespace is the run's, so it cannot be named yet and what is in it is needed everywhere.
     """
     where = None if own else namespace
-    yield from each(_ALL, "", "pods persistentvolumeclaims", where)
+    yield from list_needs(_ALL, "", "pods persistentvolumeclaims", where)
     # A web socket is a GET to most API servers, and checked as a create too from 1.35 on.
-    yield from each("get create", "", "pods/exec", where)
-    yield from each("list", "", "events", where)
-    yield from each(_ALL, "coordination.k8s.io", "leases", where)
-    yield from each("get", "", "persistentvolumes")
+    yield from list_needs("get create", "", "pods/exec", where)
+    yield from list_needs("list", "", "events", where)
+    yield from list_needs(_ALL, "coordination.k8s.io", "leases", where)
+    yield from list_needs("get", "", "persistentvolumes")
     if own:
-        yield from each(_ALL, "", "namespaces")
+        yield from list_needs(_ALL, "", "namespaces")
     if attaches:
-        yield from each("get", "storage.k8s.io", "volumeattachments")
+        yield from list_needs("get", "storage.k8s.io", "volumeattachments")

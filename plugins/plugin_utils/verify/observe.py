@@ -18,7 +18,9 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.plan import Pla
 def read_plan(client: Client, request: Request) -> Plan:
     """The plan by the nodes and classes of the cluster. Raises ClusterError."""
     csi_nodes = {item["metadata"]["name"]: item for item in client.list(kinds.CSI_NODE).items}
-    nodes = [ProofNode.from_objects(item, csi_nodes.get(item["metadata"]["name"])) for item in client.windows_nodes()]
+    nodes = [
+        ProofNode.from_objects(item, csi_nodes.get(item["metadata"]["name"])) for item in client.list_windows_nodes()
+    ]
     attach = {}
     for driver in request.drivers:
         csi_driver = client.get(kinds.CSI_DRIVER, driver.name) or {}

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import plain
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import serialize
 
 Verdict = Literal["proven", "failed", "not_run"]
 
@@ -53,7 +53,7 @@ class Proof:
 
     def as_dict(self) -> dict[str, Any]:
         """For a module's result."""
-        values = {name: value for name, value in plain(self).items() if name != "not_on"}
+        values = {name: value for name, value in serialize(self).items() if name != "not_on"}
         return {**values, "seconds": self.seconds}
 
 

@@ -16,7 +16,7 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.start import refuse_unchecked_inputs
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import pauses, reporting, spell
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import repeat_pauses, report_progress, spell
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.channel import open_channel
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Node
@@ -35,7 +35,7 @@ class WindowsAction(ActionBase):
     argument_spec: ClassVar[ArgumentSpec]
     # Options that are not read from variables of the role.
     task_options: ClassVar[Set[str]] = frozenset()
-    seldom = staticmethod(pauses)
+    seldom = staticmethod(repeat_pauses)
     _doing = "reading the host"
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -54,7 +54,7 @@ class WindowsAction(ActionBase):
             node = Node(open_channel(self._connection))
             host, began = (task_vars or {}).get("inventory_hostname", ""), time.monotonic()
             try:
-                with reporting(
+                with report_progress(
                     self._display.display,
                     lambda: f"  {host}: {self._doing} ({spell(time.monotonic() - began)} so far)",
                     self.seldom,

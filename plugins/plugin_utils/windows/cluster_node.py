@@ -33,7 +33,7 @@ def _without_label(node: Mapping[str, Any]) -> dict[str, Any]:
 
 def _restored(node: dict[str, Any], label: bool) -> dict[str, Any]:
     """The patch that lifts the cordon of csi-proxy's change and, on request, sets the label; empty where neither is needed."""
-    patch = quiesce.uncordoned(node, CORDON_REASON)
+    patch = quiesce.plan_uncordon(node, CORDON_REASON)
     if label and not is_labelled(node):
         patch.setdefault("metadata", {})["labels"] = {SERVING_LABEL: SERVING_VALUE}
     return patch
@@ -61,10 +61,10 @@ class ClusterNode:
 
     def cordon(self, timeout: int) -> None:
         """Cordon the Node and wait until no volume operation is in flight there. ClusterError busy after the timeout in seconds."""
-        self._modify(lambda node: quiesce.cordoned(node, CORDON_REASON), required=True)
+        self._modify(lambda node: quiesce.plan_cordon(node, CORDON_REASON), required=True)
         if self.dry_run:
             return
-        if busy := quiesce.at_rest(self.client, self.name, timeout, self.notify):
+        if busy := quiesce.wait_until_idle(self.client, self.name, timeout, self.notify):
             raise ClusterError(
                 f"Node {self.name}: volume operations did not finish within {timeout} s, and nothing was changed on the "
                 f"node: {'; '.join(busy)}. Let them finish and run again, raise the timeout (kubewin_quiesce_timeout), or accept "

@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import harmless
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import mask_controls
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
 
 SYSTEM32 = r"C:\Windows\System32"
@@ -311,4 +311,4 @@ def expands_twice(stdout: bytes, nonce: str) -> bool:
 
 def join_text(parts: Iterable[bytes]) -> str:
     """Bytes from a console in code page 65001 as text; what does not decode is shown, never dropped."""
-    return harmless(b"".join(parts).decode("utf-8", errors="replace"))
+    return mask_controls(b"".join(parts).decode("utf-8", errors="replace"))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import line
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_lines
 
 OUTPUT_LIMIT = 32 << 20
 """Bytes of what a line may print. Ours print kilobytes; the most is the end of a log, which an option of gather limits."""
@@ -26,9 +26,9 @@ class NodeError(Exception):
         super().__init__(message)
         self.reason = reason
         # One line each: a line break in a node's own words could pass for a message of Ansible's.
-        self.message = line(message)
-        self.remedy = line(remedy)
-        self.detail = line(detail)
+        self.message = join_lines(message)
+        self.remedy = join_lines(remedy)
+        self.detail = join_lines(detail)
         self.result = result or {}
 
     def __str__(self) -> str:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from ansible_collections.kubewin.csi.plugins.doc_fragments.windows import ModuleDocFragment
 from ansible_collections.kubewin.csi.plugins.modules import csi_proxy, csi_proxy_info
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec, documented
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec, read_argument_spec
 
-LOOK: ArgumentSpec = documented(ModuleDocFragment.DOCUMENTATION)
-INFO: ArgumentSpec = LOOK | documented(csi_proxy_info.DOCUMENTATION)
+LOOK: ArgumentSpec = read_argument_spec(ModuleDocFragment.DOCUMENTATION)
+INFO: ArgumentSpec = LOOK | read_argument_spec(csi_proxy_info.DOCUMENTATION)
 # Without the options for access to the cluster, which are no variables of the role.
-CSI_PROXY: ArgumentSpec = LOOK | documented(csi_proxy.DOCUMENTATION)
+CSI_PROXY: ArgumentSpec = LOOK | read_argument_spec(csi_proxy.DOCUMENTATION)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import plain
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import serialize
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_proxy as catalog
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import Desired, Service, Snapshot
@@ -36,7 +36,7 @@ def preview(desired: Desired, snapshot: Snapshot, steps: tuple[Step, ...]) -> di
             "command_line": desired.command_line,
             "start_mode": desired.start_mode,
             "dependencies": list(desired.dependencies),
-            "recovery": recovery and plain(recovery),
+            "recovery": recovery and serialize(recovery),
             "description": model.DESCRIPTION,
         },
         "executable": {"path": desired.executable, "sha256": desired.sha256, "release": desired.version},
@@ -53,7 +53,7 @@ def service_view(service: Service) -> dict[str, Any]:
         "command_line": service.command_line,
         "start_mode": service.start_mode,
         "dependencies": list(service.dependencies),
-        "recovery": service.recovery and plain(service.recovery),
+        "recovery": service.recovery and serialize(service.recovery),
     }
 
 

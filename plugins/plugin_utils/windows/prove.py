@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import plain
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import serialize
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_proxy as catalog
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, observe, plan, preview, stage
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.apply import Applier
@@ -174,7 +174,7 @@ def state(desired: Desired, snapshot: Snapshot) -> dict[str, Any]:
             groups.setdefault(group[0], []).append(group[1])
     return {
         "observed_at": timestamp(snapshot.observed_at),
-        "host": plain(snapshot.host),
+        "host": serialize(snapshot.host),
         "managed_by": plan.managed_by(snapshot),
         "service": service
         and {
@@ -191,8 +191,8 @@ def state(desired: Desired, snapshot: Snapshot) -> dict[str, Any]:
         "api_groups": groups,
         "serving": plan.is_serving(desired.required_pipes, snapshot),
         "missing_pipes": list(plan.missing_pipes(desired.required_pipes, snapshot)),
-        "drift": [plain(item) for item in plan.drift(desired, snapshot)],
-        "findings": [plain(found) for found in findings(desired, snapshot)],
+        "drift": [serialize(item) for item in plan.drift(desired, snapshot)],
+        "findings": [serialize(found) for found in findings(desired, snapshot)],
     }
 
 

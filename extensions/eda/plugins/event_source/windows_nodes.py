@@ -95,7 +95,7 @@ class Cluster:
         from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.lists import as_list
         from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS, unknown
         from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
-        from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import patiently
+        from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import create_client
 
         self._kinds = kinds
         drivers = as_list(args.get("drivers") or "vsphere")
@@ -104,7 +104,7 @@ class Cluster:
                 raise ValueError(unknown(name))
         self._drivers = {name: DRIVERS[name] for name in drivers}
         access = {name: args[name] for name in ("kubeconfig", "context") if args.get(name)}
-        self._client = patiently(partial(get_api_client, **access), 60.0)
+        self._client = create_client(partial(get_api_client, **access), 60.0)
 
     def needs(self) -> list[dict[str, str]]:
         """What each Windows node needs now."""
@@ -114,7 +114,7 @@ class Cluster:
             for name, driver in self._drivers.items()
         }
         names = {name: driver.name for name, driver in self._drivers.items()}
-        return list(needs(client.windows_nodes(), client.list(kinds.CSI_NODE).items, pods, names))
+        return list(needs(client.list_windows_nodes(), client.list(kinds.CSI_NODE).items, pods, names))
 
 
 async def main(queue: asyncio.Queue[Any], args: dict[str, Any]) -> None:

@@ -19,10 +19,10 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction import 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.known_secrets import KnownSecrets
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.log_lines import LogLines
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.words import Words
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import harmless
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import mask_controls
 
 # NUL as base.text carries it: texts of a host have passed that edge already.
-_CARRIED_NUL = harmless("\x00")
+_CARRIED_NUL = mask_controls("\x00")
 _HTML_TEXT = re.compile(r"(<(?:style|script)\b.*?</(?:style|script)>|<[^>]*>)", re.DOTALL)
 
 
@@ -60,7 +60,7 @@ class Redactor:
     def log(self, raw: bytes | str) -> str:
         """A log, or what a program printed, which does nothing to a terminal."""
         text = decode(raw) if isinstance(raw, bytes) else raw
-        return harmless(self._logs.text(self._known.hide(text.replace(_CARRIED_NUL, "\x00"))))
+        return mask_controls(self._logs.text(self._known.hide(text.replace(_CARRIED_NUL, "\x00"))))
 
     def objects(self, kind: str, items: Sequence[Mapping[str, Any]]) -> list[Any]:
         """Objects of the API."""

@@ -33,11 +33,11 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.schedu
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.apply import Applier
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import FIELD_MANAGER, Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.compare import meaningful
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.compare import strip_bookkeeping
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import ObservedDaemonSet
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.fencing import Reference
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import holder_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import identify_process
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.kinds import Kind
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import (
     CORDONED,
@@ -45,13 +45,17 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import (
     MANAGED_BY,
     MANAGER,
     PART_OF,
-    selector_of,
+    build_selector,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import About, Lease
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.modify import modify
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import owned_by
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.quiesce import at_rest, cordoned, uncordoned
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import is_owned_by
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.quiesce import (
+    plan_cordon,
+    plan_uncordon,
+    wait_until_idle,
+)
 
 _LOOK_AGAIN = 0.3
 # Writes of its controllers between reading and deleting an object, before it is given up.
@@ -76,14 +80,14 @@ def handover_lease(client: Client, namespace: str, driver: Driver, notify: Calla
             yield Reference(kinds.DAEMON_SET, item["metadata"]["name"], namespace)
         for pod in client.list(kinds.POD, namespace, label_selector=f"{REPLACED}={driver.key}").items:
             yield Reference(kinds.POD, pod["metadata"]["name"], namespace)
-        for node in client.windows_nodes():
+        for node in client.list_windows_nodes():
             yield Reference(kinds.NODE, node["metadata"]["name"])
 
     labels = {MANAGED_BY: MANAGER, PART_OF: driver.name}
     about = About(
         namespace, f"kubewin-handover-{driver.key.replace('_', '-')}", labels, f"a hand-over of {driver.title}"
     )
-    return Lease(client, about, holder_of(os.getpid()), notify, late=late)
+    return Lease(client, about, identify_process(os.getpid()), notify, late=late)
 
 
 class Stage:
@@ -105,8 +109,8 @@ class Stage:
         """Everything that a hand-over is decided from."""
         client, driver = self._client, self._driver
         listed = client.list(kinds.DAEMON_SET).items
-        nodes = [ObservedNode.from_object(node) for node in client.windows_nodes()]
-        running_on = platform_of(client.version(), nodes)
+        nodes = [ObservedNode.from_object(node) for node in client.list_windows_nodes()]
+        running_on = platform_of(client.read_version(), nodes)
         theirs: list[tuple[Provider, Side]] = []
         mine = None
         for item in listed:
@@ -170,8 +174,8 @@ class Stage:
         metadata = daemon_set["metadata"]
         return [
             pod
-            for pod in self._listed(str(metadata["namespace"]), selector_of(daemon_set), node)
-            if owned_by(metadata["uid"], pod)
+            for pod in self._listed(str(metadata["namespace"]), build_selector(daemon_set), node)
+            if is_owned_by(metadata["uid"], pod)
         ]
 
     def _listed(self, namespace: str, selector: str, node: str = "") -> list[Object]:
@@ -224,10 +228,10 @@ class Stage:
             data = {
                 "replaced": f"{namespace}/{name}",
                 "state": "begun",
-                "selector": selector_of(live),
+                "selector": build_selector(live),
                 "uid": live["metadata"]["uid"],
                 "daemonset.json": json.dumps(
-                    {"apiVersion": "apps/v1", "kind": "DaemonSet", **meaningful(live)}, indent=1
+                    {"apiVersion": "apps/v1", "kind": "DaemonSet", **strip_bookkeeping(live)}, indent=1
                 ),
             }
             Applier(self._client).apply([record(self._driver, namespace, data)])
@@ -287,8 +291,8 @@ class Stage:
 
     def quiesce(self, node: str, timeout: float, notify: Callable[[str], None]) -> None:
         """Cordon a Node and wait for volume operations in flight. ClusterError busy if they do not finish within timeout seconds."""
-        modify(self._client, kinds.NODE, node, None, lambda live: cordoned(live, _REASON), required=True)
-        busy = at_rest(self._client, node, timeout, notify)
+        modify(self._client, kinds.NODE, node, None, lambda live: plan_cordon(live, _REASON), required=True)
+        busy = wait_until_idle(self._client, node, timeout, notify)
         if busy:
             raise ClusterError(
                 f"volume operations did not finish within {timeout:.0f} s, and nothing was changed on the node: "
@@ -301,13 +305,13 @@ class Stage:
         """Nodes that this run or an interrupted one cordoned for a hand-over."""
         return [
             str(node["metadata"]["name"])
-            for node in self._client.windows_nodes()
+            for node in self._client.list_windows_nodes()
             if (node["metadata"].get("annotations") or {}).get(CORDONED) == _REASON
         ]
 
     def uncordon(self, node: str) -> bool:
         """Remove the cordon of a hand-over; whether there was one."""
-        return modify(self._client, kinds.NODE, node, None, lambda live: uncordoned(live, _REASON))
+        return modify(self._client, kinds.NODE, node, None, lambda live: plan_uncordon(live, _REASON))
 
     def until(self, what: str, come: Callable[[], bool], deadline: float, otherwise: str) -> None:
         """Wait until come() is true, with progress; ClusterError after the deadline."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.decide import Direction
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import record_name
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need, each
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need, list_needs
 
 ROLES = "kubewin-csi-handover kubewin-csi"
 
@@ -19,14 +19,14 @@ def needs(driver: Driver, direction: Direction, namespace: str, other: str, *, r
     """Every write to the two node plugins. namespace: of this collection's plugin. other: the other DaemonSet as "namespace/name",
     empty if it is deleted already. restarts: whether its pods are deleted."""
     elsewhere, dummy, name = other.partition("/")
-    yield from each("get patch", "", "nodes")
-    yield from each("get create patch delete", "coordination.k8s.io", "leases", namespace)
+    yield from list_needs("get patch", "", "nodes")
+    yield from list_needs("get create patch delete", "coordination.k8s.io", "leases", namespace)
     if direction == "to_platform":
-        yield from each("get patch delete", "apps", "daemonsets", namespace, driver.daemonset)
+        yield from list_needs("get patch delete", "apps", "daemonsets", namespace, driver.daemonset)
         if restarts:
-            yield from each("delete", "", "pods", elsewhere)
+            yield from list_needs("delete", "", "pods", elsewhere)
         return
-    yield from each("get create patch", "", "configmaps", namespace, record_name(driver))
-    yield from each("patch delete", "", "pods", namespace)
+    yield from list_needs("get create patch", "", "configmaps", namespace, record_name(driver))
+    yield from list_needs("patch delete", "", "pods", namespace)
     if other:
-        yield from each("get delete", "apps", "daemonsets", elsewhere, name)
+        yield from list_needs("get delete", "apps", "daemonsets", elsewhere, name)

@@ -27,9 +27,9 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.window
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.apply import Applier
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.definitions import documents
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.definitions import parse_definitions
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import selector_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import build_selector
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import bind_client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.permissions import require
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
@@ -55,7 +55,7 @@ class HandoverRun:
         self._driver = driver
         self._options = options
         self._notify = notify
-        self._definition = documents(options["definition"]) if options["definition"] else []
+        self._definition = parse_definitions(options["definition"]) if options["definition"] else []
         self._plugin = next((item for item in self._definition if item["kind"] == "DaemonSet"), None)
         self._stage = Stage(client, driver, self._plugin, notify)
 
@@ -257,7 +257,7 @@ class HandoverRun:
 
     def _evaluate(self, daemon_set: Mapping[str, Any], node: str, deadline: float) -> Evaluation:
         metadata = daemon_set["metadata"]
-        target = Target(self._driver, metadata["namespace"], metadata["name"], selector_of(daemon_set))
+        target = Target(self._driver, metadata["namespace"], metadata["name"], build_selector(daemon_set))
         rules = Rules(only=frozenset([node]), stable_for=float(self._options["stable_for"]))
         what = f"the plugin of DaemonSet {metadata['namespace']}/{metadata['name']} works on {node}"
         began = time.monotonic()

@@ -34,8 +34,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.apply import Appl
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.fencing import Reference
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import holder_of
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MANAGED_BY, MANAGER, MODE, selector_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import identify_process
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MANAGED_BY, MANAGER, MODE, build_selector
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import About, Lease, bind_client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.modify import modify
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
@@ -66,11 +66,11 @@ def held_lease(client: Client, namespace: str, name: str, notify: Notify, patien
         """Name what a rolling update writes: the DaemonSet and its pods."""
         yield Reference(kinds.DAEMON_SET, name, namespace)
         daemon_set = client.get(kinds.DAEMON_SET, name, namespace)
-        pods = client.list(kinds.POD, namespace, label_selector=selector_of(daemon_set)).items if daemon_set else ()
+        pods = client.list(kinds.POD, namespace, label_selector=build_selector(daemon_set)).items if daemon_set else ()
         for pod in pods:
             yield Reference(kinds.POD, pod["metadata"]["name"], namespace)
 
-    lease = Lease(client, about, holder_of(os.getpid()), report, late=late)
+    lease = Lease(client, about, identify_process(os.getpid()), report, late=late)
     ends = time.monotonic() + patience
     while True:
         try:
@@ -168,7 +168,7 @@ class Roller:
         live = self._client.get(kinds.DAEMON_SET, self._name, self._namespace)
         if live is None:
             return None
-        selector = selector_of(live)
+        selector = build_selector(live)
         pods = self._client.list(kinds.POD, self._namespace, label_selector=selector).items
         revisions = own_revisions(
             live, self._client.list(kinds.CONTROLLER_REVISION, self._namespace, label_selector=selector).items

@@ -12,10 +12,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import line
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_lines
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import REVISION, PodFacts, host_paths, owned_by
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import moment
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import (
+    REVISION,
+    PodFacts,
+    is_owned_by,
+    list_host_paths,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import parse_time
 
 _PIPE = "\\\\.\\pipe\\"
 _TEMPLATE_GENERATION_ANNOTATION = "deprecated.daemonset.template.generation"
@@ -40,7 +45,7 @@ class Registration:
         entry = next((one for one in entries if one.get("name") == driver), None)
         if entry is None:
             return None
-        writes = [moment(one.get("time")) for one in csi_node["metadata"].get("managedFields") or []]
+        writes = [parse_time(one.get("time")) for one in csi_node["metadata"].get("managedFields") or []]
         return cls(
             node_id=str(entry.get("nodeID", "")),
             topology_keys=tuple(entry.get("topologyKeys") or ()),
@@ -82,7 +87,7 @@ class DaemonSetFacts:
             ready=int(status.get("numberReady") or 0),
             observed=int(status.get("observedGeneration") or 0) >= int(metadata.get("generation") or 0),
             template_generation=str((metadata.get("annotations") or {}).get(_TEMPLATE_GENERATION_ANNOTATION, "")),
-            pipes=tuple(path[len(_PIPE) :] for path in host_paths(pod) if path.startswith(_PIPE)),
+            pipes=tuple(path[len(_PIPE) :] for path in list_host_paths(pod) if path.startswith(_PIPE)),
             pod_spec=pod,
             host_network=bool(pod.get("hostNetwork")),
             revision=revision,
@@ -119,7 +124,7 @@ def own_revisions(
     daemon_set: Mapping[str, Any], revisions: Iterable[Mapping[str, Any]]
 ) -> tuple[Mapping[str, Any], ...]:
     """The ControllerRevisions of a DaemonSet, the newest first."""
-    own = [one for one in revisions if owned_by(daemon_set["metadata"].get("uid"), one)]
+    own = [one for one in revisions if is_owned_by(daemon_set["metadata"].get("uid"), one)]
     return tuple(sorted(own, key=lambda one: -int(one.get("revision") or 0)))
 
 
@@ -162,14 +167,14 @@ class HostFacts:
         pipes = given.get("pipes")
         return cls(
             node=str(given["node"]),
-            observed_at=moment(given.get("observed_at")),
+            observed_at=parse_time(given.get("observed_at")),
             serving=given.get("serving"),
             release=str(given.get("release") or ""),
             state=str(given.get("state") or ""),
             reason=str(given.get("reason") or ""),
             missing_pipes=tuple(given.get("missing_pipes") or ()),
             pipes=None if pipes is None else tuple(pipes),
-            boot_time=moment(given.get("boot_time")),
+            boot_time=parse_time(given.get("boot_time")),
         )
 
 
@@ -192,8 +197,8 @@ class EventFacts:
             kind=str(about.get("kind", "")),
             name=str(about.get("name", "")),
             reason=str(event.get("reason", "")),
-            message=line(str(event.get("message", ""))),
-            last_seen=next((moment(time) for time in times if moment(time)), None),
+            message=join_lines(str(event.get("message", ""))),
+            last_seen=next((parse_time(time) for time in times if parse_time(time)), None),
         )
 
 

@@ -161,8 +161,8 @@ class View:
         for pod in troubled[:_LOGS]:
             container = _REGISTRAR if pod.ready else self._target.driver.container
             restarted = any(one.restarts for one in pod.containers if one.name == container)
-            log = self._client.log(namespace, pod.name, container, previous=True) if restarted else ""
-            self._logs[pod.name] = log or self._client.log(namespace, pod.name, container)
+            log = self._client.read_log(namespace, pod.name, container, previous=True) if restarted else ""
+            self._logs[pod.name] = log or self._client.read_log(namespace, pod.name, container)
 
     def picture(self, planned: dict[str, Any] | None = None) -> Picture:
         """The current state, for the evaluation. planned: the DaemonSet as it would be, to evaluate that."""

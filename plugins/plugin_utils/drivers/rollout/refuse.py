@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import grouped
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.decide import RollState, find_trouble
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import Picture
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.scheduling import why_not
@@ -42,7 +42,7 @@ def refusals(
     if state.down and not state.order:
         found.append(f"{', '.join(state.down)}: not Ready, expected a Ready node for the canary. Repair one first")
     losing = _find_unselected(picture)
-    in_use = grouped(uses()) if any(_SERVING not in why for _name, why in losing) else {}
+    in_use = group_values(uses()) if any(_SERVING not in why for _name, why in losing) else {}
     for name, why in losing:
         if _SERVING in why:
             found.append(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import DecodeError, read_object
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import so_far, spell
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import render_progress, spell
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.decide import (
     NO_NODE,
     RollOptions,
@@ -169,7 +169,7 @@ class _Progress:
             limit = self._options.node_timeout
             for node in (node for node in nodes if node["state"] == "moving"):
                 self._notify(
-                    f"  waiting for {node['node']}, {so_far(waited.get(node['node'], 0), limit)} ({node['why']})"
+                    f"  waiting for {node['node']}, {render_progress(waited.get(node['node'], 0), limit)} ({node['why']})"
                 )
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import plain
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import line, lines
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import serialize
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_field_lines, join_lines
 
 Verdict = Literal["green", "unproven", "waiting", "red"]
 
@@ -27,7 +27,7 @@ class Lack:
     remedy: str
 
     def __post_init__(self) -> None:
-        lines(self, "message", "remedy")
+        join_field_lines(self, "message", "remedy")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class NodeVerdict:
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "notes", tuple(line(note) for note in self.notes))
+        object.__setattr__(self, "notes", tuple(join_lines(note) for note in self.notes))
 
     @property
     def verdict(self) -> Verdict:
@@ -54,7 +54,7 @@ class NodeVerdict:
 
     def as_dict(self) -> dict[str, Any]:
         """For a module's result."""
-        return {**plain(self), "verdict": self.verdict, "fingerprint": self.fingerprint}
+        return {**serialize(self), "verdict": self.verdict, "fingerprint": self.fingerprint}
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import line
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_lines
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import model
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.controllers import images_of, installed_as
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import ANYWHERE, Placement
@@ -72,7 +72,7 @@ def conditions_of(entries: Sequence[Mapping[str, Any]] | None) -> tuple[Conditio
             str(one.get("type", "")),
             str(one.get("status", "")),
             str(one.get("reason", "")),
-            line(str(one.get("message", ""))),
+            join_lines(str(one.get("message", ""))),
         )
         for one in entries or ()
     )

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import line
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_lines
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation import REGIONS, ZONES
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import Requirement, Term, terms_of
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import (
@@ -189,7 +189,7 @@ class ObservedAttachment:
 
 
 def _error(entry: Mapping[str, Any] | None) -> str:
-    return "" if entry is None else line(str(entry.get("message") or "no message"))
+    return "" if entry is None else join_lines(str(entry.get("message") or "no message"))
 
 
 @dataclass(frozen=True, slots=True)

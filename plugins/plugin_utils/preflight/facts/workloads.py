@@ -12,13 +12,13 @@ from math import floor
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import read_number
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import line
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_lines
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.controllers import images_of
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import DaemonSetFacts
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import ObservedDaemonSet
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import is_of_run
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import ENDED, MIRROR, PodFacts, controller_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import ENDED, MIRROR, PodFacts, find_controller
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import ANYWHERE, Placement
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.pod_spec import Dependency, find_dependencies
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import (
@@ -109,17 +109,17 @@ def _find_wait(pod: Mapping[str, Any]) -> tuple[str, str]:
     scheduled = conditions.get("PodScheduled") or {}
     since = str(scheduled.get("lastTransitionTime") or metadata.get("creationTimestamp") or "")
     if scheduled.get("status") == "False":
-        return line(f"no node is found for it: {scheduled.get('message') or 'no reason is given'}"), since
+        return join_lines(f"no node is found for it: {scheduled.get('message') or 'no reason is given'}"), since
     for container in status.get("containerStatuses") or ():
         if waiting := (container.get("state") or {}).get("waiting"):
             parts = (f"container {container.get('name', '')} waits:", waiting.get("reason"), waiting.get("message"))
-            return line(" ".join(str(part) for part in parts if part)), since
+            return join_lines(" ".join(str(part) for part in parts if part)), since
     return "it is Pending", since
 
 
 def owner_of(metadata: Mapping[str, Any]) -> str:
     """ "Kind/name" of the object that controls this one, empty when none does."""
-    return "/".join(filter(None, controller_of(metadata)))
+    return "/".join(filter(None, find_controller(metadata)))
 
 
 def pod_is_evaluated(pod: Mapping[str, Any], windows_nodes: frozenset[str] | set[str]) -> bool:
@@ -138,7 +138,7 @@ def pod_is_evaluated(pod: Mapping[str, Any], windows_nodes: frozenset[str] | set
             return True
         if "hostPath" in volume and "pipe" in str((volume["hostPath"] or {}).get("path", "")):
             return True
-    return spec.get("nodeName") in windows_nodes and controller_of(metadata)[0] == "DaemonSet"
+    return spec.get("nodeName") in windows_nodes and find_controller(metadata)[0] == "DaemonSet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +272,9 @@ def _find_lack(kind: str, spec: Mapping[str, Any], status: Mapping[str, Any]) ->
     for one in status.get("conditions") or ():
         if one.get("type") == "ReplicaFailure" and one.get("status") == "True":
             reasons = (str(one[key]) for key in ("reason", "message") if one.get(key))
-            return line(f"its pods are not created: {': '.join(reasons)}"), str(one.get("lastTransitionTime") or "")
+            return join_lines(f"its pods are not created: {': '.join(reasons)}"), str(
+                one.get("lastTransitionTime") or ""
+            )
     of_nodes = kind == "DaemonSet"
     replicas = 1 if spec.get("replicas") is None else spec["replicas"]
     wanted = int((status.get("desiredNumberScheduled") or 0) if of_nodes else replicas)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import grouped
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import listed, number
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import (
     NAMED_NODES,
@@ -76,7 +76,7 @@ def stops(report: Report, most: int) -> tuple[tuple[Stop, ...], int]:
 def walks(report: Report, most: int) -> Iterator[Walk]:
     """Every workload that is not ready, with the way of its pods on each node."""
     for workload in [one for one in report.workloads if one.steps][:most]:
-        pods = grouped((one.pod, one) for one in workload.steps)
+        pods = group_values((one.pod, one) for one in workload.steps)
         yield Walk(workload.workload, workload.because, tuple((pod, tuple(_paths(some))) for pod, some in pods.items()))
 
 
@@ -90,7 +90,7 @@ def _where(nodes: tuple[str, ...]) -> str:
 
 
 def _paths(some: Iterable[StepVerdict]) -> Iterator[Path]:
-    by_node = grouped((node, one) for one in some for node in one.nodes)
+    by_node = group_values((node, one) for one in some for node in one.nodes)
     alike: dict[tuple[int, ...], list[str]] = defaultdict(list)
     found: dict[tuple[int, ...], tuple[StepVerdict, ...]] = {}
     for node in sorted(by_node):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import textwrap
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import grouped
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.table import render_table
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.paths import stops
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.view import (
@@ -103,7 +103,7 @@ def _stops(report: Report, width: int) -> str:
 
 def _table(name: str, state: str, kind: str, table: Table, width: int) -> str:
     """The lines that are not ready, and the number of ready ones."""
-    alike = grouped(
+    alike = group_values(
         ((line.state, _ITS_CLAIM.sub("its claim is", line.because)), line) for line in table.lines if line.mark != "yes"
     )
     rows = [

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import grouped
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import (
     listed,
     nothing_there,
@@ -437,7 +437,7 @@ def _alike(lines: Iterable[Line], kind: str) -> list[Line]:
     """One line for all lines with the same state and the same findings."""
     # Of volumes the driver is the one further column that says what kind they are; of nodes the drivers.
     kinds = 1 if kind == "volume" else 0
-    by_kind = grouped(((line.state, line.findings, line.cells[kinds]), line) for line in lines)
+    by_kind = group_values(((line.state, line.findings, line.cells[kinds]), line) for line in lines)
     found = []
     for (state, findings, of), alike in by_kind.items():
         first = alike[0]
@@ -468,14 +468,14 @@ def _alike(lines: Iterable[Line], kind: str) -> list[Line]:
 
 def _groups(report: Report, about: _About, limits: Limits, aggregated: list[str]) -> tuple[Group, ...]:
     """Findings by id, in the order in which they are to be dealt with."""
-    by_id = grouped((finding.id, finding) for finding in report.findings)
+    by_id = group_values((finding.id, finding) for finding in report.findings)
     share = max(20, limits.most // max(1, len(by_id)))
     groups = []
     for name, findings in by_id.items():
         findings.sort(key=lambda finding: (_WORST.index(finding.severity), finding.object))
         if len(findings) > share:
             aggregated.append(f"{name}: {share:,} of {len(findings):,} are shown")
-        helps = grouped((finding.remedy, finding) for finding in findings)
+        helps = group_values((finding.remedy, finding) for finding in findings)
         concerns = [
             number(count, kind)
             for kind, count in (("workload", about.stopped_workloads[name]), ("node", about.stopped_nodes[name]))

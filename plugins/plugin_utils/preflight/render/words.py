@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import restored
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import decode_controls
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 
 # A cell is shortened for reading; the whole text is in the JSON.
@@ -21,7 +21,7 @@ def plain(text: object) -> str:
 
     Such characters are shown as their code, so that two names that differ look different.
     """
-    raw = restored(str(text))
+    raw = decode_controls(str(text))
     shown = raw if raw.isprintable() else "".join(map(_shown, raw))
     return shown if len(shown) <= LONGEST else f"{shown[: LONGEST - 1]}…"
 

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from datetime import timedelta
 from functools import cached_property, partial
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import grouped
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import moment
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import parse_time
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedClaim, ObservedVolume
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod, ObservedTemplate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
@@ -89,13 +89,13 @@ class Bind:
     def _users(self) -> Mapping[str, list[ObservedPod]]:
         """By claim, the pods on nodes that have it."""
         at_work = (pod for pod in self._index.snapshot.pods if pod.node and not pod.finished)
-        return grouped((f"{pod.namespace}/{name}", pod) for pod in at_work for name in pod.volumes.claims)
+        return group_values((f"{pod.namespace}/{name}", pod) for pod in at_work for name in pod.volumes.claims)
 
     @cached_property
     def _named(self) -> Mapping[str, Mapping[str, None]]:
         """By claim, what makes pods that name it."""
         own = (one for one in self._index.snapshot.templates if not one.owner and one.runs)
-        pairs = grouped((f"{one.namespace}/{name}", one.key) for one in own for name in one.volumes.claims)
+        pairs = group_values((f"{one.namespace}/{name}", one.key) for one in own for name in one.volumes.claims)
         return {claim: dict.fromkeys(keys) for claim, keys in pairs.items()}
 
     @cached_property
@@ -240,7 +240,7 @@ class Bind:
     def _waited(self, request: Request, split: Split) -> None:
         """A volume that is made before its pod is placed is there soon, or something keeps it from being made."""
         claim = request.claim
-        since = moment(claim.waits_since)
+        since = parse_time(claim.waits_since)
         if since is None or self._index.snapshot.taken_at - since <= _MADE_WITHIN:
             return
         minutes = int((self._index.snapshot.taken_at - since).total_seconds() // 60)

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import grouped
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import ClaimTemplate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import (
@@ -81,7 +81,7 @@ class Claims:
         """By class, the available volumes, smallest first."""
         every = self._index.snapshot.volumes
         free = (one for one in every if not one.claim and one.phase == "Available" and not one.deleting)
-        return grouped(((one.storage_class, one) for one in free), lambda one: (one.size, one.name))
+        return group_values(((one.storage_class, one) for one in free), lambda one: (one.size, one.name))
 
     def of(self, pod: PodToStart) -> tuple[Request, ...]:
         """Every claim of a pod."""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import grouped
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation import TranslationError, ebs_id
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import Source
@@ -146,7 +146,9 @@ class Limits:
             for name in limits:
                 unlimited &= ~self._index.bit.get(name, 0)
             groups = sorted((nodes for nodes in by_nodes if not nodes & unlimited), key=lambda one: one.bit_count())
-            on = grouped((node.name, number) for number, nodes in enumerate(groups) for node in self._index.each(nodes))
+            on = group_values(
+                (node.name, number) for number, nodes in enumerate(groups) for node in self._index.each(nodes)
+            )
             rooms: Counter[tuple[int, ...]] = Counter()
             for name, numbers in on.items():
                 rooms[tuple(numbers)] += self._left(driver, name, gone)
@@ -278,7 +280,7 @@ def overfull(needed: Sequence[int], rooms: Mapping[tuple[int, ...], int]) -> Ite
     over, the groups that could have made way for it are too many (Hall's theorem).
     """
     left = dict(rooms)
-    reached = grouped((group, place) for place in rooms for group in place)
+    reached = group_values((group, place) for place in rooms for group in place)
     put: Counter[tuple[int, tuple[int, ...]]] = Counter()
     reported: set[int] = set()
     for group, asked in enumerate(needed):

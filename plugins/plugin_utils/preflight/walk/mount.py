@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import grouped
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import parse
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import moment
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import parse_time
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import BY_NAME, Index, union
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import found, unread
@@ -266,7 +266,9 @@ class Mounts:
     def _placed(self) -> Mapping[str, list[tuple[str, ObservedPod]]]:
         """By claim, the pods on nodes that name it, each with its workload's key."""
         on_nodes = ((user.key, pod) for user in self._use.workloads for pod in user.pods if pod.node)
-        return grouped((f"{pod.namespace}/{name}", (key, pod)) for key, pod in on_nodes for name in pod.volumes.claims)
+        return group_values(
+            (f"{pod.namespace}/{name}", (key, pod)) for key, pod in on_nodes for name in pod.volumes.claims
+        )
 
     def _users(self, subject: Subject) -> _Use:
         claim = subject.claim.key if subject.claim is not None else ""
@@ -286,7 +288,7 @@ class Mounts:
     def _stuck(self, subject: Subject) -> ObservedPod | None:
         """A pod with the volume that is being deleted and does not go."""
         for one in self._users(subject).going:
-            since = moment(one.gone_by)
+            since = parse_time(one.gone_by)
             if since is not None and self._index.snapshot.taken_at - since > _GOING:
                 return one
         return None

@@ -34,10 +34,10 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import faults, kinds, streams
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError, failure
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import Held, holder_of_run
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import Held, identify_run
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.store import ConfigMaps
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import moment
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import parse_time
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight import windows_services
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedCsiNode
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import quantity
@@ -128,7 +128,7 @@ def of_pod(text: str) -> Any:
 
 
 def of_lease(text: str) -> Any:
-    table = "/".join(holder_of_run().split("/")[:2])
+    table = "/".join(identify_run().split("/")[:2])
     spec = {"renewTime": text, "leaseDurationSeconds": 30}
     metadata = {"name": "a", "resourceVersion": "1", "uid": "u"}
     leases = [
@@ -189,7 +189,7 @@ READERS: dict[str, tuple[Callable[[str], Any], tuple[type[Exception], ...]]] = {
     "an error's body": (lambda text: str(failure("get", kinds.POD, "a", "b", 409, text)), ()),
     "an exit code": (streams.exit_code, (ClusterError,)),
     "a time to wait": (lambda text: faults.retry_after(ApiError(429, {}, {"Retry-After": text})), ()),
-    "a time": (lambda text: [found - NOW for found in [moment(text)] if found], ()),
+    "a time": (lambda text: [found - NOW for found in [parse_time(text)] if found], ()),
     "a quantity": (quantity, ()),
     "a release": (versions.parse, (ValueError,)),
     "a release of csi-proxy": (csi_proxy.parse_version, ()),
@@ -219,4 +219,4 @@ def test_each_decoder_of_a_library_is_behind_the_edge() -> None:
     assert inflate(gzip.compress(b"kept")) == inflate(zlib.compress(b"kept")) == b"kept"
     assert read_json("[" * DEPTH + "]" * DEPTH)
     assert [read_number(text) for text in ("12", " -3 ", "1.5", "", None, DIGITS)] == [12, -3, None, None, None, None]
-    assert partial(moment, "2026-11-23T00:00:00Z")() == NOW
+    assert partial(parse_time, "2026-11-23T00:00:00Z")() == NOW

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base import findings as deploy
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import plain
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import serialize
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import (
-    carried,
-    harmless,
-    harmless_json,
-    line,
-    restored,
+    decode_controls,
+    encode_controls,
+    encode_json_controls,
+    join_lines,
+    mask_controls,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data import listing
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.verdict import Lack, NodeVerdict
@@ -60,9 +60,9 @@ def test_every_control_character_is_carried_and_restored() -> None:
     assert len(EVERY) > 70
     for one in EVERY:
         text = f"a{one}b"
-        assert acts(carried(text)) == []
-        assert harmless(carried(text)) == carried(text)
-        assert restored(carried(text)) == text
+        assert acts(encode_controls(text)) == []
+        assert mask_controls(encode_controls(text)) == encode_controls(text)
+        assert decode_controls(encode_controls(text)) == text
 
 
 # What stands for others here: a private-use character of a tenant's own is no escape sequence when it is sent back.
@@ -79,8 +79,8 @@ GENUINE = [
 
 @pytest.mark.parametrize("text", GENUINE)
 def test_private_use_characters_round_trip(text: str) -> None:
-    assert restored(carried(text)) == text
-    assert restored(carried(restored(carried(text)))) == text
+    assert decode_controls(encode_controls(text)) == text
+    assert decode_controls(encode_controls(decode_controls(encode_controls(text)))) == text
 
 
 @pytest.mark.parametrize("ascii_only", [True, False])
@@ -90,18 +90,18 @@ def test_private_use_characters_round_trip(text: str) -> None:
 )
 def test_json_decodes_to_what_the_text_itself_would_be(written: str, ascii_only: bool) -> None:
     data = json.dumps({written: [written, 1, None]}, ensure_ascii=ascii_only).encode()
-    decoded = json.loads(harmless_json(data))
-    assert decoded == {carried(written): [carried(written), 1, None]}
-    assert restored(decoded) == {written: [written, 1, None]}
+    decoded = json.loads(encode_json_controls(data))
+    assert decoded == {encode_controls(written): [encode_controls(written), 1, None]}
+    assert decode_controls(decoded) == {written: [written, 1, None]}
 
 
 def test_a_page_without_such_characters_is_not_copied() -> None:
     page = json.dumps({"command": "a < b && c > d", "name": "größe"}).replace("<", "\\u003c").encode()
-    assert harmless_json(page) is page
+    assert encode_json_controls(page) is page
 
 
 def test_a_line_is_one_line() -> None:
-    made = line(NASTY)
+    made = join_lines(NASTY)
     assert acts(made) == []
     assert made.split() == made.split(" ")
 
@@ -123,7 +123,7 @@ def test_watched_objects_logs_warnings_and_errors_are_cleaned() -> None:
     events = list(Client(Script(watched), retry_for=0).watch(kinds.POD, "1", 1))
     log = Response()
     log.data = NASTY.encode()
-    printed = Client(Script(log), retry_for=0).log("shop", "web", "app")
+    printed = Client(Script(log), retry_for=0).read_log("shop", "web", "app")
     warned = Client(Script(Response({"metadata": {}}, {"Warning": f'299 - "{NASTY}"'})), retry_for=0)
     warnings = warned.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}, dry_run=True).warnings
     with pytest.raises(ClusterError) as refused:
@@ -143,7 +143,7 @@ def test_text_of_a_host_is_cleaned() -> None:
 
 def test_names_of_files_on_a_volume_are_cleaned() -> None:
     text = " Directory of C:\\data\r\n\r\n11/22/2026  09:30 AM                 3 evil\u202etxt.exe\r\n"
-    found = listing.parse(harmless(text), "C:\\data")
+    found = listing.parse(mask_controls(text), "C:\\data")
     assert found is not None
     assert [acts(one.path) for one in found.entries] == [[]]
 
@@ -156,7 +156,7 @@ def test_findings_hold_lines() -> None:
         NodeVerdict("win-1", "", (), (NASTY,)),
     ]
     for one in made:
-        text = json.dumps(plain(one), ensure_ascii=False)
+        text = json.dumps(serialize(one), ensure_ascii=False)
         assert acts(text) == []
         assert "\\n" not in text
 

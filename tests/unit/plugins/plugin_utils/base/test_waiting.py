@@ -9,7 +9,13 @@ import threading
 from itertools import repeat
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import Awaited, Waits, reporting, so_far, spell
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import (
+    Awaited,
+    Waits,
+    render_progress,
+    report_progress,
+    spell,
+)
 
 
 @pytest.mark.parametrize(
@@ -21,7 +27,7 @@ def test_a_duration_is_readable(seconds: float, messages: str) -> None:
 
 
 def test_the_waited_time_is_reported_with_the_limit() -> None:
-    assert so_far(80, 600) == "1 min 20 s of 10 min"
+    assert render_progress(80, 600) == "1 min 20 s of 10 min"
 
 
 def reported(*observations: tuple[float, tuple[Awaited, ...]]) -> list[tuple[float, str]]:
@@ -69,7 +75,7 @@ def test_progress_is_reported_repeatedly_until_the_end() -> None:
         if len(messages) == 2:
             twice.set()
 
-    with reporting(notify, lambda: f"{len(messages)} files", lambda: repeat(0.01)):
+    with report_progress(notify, lambda: f"{len(messages)} files", lambda: repeat(0.01)):
         # Nothing here: another message was reported meanwhile.
         assert twice.wait(120)
     assert messages[:2] == ["0 files", "1 files"]
@@ -77,11 +83,11 @@ def test_progress_is_reported_repeatedly_until_the_end() -> None:
 
 def test_a_short_wait_reports_nothing() -> None:
     messages: list[str] = []
-    with reporting(messages.append, lambda: "never"):
+    with report_progress(messages.append, lambda: "never"):
         pass
     assert messages == []
 
 
 def test_an_error_while_reporting_is_raised() -> None:
-    with pytest.raises(ValueError, match="no"), reporting(lambda _line: None, lambda: ""):
+    with pytest.raises(ValueError, match="no"), report_progress(lambda _line: None, lambda: ""):
         raise ValueError("no")

@@ -59,7 +59,7 @@ class Container:
         self.commands: list[Sequence[str]] = []
         self.wrong: Callable[[Sequence[str]], Exception | None] = lambda _command: None
 
-    def output(self, namespace: str, pod: str, container: str, command: Sequence[str], timeout: float) -> Output:
+    def open_output(self, namespace: str, pod: str, container: str, command: Sequence[str], timeout: float) -> Output:
         self.commands.append(command)
         if (error := self.wrong(command)) is not None:
             raise error

@@ -13,7 +13,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Dr
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.access import needs
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import Request
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need, lacking, list_rules
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need, find_missing_needs, list_rules
 from unit.plugins.plugin_utils.drivers.worlds import HOME, VSPHERE
 
 ROLES = Path(__file__).parents[5] / "roles" / "csi_driver" / "files" / "kubewin-rbac.yaml"
@@ -43,7 +43,7 @@ class Account:
         )
 
     def lacks(self, desired: Request | None = None, live: dict[str, Any] | None = None) -> tuple[str, ...]:
-        return list_rules(lacking(needs(VSPHERE, desired or Request(), HOME, live), self.may))
+        return list_rules(find_missing_needs(needs(VSPHERE, desired or Request(), HOME, live), self.may))
 
     def without(self, verb: str, resource: str) -> Account:
         return Account(
@@ -108,10 +108,10 @@ def test_every_driver_has_a_role_of_its_own(driver: Driver) -> None:
     live = {"metadata": {"name": driver.namespace}} if driver.namespace == "kube-system" else None
     required = needs(driver, Request(), driver.namespace, live)
     name = f"kubewin-csi-{driver.key.replace('_', '-')}"
-    assert lacking(required, shipped("kubewin-csi", "kubewin-csi-deploy", name).may) == ()
+    assert find_missing_needs(required, shipped("kubewin-csi", "kubewin-csi-deploy", name).may) == ()
     # What is bound in one namespace is all that is needed there, and nothing of it is needed elsewhere.
     everywhere = [need for need in required if need.namespace is None]
-    assert lacking(everywhere, shipped("kubewin-csi", name).may) == ()
+    assert find_missing_needs(everywhere, shipped("kubewin-csi", name).may) == ()
     # Also where the account holds all that it grants: the API server does not see a role made a moment ago yet, and answers
     # 404 for an account that binds it without the verb `bind`.
     binds = [rule for rule in shipped(name).rules if "bind" in rule["verbs"]]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.activity import busy_reasons
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import claims_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.activity import explain_volume_operations
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import list_claims
 
 
 def pod(phase: str = "Running", volumes: list[dict[str, Any]] | None = None, deleted: bool = False) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def claim(*conditions: tuple[str, str]) -> dict[str, Any]:
     ],
 )
 def test_a_node_at_rest_gives_no_reason_to_wait(calm: list[dict[str, Any]]) -> None:
-    assert busy_reasons(calm, [claim(("Resizing", "False"))]) == []
+    assert explain_volume_operations(calm, [claim(("Resizing", "False"))]) == []
 
 
 @pytest.mark.parametrize(
@@ -47,14 +47,14 @@ def test_a_node_at_rest_gives_no_reason_to_wait(calm: list[dict[str, Any]]) -> N
     ],
 )
 def test_a_pod_whose_volumes_move_is_named(busy: dict[str, Any], expected: str) -> None:
-    (reason,) = busy_reasons([busy], [])
+    (reason,) = explain_volume_operations([busy], [])
     assert expected in reason
 
 
 @pytest.mark.parametrize("condition", ["Resizing", "FileSystemResizePending"])
 def test_a_claim_that_grows_is_named(condition: str) -> None:
-    assert busy_reasons([pod()], [claim((condition, "True"))]) == ["claim shop/data is being resized"]
+    assert explain_volume_operations([pod()], [claim((condition, "True"))]) == ["claim shop/data is being resized"]
 
 
 def test_a_generic_ephemeral_volume_has_a_claim_named_after_pod_and_volume() -> None:
-    assert claims_of(pod(volumes=[{"name": "scratch", "ephemeral": {}}])) == ["web-scratch"]
+    assert list_claims(pod(volumes=[{"name": "scratch", "ephemeral": {}}])) == ["web-scratch"]

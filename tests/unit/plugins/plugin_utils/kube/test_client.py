@@ -262,7 +262,7 @@ def test_a_merge_patch_is_one_and_names_its_manager() -> None:
 def test_another_account_is_checked_with_its_groups(allowed: bool) -> None:
     made, script, dummy = client(Response({"status": {"allowed": allowed}}))
     user = "system:serviceaccount:n:plugin"
-    assert made.allowed_for(user, Need("use", "g", "r", "n", "privileged")) is allowed
+    assert made.is_allowed_for(user, Need("use", "g", "r", "n", "privileged")) is allowed
     spec = script.asked[0][2]["body"]["spec"]
     assert spec["user"] == user
     assert set(spec["groups"]) >= {"system:serviceaccounts", "system:serviceaccounts:n", "system:authenticated"}
@@ -330,7 +330,7 @@ def test_a_broken_watch_is_reported() -> None:
 
 
 def test_a_log_that_cannot_be_read_explains_nothing() -> None:
-    assert client(ApiError(500))[0].log("n", "p", "c") == ""
+    assert client(ApiError(500))[0].read_log("n", "p", "c") == ""
 
 
 def test_the_servers_clock_counts() -> None:

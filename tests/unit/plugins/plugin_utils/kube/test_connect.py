@@ -16,7 +16,7 @@ import pytest
 import yaml
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import connect, patiently
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import connect, create_client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from unit.plugins.plugin_utils.actions.tasks import run_task
 from urllib3.exceptions import MaxRetryError, NewConnectionError
@@ -136,7 +136,7 @@ def test_an_answer_to_discovery_is_called_what_it_is(status: int, body: Any, rea
         raise refused
 
     with pytest.raises(ClusterError) as caught:
-        patiently(discover, 0)
+        create_client(discover, 0)
     assert (caught.value.reason, caught.value.status) == (reason, status)
     assert sentence in str(caught.value)
 
@@ -157,7 +157,7 @@ def test_an_api_server_that_refuses_connections_is_reported_soon(monkeypatch: py
             raise MaxRetryError(cast("Any", None), "/version", error) from error
 
     with pytest.raises(ClusterError, match=r"^the API server refuses connections for 10 s: ") as caught:
-        patiently(discover, 60)
+        create_client(discover, 60)
     assert caught.value.reason == "unreachable"
     assert clock[0] <= 11
 

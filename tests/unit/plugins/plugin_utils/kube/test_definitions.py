@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.definitions import documents
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.definitions import parse_definitions
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 
 MASK = "VALUE_SPECIFIED_IN_NO_LOG_PARAMETER"
@@ -30,9 +30,9 @@ PLUGIN = {
 )
 def test_a_part_that_ansible_hid_is_refused(given: Any) -> None:
     with pytest.raises(ClusterError, match="no_log") as caught:
-        documents(given)
+        parse_definitions(given)
     assert caught.value.reason == "invalid"
 
 
 def test_objects_round_trip() -> None:
-    assert documents([PLUGIN]) == documents(PLUGIN) == [PLUGIN]
+    assert parse_definitions([PLUGIN]) == parse_definitions(PLUGIN) == [PLUGIN]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.identity import Identity, identity
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.identity import Identity, identify_cluster
 from kubernetes.config import kube_config
 
 A, B = "https://a.example.com:6443", "https://b.example.com:6443"
@@ -18,7 +18,7 @@ TOKEN = "eyJhbGciOiJSUzI1NiJ9.c2VjcmV0.c2ln"
 
 
 def identity_of(environment: Mapping[str, str] | None = None, **options: Any) -> Identity:
-    found = identity(options, environment or {"HOME": "/nowhere"})
+    found = identify_cluster(options, environment or {"HOME": "/nowhere"})
     assert found is not None
     return found
 
@@ -119,5 +119,5 @@ def test_several_kubeconfigs_are_merged_as_the_client_merges_them(tmp_path: Path
 def test_an_unreadable_kubeconfig_has_no_identity(text: str, tmp_path: Path) -> None:
     path = tmp_path / "config"
     path.write_text(text, encoding="utf-8")
-    assert identity({"kubeconfig": str(path)}, {}) is None
-    assert identity({"kubeconfig": str(tmp_path / "absent")}, {}) is None
+    assert identify_cluster({"kubeconfig": str(path)}, {}) is None
+    assert identify_cluster({"kubeconfig": str(tmp_path / "absent")}, {}) is None

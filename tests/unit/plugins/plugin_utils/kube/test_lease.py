@@ -21,10 +21,10 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import holder, ki
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.fencing import FENCED_BY, Reference
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import holder_of, holder_of_run, is_dead
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import identify_process, identify_run, is_dead
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import About, Lease, bind_client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.modify import modify
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import moment
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import parse_time
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.apply import Watcher, Worker
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import Do
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import Journal, NodeEntry, Target
@@ -40,7 +40,7 @@ ELSEWHERE = "another-machine/0123-1/77-5"
 def ended() -> str:
     """Who held something on this machine and has ended."""
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    name = holder_of(process.pid)
+    name = identify_process(process.pid)
     assert not is_dead(name)
     process.communicate(b"\n")
     assert is_dead(name)
@@ -63,7 +63,7 @@ class Waiting:
         store.now = datetime.now(timezone.utc) + timedelta(seconds=ahead)
         about = About("kubewin", "kubewin-upgrade", {}, "an upgrade of this cluster")
         self.lease = Lease(
-            client_of(store), about, holder or holder_of(os.getpid()), self.messages.append, late=late,
+            client_of(store), about, holder or identify_process(os.getpid()), self.messages.append, late=late,
             clock=lambda: self.waited, sleep=self._sleep,
         )  # fmt: skip
         # The first answer has the clock.
@@ -106,7 +106,7 @@ def test_a_stale_lease_of_another_machine_is_taken_over_within_a_minute() -> Non
     mine = Waiting(store)
     mine.lease.take()
     assert 0 < mine.waited <= 48
-    assert store.things[LEASE]["spec"]["holderIdentity"] == holder_of(os.getpid())
+    assert store.things[LEASE]["spec"]["holderIdentity"] == identify_process(os.getpid())
     (reported,) = mine.messages
     assert re.search(r"waiting up to \d+ s for a renewal", reported)
     mine.lease.end()
@@ -199,7 +199,7 @@ class Beside:
 
 def test_the_process_beside_a_run_renews_its_lease_until_the_run_ends() -> None:
     beside = Beside(300)
-    renewed = moment(beside.store.things[LEASE]["spec"]["renewTime"])
+    renewed = parse_time(beside.store.things[LEASE]["spec"]["renewTime"])
     assert beside.store.now is not None
     assert renewed is not None
     # As long as the run lived it was renewed. The clock that is written is that of the answer before.
@@ -233,7 +233,7 @@ def test_the_process_beside_a_run_leaves_a_lease_alone_that_is_not_its_runs(what
 def test_a_deleted_or_taken_over_lease_is_lost_and_never_created_again() -> None:
     """The run that took it may have ended, and with it the upgrade."""
     store = ObjectStore()
-    mine = upgrade_lease(client_of(store), "kubewin", holder_of(os.getpid()))
+    mine = upgrade_lease(client_of(store), "kubewin", identify_process(os.getpid()))
     mine.take()
     del store.things[LEASE]
     with pytest.raises(ClusterError, match=r"Lease kubewin/kubewin-upgrade is missing, expected .*run again") as gone:
@@ -249,7 +249,7 @@ def test_a_deleted_or_taken_over_lease_is_lost_and_never_created_again() -> None
 
 def test_a_lease_that_a_user_labels_stays_ours() -> None:
     store = ObjectStore()
-    mine = upgrade_lease(client_of(store), "kubewin", holder_of(os.getpid()))
+    mine = upgrade_lease(client_of(store), "kubewin", identify_process(os.getpid()))
     mine.take()
     store.things[LEASE]["metadata"]["resourceVersion"] = "labelled"
     mine.leave()
@@ -264,7 +264,7 @@ def test_the_end_of_a_run_leaves_alone_what_another_one_took_a_moment_before() -
             return super().request(method, path, body, **params)
 
     store = Contested()
-    mine = upgrade_lease(client_of(store), "kubewin", holder_of(os.getpid()))
+    mine = upgrade_lease(client_of(store), "kubewin", identify_process(os.getpid()))
     mine.take()
     mine.end()
     assert store.things[LEASE]["spec"]["holderIdentity"] == ELSEWHERE
@@ -281,7 +281,7 @@ def test_the_end_of_a_run_gives_back_what_the_process_beside_it_renewed_at_that_
             return super().request(method, path, body, **params)
 
     store = Renewed()
-    mine = upgrade_lease(client_of(store), "kubewin", holder_of(os.getpid()))
+    mine = upgrade_lease(client_of(store), "kubewin", identify_process(os.getpid()))
     mine.take()
     mine.end()
     assert LEASE not in store.things
@@ -296,7 +296,7 @@ class Machine:
         self.store._put(NODE, {"metadata": {"name": "win-1"}, "spec": {}})
         self.client = client_of(self.store)
         about = About("kubewin", "kubewin-upgrade", {}, "an upgrade of this cluster")
-        self.lease = Lease(self.client, about, holder_of(os.getpid()), clock=lambda: self.uptime)
+        self.lease = Lease(self.client, about, identify_process(os.getpid()), clock=lambda: self.uptime)
         self.lease.take()
 
     def sleep(self, seconds: float) -> None:
@@ -305,7 +305,7 @@ class Machine:
         self.uptime += 0 if self.paused else seconds
 
     def renewed(self) -> datetime:
-        found = moment(self.store.things[LEASE]["spec"]["renewTime"])
+        found = parse_time(self.store.things[LEASE]["spec"]["renewTime"])
         assert found is not None
         return found
 
@@ -486,7 +486,7 @@ def test_a_process_of_a_run_names_the_run_also_when_that_has_ended() -> None:
     def task(run: int) -> None:
         while os.getppid() == run:
             time.sleep(0.01)  # nothing notifies a process of its new parent
-        sending.send(holder_of_run())
+        sending.send(identify_run())
 
     def run() -> None:
         context.Process(target=task, args=(os.getpid(),)).start()
@@ -503,7 +503,7 @@ def test_a_process_of_a_run_names_the_run_also_when_that_has_ended() -> None:
 
 def test_a_machine_without_proc_distinguishes_its_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(holder, "_PROC", tmp_path)
-    mine = holder_of(os.getpid())
-    assert mine == holder_of(os.getpid())
+    mine = identify_process(os.getpid())
+    assert mine == identify_process(os.getpid())
     assert not is_dead(mine)
     assert ended() != mine

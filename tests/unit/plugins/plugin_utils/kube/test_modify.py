@@ -11,7 +11,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Cli
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import CORDONED
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.modify import modify
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.quiesce import cordoned
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.quiesce import plan_cordon
 from unit.plugins.plugin_utils.kube.fakes import ApiError, Response, Script
 
 OURS = "csi-proxy is being replaced"
@@ -24,7 +24,7 @@ def node(version: str = "7", unschedulable: bool = False) -> dict[str, Any]:
 
 def cordon(client: Client, *, dry_run: bool = False, required: bool = False) -> bool:
     return modify(
-        client, kinds.NODE, "win-1", None, lambda live: cordoned(live, OURS), dry_run=dry_run, required=required
+        client, kinds.NODE, "win-1", None, lambda live: plan_cordon(live, OURS), dry_run=dry_run, required=required
     )
 
 

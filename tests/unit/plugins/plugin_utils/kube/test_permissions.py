@@ -9,7 +9,12 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need, each, lacking, list_rules
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import (
+    Need,
+    find_missing_needs,
+    list_needs,
+    list_rules,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.permissions import require
@@ -78,7 +83,7 @@ def test_every_missing_rule_is_named() -> None:
     ids=["service account", "user", "not told"],
 )
 def test_each_binding_is_of_this_account_where_the_role_is_needed(user: str | None, account: str) -> None:
-    wanted = [Need("patch", "", "nodes"), *each("get list create patch delete", "", "configmaps", "kubewin")]
+    wanted = [Need("patch", "", "nodes"), *list_needs("get list create patch delete", "", "configmaps", "kubewin")]
     names = "kubewin-csi-upgrade and kubewin-csi-records"
     text = str(refused(Server(user=user), wanted, names))
     commands = (
@@ -94,7 +99,7 @@ def test_each_binding_is_of_this_account_where_the_role_is_needed(user: str | No
 
 
 def test_what_no_shipped_role_has_is_a_rule_to_add() -> None:
-    wanted = each("delete", "apps", "daemonsets", "shop", "chart-node-win")
+    wanted = list_needs("delete", "apps", "daemonsets", "shop", "chart-node-win")
     text = str(refused(Server(), wanted, "kubewin-csi-handover"))
     assert (
         'no shipped role has it: {apiGroups: ["apps"], resources: ["daemonsets"], resourceNames: ["chart-node-win"]'
@@ -112,8 +117,8 @@ def test_a_mistyped_namespace_is_no_list_of_missing_rules() -> None:
 
 
 def test_the_verbs_that_an_object_lacks_are_one_rule() -> None:
-    needs = (*each("get list patch", "apps", "daemonsets", "shop"), *each("get", "", "pods"))
-    assert list_rules(lacking(needs, lambda need: need.verb == "list")) == (
+    needs = (*list_needs("get list patch", "apps", "daemonsets", "shop"), *list_needs("get", "", "pods"))
+    assert list_rules(find_missing_needs(needs, lambda need: need.verb == "list")) == (
         '{apiGroups: ["apps"], resources: ["daemonsets"], verbs: ["get", "patch"]} in namespace shop',
         '{apiGroups: [""], resources: ["pods"], verbs: ["get"]}',
     )

@@ -9,9 +9,9 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import CORDONED
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.quiesce import (
-    at_rest,
-    cordoned,
-    uncordoned,
+    plan_cordon,
+    plan_uncordon,
+    wait_until_idle,
 )
 from unit.plugins.plugin_utils.kube.fakes import Clock, Response, Script
 
@@ -28,18 +28,18 @@ def node(reason: str = "", unschedulable: bool = False) -> dict[str, Any]:
 
 @pytest.mark.parametrize("reason", ["", OURS, "an upgrade"])
 def test_a_node_that_is_cordoned_keeps_the_reason_of_its_cordon(reason: str) -> None:
-    assert cordoned(node(reason, True), OURS) == {}
-    assert cordoned(node(reason, False), OURS)["spec"] == {"unschedulable": True}
+    assert plan_cordon(node(reason, True), OURS) == {}
+    assert plan_cordon(node(reason, False), OURS)["spec"] == {"unschedulable": True}
 
 
 @pytest.mark.parametrize("unschedulable", [True, False])
 def test_only_the_cordon_of_the_reason_is_lifted(unschedulable: bool) -> None:
-    assert uncordoned(node(OURS, unschedulable), OURS) == {
+    assert plan_uncordon(node(OURS, unschedulable), OURS) == {
         "metadata": {"annotations": {CORDONED: None}},
         "spec": {"unschedulable": False},
     }
-    assert uncordoned(node("an upgrade", unschedulable), OURS) == {}
-    assert uncordoned(node("", unschedulable), OURS) == {}
+    assert plan_uncordon(node("an upgrade", unschedulable), OURS) == {}
+    assert plan_uncordon(node("", unschedulable), OURS) == {}
 
 
 def test_the_wait_ends_when_nothing_is_in_flight_or_with_its_time() -> None:
@@ -52,7 +52,7 @@ def test_the_wait_ends_when_nothing_is_in_flight_or_with_its_time() -> None:
     clock = Clock()
 
     def waited(*answers: Response, timeout: float) -> list[str]:
-        return at_rest(Client(Script(*answers)), "win-1", timeout, messages.append, clock, clock.sleep)
+        return wait_until_idle(Client(Script(*answers)), "win-1", timeout, messages.append, clock, clock.sleep)
 
     assert waited(starting, none, timeout=12) == []
     assert clock.slept == [5.0]

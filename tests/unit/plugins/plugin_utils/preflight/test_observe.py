@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import client, kinds
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import patiently
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import create_client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError, GoneError, UnreachableError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight import wire
@@ -48,7 +48,7 @@ def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def on(peer: ApiPeer, retry_for: float = 20) -> Snapshot:
     """What the pass makes of a server."""
-    return take(patiently(lambda: get_api_client(host=peer.url, api_key="peer"), retry_for))
+    return take(create_client(lambda: get_api_client(host=peer.url, api_key="peer"), retry_for))
 
 
 def whole(path: str) -> list[dict[str, Any]]:
@@ -127,7 +127,7 @@ def test_progress_can_be_reported_at_any_time() -> None:
             at_volumes.append(str(reading))
 
     with ApiPeer(SHELVES, objects=OBJECTS, trouble=ask) as peer:
-        take(patiently(lambda: get_api_client(host=peer.url, api_key="peer"), 20), reading=reading)
+        take(create_client(lambda: get_api_client(host=peer.url, api_key="peer"), 20), reading=reading)
     (reported,) = at_volumes
     assert reported.endswith("objects so far, now persistentvolumes (32)")
     before = sum(shelf.count for path, shelf in SHELVES.items() if path in (NODES, PODS))

@@ -94,7 +94,7 @@ def test_a_run_that_may_write_no_more_leaves_every_copy_as_it_is(tmp_path: Path)
 
     store = ObjectStore()
     with pytest.raises(ClusterError, match="another run works on it"):
-        Pages(client_of(store).guarded(lost, 10), "kubewin", "first", tmp_path).keep(journal())
+        Pages(client_of(store).guard_writes(lost, 10), "kubewin", "first", tmp_path).keep(journal())
     assert store.things == {}
     assert list(tmp_path.iterdir()) == []
 

@@ -13,10 +13,10 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.decid
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.run import HandoverRun
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import holder_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import identify_process
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MANAGED_BY, MANAGER, PART_OF
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.modify import modify
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.quiesce import cordoned
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.quiesce import plan_cordon
 from unit.plugins.plugin_utils.drivers.worlds import HOME, VSPHERE, daemon_set
 from unit.plugins.plugin_utils.kube.fakes import ObjectStore, Response, client_of
 
@@ -77,7 +77,7 @@ def test_what_a_killed_hand_over_sent_is_refused_once_another_one_took_its_lease
     killed.leave()
     lease = next(path for path in store.things if "/leases/" in path)
     # No such process runs: Linux counts to 4194304.
-    dead = holder_of(os.getpid()).rpartition("/")[0] + "/4194305-1"
+    dead = identify_process(os.getpid()).rpartition("/")[0] + "/4194305-1"
     store._put(lease, {**store.things[lease], "spec": {**store.things[lease]["spec"], "holderIdentity": dead}})
 
     following = handover_lease(client, HOME, VSPHERE, lambda _line: None)
@@ -110,7 +110,7 @@ def test_a_hand_over_keeps_its_lease_if_a_write_was_not_answered(
 
     def cordon() -> tuple[bool, list[str]]:
         steps._client.retry_for = 0
-        return modify(steps._client, kinds.NODE, "win-1", None, lambda live: cordoned(live, "test")), []
+        return modify(steps._client, kinds.NODE, "win-1", None, lambda live: plan_cordon(live, "test")), []
 
     monkeypatch.setattr(steps, "_hand_over_all", cordon)
     with contextlib.nullcontext() if answered else pytest.raises(ClusterError, match="no response"):

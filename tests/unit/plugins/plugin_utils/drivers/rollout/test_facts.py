@@ -16,7 +16,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts 
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import moment
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import parse_time
 from unit.plugins.plugin_utils.drivers.rollout.pictures import daemon_set, pod
 
 AT = datetime(2026, 11, 20, 23, 0, tzinfo=timezone.utc)
@@ -34,7 +34,7 @@ AT = datetime(2026, 11, 20, 23, 0, tzinfo=timezone.utc)
     ],
 )
 def test_times(text: Any, expected: datetime | None) -> None:
-    assert moment(text) == expected
+    assert parse_time(text) == expected
 
 
 def test_a_bare_node() -> None:
