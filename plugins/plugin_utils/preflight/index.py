@@ -151,15 +151,6 @@ class Index:
         self._placed[placement] = nodes
         return nodes
 
-    def untolerated(self, node: ObservedNode, placement: Placement) -> tuple[Taint, ...]:
-        """The taints of a node that keep such a pod off it."""
-        tolerations = placement.tolerations + self.runtime_classes.get(placement.runtime_class, ANYWHERE).tolerations
-        return tuple(
-            one
-            for one in node.taints
-            if one.effect != "PreferNoSchedule" and one.key not in _PASSING and not accepted(one, tolerations)
-        )
-
     def _accepting(self, tolerations: tuple[Toleration, ...]) -> int:
         known = self._tolerated.get(tolerations)
         if known is None:

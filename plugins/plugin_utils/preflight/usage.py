@@ -36,8 +36,8 @@ class Workload:
 
     template: None for bare and static pods and for owners that were not read. pods: those that use volumes. claims: keys
     of claims, those above a StatefulSet's replicas in spare. made: claims that some pod gets as it is made. ordinals: of a
-    StatefulSet that makes claims. eligible: Windows nodes that it may run on. nowhere: why none accepts its next pod,
-    empty where one does or its system is not known.
+    StatefulSet that makes claims. eligible: Windows nodes that it may run on. nowhere: why it can
+    run on none of them, empty where it may.
     """
 
     kind: str
@@ -182,8 +182,8 @@ def _place(index: Index, workload: Workload) -> None:
     placements = _placements(workload)
     for placement in placements:
         workload.eligible |= index.fitting(placement) & index.windows
-    if workload.system == "windows" and placements and not workload.eligible and "nodes" not in index.unread:
-        workload.nowhere = _nowhere(index, placements[0])
+    if workload.system == "windows" and placements and not index.windows and "nodes" not in index.unread:
+        workload.nowhere = "there is no Windows node"
     for pod in windows:
         workload.eligible |= index.bit[pod.node]
 
@@ -240,25 +240,6 @@ def _by_placement(index: Index, workload: Workload, placement: Placement) -> tup
     return "mixed", "nothing restricts it to one operating system" + (f"; hints only: {hints}" if hints else "")
 
 
-def _nowhere(index: Index, placement: Placement) -> str:
-    """Which rule leaves no Windows node for a pod."""
-    if not index.windows:
-        return "there is no Windows node"
-    left = index.windows
-    for rule, nodes in _narrowing(index, placement, index.runtime_classes.get(placement.runtime_class, ANYWHERE)):
-        if rule != _TOLERATED and not nodes & index.windows:
-            return f"{rule} matches none"
-        left = nodes & index.windows or left
-    kept_off = list(index.each(left))
-    taints = {
-        f"{one.key}={one.value}:{one.effect}" if one.value else f"{one.key}:{one.effect}"
-        for node in kept_off
-        for one in index.untolerated(node, placement)
-    }
-    more = f" and {len(kept_off) - 1} more" if len(kept_off) > 1 else ""
-    return f"taint {' or '.join(sorted(taints))} is not tolerated ({kept_off[0].name}{more})"
-
-
 def _narrowing(index: Index, placement: Placement, added: Placement) -> Iterator[tuple[str, int]]:
     """The nodes that remain after each rule, in order; rules without an effect are omitted."""
     if placement.selector:
@@ -271,11 +252,10 @@ def _narrowing(index: Index, placement: Placement, added: Placement) -> Iterator
         selector = placement.selector + added.selector
         some = Placement(selector=selector, terms=placement.terms, tolerations=_ANY)
         yield f"runtimeClassName {placement.runtime_class}", index.fitting(some)
-    yield _TOLERATED, index.fitting(placement)
+    yield "its list of tolerations", index.fitting(placement)
 
 
 _ANY = (Toleration(operator="Exists"),)
-_TOLERATED = "its list of tolerations"
 
 
 def _volume_places(index: Index, workload: Workload) -> Iterator[tuple[str, int]]:

@@ -334,7 +334,7 @@ class _Volume:
     def _nowhere(self) -> Message:
         if not self._subject.user_nodes:
             because = "no Windows node accepts the pods that use it"
-            return self._verdict("UNKNOWN", 0, because, ids=("CSI-W09",), step="schedule")
+            return self._verdict("UNKNOWN", 0, because, ids=("CSI-W20",), step="schedule")
         what = "its nodeAffinity matches none of the Windows nodes that its workload may run on"
         remedy, nodes = "add a Windows node in its zone, or move the data", self._subject.user_nodes
         return self._wrong("CSI-V17", what, remedy, nodes, self._word("REFUSED"), step="schedule")

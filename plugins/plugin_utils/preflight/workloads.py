@@ -187,8 +187,7 @@ class _Evaluator:
     ) -> Iterator[Finding]:
         """What explains a workload that does not start again, where it lacks nothing that explains it already."""
         if workload.nowhere and not lacking:
-            remedy = "add a toleration to its pods or correct their selector, or add a node that accepts them"
-            yield _unknown(workload, because, remedy)
+            yield _unknown(workload, because, "add a Windows node that accepts its pods")
         elif not lacking:
             yield from _explaining(workload, walks, volumes, self._blocked)
 
@@ -277,7 +276,7 @@ def _starts_again(
     if lacking:
         return "no", f"{lacking[0].id} {lacking[0].object}: {lacking[0].message}"
     if workload.nowhere:
-        return "unknown", f"no Windows node accepts its pods: {workload.nowhere}"
+        return "unknown", workload.nowhere
     if walked.worst is not None and (walked.placed or workload.system not in ("mixed", "unknown")):
         return walked.worst
     if workload.system in ("mixed", "unknown"):

@@ -212,20 +212,13 @@ def test_a_saved_snapshot_is_evaluated_the_same(planted: Situation) -> None:
     assert as_text(evaluate(again, options)) == as_text(evaluate(snapshot, options))
 
 
-def test_pods_that_no_windows_node_accepts_are_found_and_never_ready() -> None:
+def test_a_taint_that_pods_do_not_tolerate_blocks_their_workload() -> None:
     world = SITUATIONS["pods_that_tolerate_no_taint_of_the_windows_nodes"].world()
     report = evaluate(world.snapshot())
-    assert report.verdict == "unknown"
-    (found,) = report.findings
-    assert found.message == (
-        "no Windows node accepts its pods: taint os=Windows:NoSchedule is not tolerated (win-1 and 1 more)"
-    )
-    assert [passes(report, fail_on) for fail_on in ("never", "blocked", "unknown", "warning")] == [
-        True,
-        True,
-        False,
-        False,
-    ]
+    assert report.verdict == "blocked"
+    (finding,) = report.findings
+    assert (finding.id, finding.message) == ("CSI-W20", "taint os=Windows:NoSchedule is not tolerated")
+    assert [passes(report, fail_on) for fail_on in ("never", "blocked")] == [True, False]
 
 
 def test_a_cluster_without_windows_nodes_is_not_ready_for_windows_workloads() -> None:
