@@ -9,6 +9,7 @@ the way itself is found here.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -26,6 +27,9 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapsh
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import BY_NAME, Index, version_of
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import found, passed_on
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding, Target
+
+# The build after it shows who runs the cluster: "v1.33.5-gke.1162000".
+_RELEASE = re.compile(r"v?\d+\.\d+(\.\d+)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +80,7 @@ def simulate(index: Index, target: Target) -> Snapshot:
     cluster = snapshot.cluster
     if then.control is not None and (index.kubernetes is None or then.control > index.kubernetes):
         # Kubelets may come later than their API server, which does not go back for them.
-        cluster = replace(cluster, kubernetes=f"v{then.control}")
+        cluster = replace(cluster, kubernetes=f"v{then.control}{_RELEASE.sub('', cluster.kubernetes)}")
     if target.openshift:
         cluster = replace(cluster, openshift=target.openshift, updating_to="")
     if then.operator is not None:
