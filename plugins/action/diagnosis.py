@@ -26,7 +26,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.support.diagnose impor
     Controller,
     HostFacts,
     diagnose,
-    passes,
+    is_passed,
     render,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.support.needs import needs_of_playbooks
@@ -65,7 +65,7 @@ class ActionModule(ClusterAction):
             lines=render(diagnoses),
             controller={"installed": dict(controller.installed), "missing": sorted(controller.missing)},
         )
-        if not passes(diagnoses, options["fail_on"]):
+        if not is_passed(diagnoses, options["fail_on"]):
             first = diagnoses[0]
             raise TaskError(f"{first.object}: {first.found}, expected: {first.expected}. {first.remedy}", "not_ready")
 

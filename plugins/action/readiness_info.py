@@ -20,7 +20,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.files import write_whole
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import encode_json_controls
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import report_progress
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS, unknown
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS, refuse_unknown_driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.definitions import parse_definitions
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import Options, evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedHost
@@ -176,7 +176,7 @@ def run_of(params: Mapping[str, Any], target: Target) -> Run | None:
     if target:
         raise ValueError("run is mutually exclusive with target")
     keys = tuple(one["driver"] for one in given["drivers"])
-    if wrong := next((unknown(key) for key in keys if key not in DRIVERS), ""):
+    if wrong := next((refuse_unknown_driver(key) for key in keys if key not in DRIVERS), ""):
         raise ValueError(f"run: {wrong}")
     objects = tuple(item for one in given["drivers"] for item in parse_definitions(one["definition"]))
     return Run(keys, objects, frozenset(given["nodes"] or ()))

@@ -34,13 +34,13 @@ _value:
 from collections.abc import Callable
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.target import read
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.target import parse_target
 
 
 def as_target(value: object) -> dict[str, str]:
     """A target by its keys, sorted. AnsibleFilterError names what is wrong with it."""
     try:
-        return dict(sorted(read(value).items()))
+        return dict(sorted(parse_target(value).items()))
     except ValueError as error:
         raise AnsibleFilterError(f"the target cannot be read: {error}") from error
 

@@ -151,7 +151,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory import addre
 from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.facts import Observation
 from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.listing import Listed, Request
 from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.observe import observe
-from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.verdicts import verdicts
+from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.verdicts import read_verdicts
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import CLUSTER_ARG_SPEC, create_client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.identity import Identity, identify_cluster
@@ -174,7 +174,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         """Fill the inventory. AnsibleParserError says what was found, expected and what to do."""
         super().parse(inventory, loader, path, cache)
         self._read_config_data(path)
-        if problem := address.wrong(self.get_option("address")):
+        if problem := address.check_origins(self.get_option("address")):
             raise AnsibleParserError(problem)
         sources = self.get_option("sources")
         desired = Request(
@@ -188,7 +188,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         observed = self._observation(path, cache, desired)
         evaluated = self._verdicts(observed)
         inventory.add_child(inventory.add_group(listing.ALL), inventory.add_group(listing.HOSTS))
-        for host in listing.hosts(observed, desired):
+        for host in listing.list_hosts(observed, desired):
             self._add(inventory, host, evaluated.get(host.name, {}), observed.server)
 
     def _observation(self, path: str, cache: bool, desired: Request) -> Observation:
@@ -209,7 +209,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
 
     def _key(self, path: str, whose: Identity, desired: Request) -> str:
         read = [desired.instances, self.get_option("wmco_namespace"), self._annotations()]
-        return f"{self.get_cache_key(path)}_{whose.narrowed(read)}"
+        return f"{self.get_cache_key(path)}_{whose.derive_key(read)}"
 
     def _observe(self, access: Mapping[str, Any], whose: Identity | None, desired: Request) -> Observation:
         if importlib.util.find_spec("kubernetes") is None:
@@ -229,7 +229,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             )
         except ClusterError as error:
             raise AnsibleParserError(str(error)) from error
-        return observed.resolved({name: _addresses(name) for name in listing.unknown_names(observed)})
+        return observed.with_addresses({name: _addresses(name) for name in listing.list_unresolved_names(observed)})
 
     def _annotations(self) -> list[str]:
         prefix = "annotation:"
@@ -242,7 +242,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             return {}
         try:
             report = read_json(Path(path).read_text(encoding="utf-8"))
-            return verdicts(report, [node.name for node in observed.nodes], datetime.now(timezone.utc))
+            return read_verdicts(report, [node.name for node in observed.nodes], datetime.now(timezone.utc))
         except (OSError, ValueError) as error:
             raise AnsibleParserError(
                 f"readiness_report {path} cannot be used: {error}, expected a JSON report of preflight for this "
@@ -260,7 +260,9 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         inventory.add_host(host.name)
         strict = self.get_option("strict")
         own = foreign({**host.variables, **verdict})
-        placed = host.composed(self._composed({**already, **own}, host.name, strict), self.get_option("ip_family"))
+        placed = host.merge_composed(
+            self._composed({**already, **own}, host.name, strict), self.get_option("ip_family")
+        )
         for name, value in {**foreign(placed.variables), **foreign(verdict)}.items():
             inventory.set_variable(host.name, name, value)
         for group in (

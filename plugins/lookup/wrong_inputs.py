@@ -65,7 +65,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.lists import as_list
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.tags import collect_tags, wrong_tags
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.support.diagnose import missing_packages
+from ansible_collections.kubewin.csi.plugins.plugin_utils.support.diagnose import explain_missing_packages
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.options import CSI_PROXY
 
 display = Display()
@@ -143,7 +143,7 @@ class LookupModule(LookupBase):
         )
         if playbook not in ("build_csi_proxy", "diagnose"):
             # An action whose import fails shows a traceback; diagnose has this among its findings.
-            problems += missing_packages(
+            problems += explain_missing_packages(
                 [package for package in ("kubernetes.core", "kubernetes") if not _is_installed(package)]
             )
         problems += [*refused, *_nameless_words(), *self._wrong_tags(playbook, here)]

@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.native import native
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.native import convert_volume
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation import (
     REGIONS,
     ZONES,
     TranslationError,
-    file_system,
-    plugin_of,
-    to_csi,
+    find_file_system,
+    find_plugin,
+    translate_volume,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import Source
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedVolume
@@ -235,7 +235,7 @@ def test_volumes(library: Library, count: int) -> None:
     translated: dict[str, int] = {}
 
     def same(volume: dict[str, Any]) -> None:
-        made = library.agrees(lambda: to_csi(volume), volume=volume)
+        made = library.agrees(lambda: translate_volume(volume), volume=volume)
         if made is not None:
             driver = made["spec"]["csi"]["driver"]
             translated[driver] = translated.get(driver, 0) + 1
@@ -250,7 +250,7 @@ def test_native_volumes_differ_by_name_only(library: Library, count: int) -> Non
 
     def same(volume: dict[str, Any]) -> None:
         try:
-            found = native(volume, "project")
+            found = convert_volume(volume, "project")
         except TranslationError:
             return
         output = library.ask(volume=volume, ours={**volume, "spec": dict(found.spec)})
@@ -288,7 +288,7 @@ def test_readiness_refuses_what_migration_refuses(library: Library, count: int) 
     """Readiness keeps a few facts of a volume, and its evaluation of them is the translation's."""
 
     def same(volume: dict[str, Any]) -> None:
-        plugin, observed = plugin_of(volume), ObservedVolume.from_object(volume)
+        plugin, observed = find_plugin(volume), ObservedVolume.from_object(volume)
         if plugin is None or not plugin.translated:
             return
         source = volume["spec"][plugin.field]
@@ -296,17 +296,17 @@ def test_readiness_refuses_what_migration_refuses(library: Library, count: int) 
             # The API refuses these.
             return
         assert observed.source.field == plugin.field
-        assert (untranslatable(observed.source, observed) is not None) == _refused(lambda: to_csi(volume))
+        assert (untranslatable(observed.source, observed) is not None) == _refused(lambda: translate_volume(volume))
 
     def same_inline(volume: dict[str, Any]) -> None:
         source = Source.from_spec(volume)
-        known = in_tree.of_field(source.field)
+        known = in_tree.find_by_field(source.field)
         if known is not None and known.translated and volume[known.field].get("kind") != "":
             refused = "error" in library.ask(inline=volume, namespace="shop")
             assert (untranslatable(source, None) is not None) == refused
 
     def same_class(storage_class: dict[str, Any]) -> None:
-        plugin = in_tree.find(storage_class["provisioner"])
+        plugin = in_tree.find_by_name(storage_class["provisioner"])
         assert plugin is not None
         output = library.ask(**{"class": storage_class, "plugin": plugin.plugin})
         if "error" not in output:
@@ -314,7 +314,7 @@ def test_readiness_refuses_what_migration_refuses(library: Library, count: int) 
             wanted = made.get("csi.storage.k8s.io/fstype") or next(
                 (made[key] for key in made if key.lower() == "fstype"), ""
             )
-            assert file_system(plugin, storage_class["parameters"]) == wanted
+            assert find_file_system(plugin, storage_class["parameters"]) == wanted
 
     compared(count, same, volume=volumes())
     compared(count, same_inline, volume=inlines())
@@ -344,10 +344,10 @@ def test_a_difference_is_found(library: Library, what: str, question: Mapping[st
     volume = {"metadata": {"name": "pv"}, "spec": question["volume"]}
 
     def lossy() -> dict[str, Any]:
-        made = to_csi(volume)
+        made = translate_volume(volume)
         csi = {key: value for key, value in made["spec"]["csi"].items() if key != "readOnly"}
         return {**made, "spec": {**made["spec"], "csi": csi, "accessModes": question["volume"].get("accessModes")}}
 
     with pytest.raises(AssertionError):
         library.agrees(lossy, volume=volume)
-    assert library.agrees(lambda: to_csi(volume), volume=volume), what
+    assert library.agrees(lambda: translate_volume(volume), volume=volume), what

@@ -171,8 +171,8 @@ def controller(world: World, driver: Driver, release: str) -> Object:
 
 
 def _images(driver: Driver, release: str, mode: str) -> dict[str, str]:
-    known = driver.release(parse(release)) or driver.releases[-1]
-    images = known.images_for(mode)
+    known = driver.find_release(parse(release)) or driver.releases[-1]
+    images = known.map_images_of(mode)
     images["driver"] = images["driver"].replace(known.version, release)
     return images
 

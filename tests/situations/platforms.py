@@ -103,10 +103,10 @@ def shipped() -> Iterator[tuple[Case, str]]:
     """For each OpenShift and driver of its operators, the release of the node plugin that follows the controller."""
     for version in OPENSHIFTS:
         for driver in DRIVERS.values():
-            lines = [one.minor for one in openshift_releases.shipped(version, driver.key)]
+            lines = [one.minor for one in openshift_releases.list_shipped_releases(version, driver.key)]
             for one in driver.releases if driver.name in PLATFORM_OF else ():
                 known = parse(one.version)
-                rule = next((rule for rule in driver.modes if rule.covers(known) and rule.template is not None), None)
+                rule = next((rule for rule in driver.modes if rule.supports(known) and rule.template is not None), None)
                 if known.minor in lines and rule is not None:
                     yield Case(driver, rule, one.version), version
                     break

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.lists import as_list
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.target import KEYS, ONLY_EVALUATED, read
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.target import KEYS, ONLY_EVALUATED, parse_target
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.options import tolerates
 
 _BATCH = re.compile(r"[1-9][0-9]*%?")
@@ -103,7 +103,7 @@ def _by_driver(value: object, of: type | tuple[type, ...]) -> bool:
 
 def _target(value: object, refused: Iterable[str] = ()) -> bool:
     try:
-        return read(value).keys().isdisjoint(refused)
+        return parse_target(value).keys().isdisjoint(refused)
     except ValueError:
         return False
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.capability import Table
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, between, has_fix, parse
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, has_fix, is_between, parse
 
 Mode = Literal["csi_proxy", "host_process"]
 
@@ -25,18 +25,18 @@ IMAGE_ROLES = ("driver", "registrar", "liveness_probe")
 SIDECARS = "registry.k8s.io/images/k8s-staging-sig-storage/images.yaml of kubernetes/k8s.io"
 
 
-def images(driver: str, registrar: str, liveness_probe: str = "") -> dict[str, str]:
+def map_images(driver: str, registrar: str, liveness_probe: str = "") -> dict[str, str]:
     """Image references by role; without a liveness probe the driver has none."""
     found = zip(IMAGE_ROLES, (driver, registrar, liveness_probe), strict=True)
     return {role: image for role, image in found if image}
 
 
-def shown(driver: str, sidecars: str = SIDECARS) -> dict[str, str]:
+def cite_sources(driver: str, sidecars: str = SIDECARS) -> dict[str, str]:
     """Sources that show that a release's images were published, by role. Without one of the driver there is none."""
     return dict(zip(IMAGE_ROLES, (driver, sidecars, sidecars), strict=True)) if driver else {}
 
 
-def limits(cpu: str, memory: str, most: str) -> Mapping[str, Mapping[str, str]]:
+def build_resources(cpu: str, memory: str, most: str) -> Mapping[str, Mapping[str, str]]:
     """A container's resources as manifests have them: requests, and the memory limit (most)."""
     return {"requests": {"cpu": cpu, "memory": memory}, "limits": {"memory": most}}
 
@@ -58,12 +58,12 @@ class Release:
     published: Mapping[str, str] = field(default_factory=dict)
     mode_published: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
-    def unproven_images(self, mode: str) -> tuple[str, ...]:
+    def list_unproven_images(self, mode: str) -> tuple[str, ...]:
         """Roles of the images in a mode without evidence that they were published."""
         sources = {**self.published, **self.mode_published.get(mode, {})}
         return tuple(role for role in self.images if not sources.get(role))
 
-    def images_for(self, mode: str) -> dict[str, str]:
+    def map_images_of(self, mode: str) -> dict[str, str]:
         """The images of this release in a mode, by role."""
         return {**self.images, **self.mode_images.get(mode, {})}
 
@@ -87,9 +87,9 @@ class Maturity:
     first: str = ""
     last: str = ""
 
-    def covers(self, version: Version) -> bool:
+    def contains(self, version: Version) -> bool:
         """Whether the property applies to that release."""
-        return between(version, self.first, self.last)
+        return is_between(version, self.first, self.last)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +129,9 @@ class ModeRule:
     mounts_directories: bool = False
     maturity: tuple[Maturity, ...] = ()
 
-    def maturity_of(self, version: Version) -> Maturity | None:
+    def find_maturity(self, version: Version) -> Maturity | None:
         """Upstream's maturity of a release in this mode, None if it states none."""
-        return next((one for one in self.maturity if one.covers(version)), None)
+        return next((one for one in self.maturity if one.contains(version)), None)
 
     @property
     def all_pipes(self) -> tuple[str, ...]:
@@ -142,9 +142,9 @@ class ModeRule:
         """Whether upstream runs that release in this mode by default."""
         return self.default_from is not None and version.release >= parse(self.default_from).release
 
-    def covers(self, version: Version) -> bool:
+    def supports(self, version: Version) -> bool:
         """Whether this mode exists in that release."""
-        return between(version, self.first, self.last)
+        return is_between(version, self.first, self.last)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +187,7 @@ class FeatureStates:
     shipped_before: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     required_before: Mapping[str, str] = field(default_factory=dict)
 
-    def of(self, version: Version) -> Mapping[str, str]:
+    def find_shipped(self, version: Version) -> Mapping[str, str]:
         """What upstream installs with a release."""
         return _before(self.shipped_before, version, self.shipped)
 
@@ -200,7 +200,7 @@ class Rule:
     resources: tuple[str, ...]
     verbs: tuple[str, ...]
 
-    def as_object(self) -> dict[str, list[str]]:
+    def to_object(self) -> dict[str, list[str]]:
         """As rbac.authorization.k8s.io/v1 PolicyRule."""
         return {"apiGroups": list(self.groups), "resources": list(self.resources), "verbs": list(self.verbs)}
 
@@ -232,7 +232,7 @@ class Advisory:
     what: str
     source: str
 
-    def concerns(self, version: Version) -> bool:
+    def matches(self, version: Version) -> bool:
         """Whether a release has it still."""
         return not has_fix(version, self.fixed)
 
@@ -251,7 +251,7 @@ class KnownIssue:
     source: str
     workaround: str
 
-    def concerns(self, version: Version, mode: str) -> bool:
+    def matches(self, version: Version, mode: str) -> bool:
         """Whether a release has the bug in a mode."""
         return mode == self.mode and version.release <= parse(self.latest).release
 
@@ -334,7 +334,7 @@ class Driver:
         """Label app of its pods, as upstream has it."""
         return self.daemonset
 
-    def csi_driver_of(self, version: Version) -> Mapping[str, Any]:
+    def find_csi_driver_spec(self, version: Version) -> Mapping[str, Any]:
         """The spec of the CSIDriver object that upstream installs with a release."""
         return _before(self.csi_driver_before, version, self.csi_driver)
 
@@ -343,7 +343,7 @@ class Driver:
         """The newest release the catalog has."""
         return max(parse(known.version) for known in self.releases)
 
-    def builds(self, version: Version, rule: ModeRule) -> tuple[str, ...] | None:
+    def list_builds(self, version: Version, rule: ModeRule) -> tuple[str, ...] | None:
         """Windows builds that a release has an image for in a mode; None when one image fits all."""
         if rule.any_windows:
             return None
@@ -354,28 +354,28 @@ class Driver:
             if build not in since or version.release >= parse(since[build]).release
         )
 
-    def release(self, version: Version) -> Release | None:
+    def find_release(self, version: Version) -> Release | None:
         """The catalog's entry for a release, None when it is not known."""
         return next((known for known in self.releases if parse(known.version) == version), None)
 
-    def mode_rules(self, version: Version) -> tuple[ModeRule, ...]:
+    def list_mode_rules(self, version: Version) -> tuple[ModeRule, ...]:
         """The modes that exist in a release, in upstream's order of preference."""
-        found = [rule for rule in self.modes if rule.covers(version)]
+        found = [rule for rule in self.modes if rule.supports(version)]
         return tuple(sorted(found, key=lambda rule: not rule.is_default(version)))
 
-    def published_rules(self, version: Version) -> tuple[ModeRule, ...]:
+    def list_published_rules(self, version: Version) -> tuple[ModeRule, ...]:
         """The modes of a known release that this collection deploys and whose images are known to be published."""
-        known = self.release(version)
-        rules = self.mode_rules(version) if known is not None else ()
+        known = self.find_release(version)
+        rules = self.list_mode_rules(version) if known is not None else ()
         return tuple(
-            rule for rule in rules if rule.template is not None and known and not known.unproven_images(rule.mode)
+            rule for rule in rules if rule.template is not None and known and not known.list_unproven_images(rule.mode)
         )
 
     def rule(self, mode: str) -> ModeRule | None:
         """What is known of a mode of this driver, None when it has no such mode."""
         return next((rule for rule in self.modes if rule.mode == mode), None)
 
-    def nearest(
+    def find_nearest(
         self, version: Version, mode: str | None = None, *, known_only: bool = False
     ) -> tuple[str, Mode] | None:
         """The known release closest to `version` that this collection can deploy, with its mode.
@@ -386,8 +386,8 @@ class Driver:
         usable = [
             (parse(known.version), rule.mode)
             for known in self.releases
-            for rule in self.mode_rules(parse(known.version))
-            if (known_only or rule in self.published_rules(parse(known.version))) and mode in (None, rule.mode)
+            for rule in self.list_mode_rules(parse(known.version))
+            if (known_only or rule in self.list_published_rules(parse(known.version))) and mode in (None, rule.mode)
         ]
         if not usable:
             return None

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, between
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, is_between
 
 # Features that every table has to answer. Those in _OPEN continue with a name; "*" answers for every other name.
 ACCESS_MODES = ("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod")
@@ -43,13 +43,13 @@ class Cell:
     first: str = ""
     last: str = ""
 
-    def holds(self, version: Version | None, mode: str) -> bool | None:
+    def applies_to(self, version: Version | None, mode: str) -> bool | None:
         """Whether it answers for a release in a mode; None when that depends on what is not known."""
         if self.mode and mode and self.mode != mode:
             return False
         if version is None:
             return None if self.first or self.last or (self.mode and not mode) else True
-        if not between(version, self.first, self.last):
+        if not is_between(version, self.first, self.last):
             return False
         return None if self.mode and not mode else True
 
@@ -57,7 +57,7 @@ class Cell:
 Table = Mapping[str, tuple[Cell, ...]]
 
 
-def same(answer: Cell, *features: str) -> Table:
+def repeat_answer(answer: Cell, *features: str) -> Table:
     """The part of a table in which all of these features have one answer."""
     return dict.fromkeys(features, (answer,))
 
@@ -73,7 +73,7 @@ READ_ONLY_BY_KUBELET = "pkg/kubelet/kubelet_pods.go makeMounts of kubernetes/kub
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestedVolume:
     """A volume as a node plugin is asked for it, and as an attacher or provisioner is.
 
     fs_type: as the volume names it, empty for none. protocol: "nfs" of Azure File, empty when not named. server: of a share.
@@ -89,7 +89,7 @@ class Asked:
     server: str = ""
     lacks: tuple[str, ...] = ()
 
-    def features(self) -> Iterator[str]:
+    def list_features(self) -> Iterator[str]:
         """What a driver has to have for it."""
         if self.block:
             yield BLOCK
@@ -108,7 +108,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class VolumeSupport:
     """The answer. feature: what it is about; why and source: of the cell that decides, empty for a yes."""
 
     word: Literal["yes", "no", "unknown"]
@@ -117,24 +117,26 @@ class Taken:
     source: str = ""
 
 
-def takes(table: Table, asked: Asked, version: Version | None = None, mode: str = "") -> Taken:
+def check_support(
+    table: Table, asked: RequestedVolume, version: Version | None = None, mode: str = ""
+) -> VolumeSupport:
     """Whether a driver in this release and mode takes this volume on Windows. version None, mode empty: not known."""
-    doubt: Taken | None = None
-    for feature in asked.features():
-        found = cell(table, feature, version, mode)
+    doubt: VolumeSupport | None = None
+    for feature in asked.list_features():
+        found = find_cell(table, feature, version, mode)
         if found is None or found.allowed is None:
             why = "is not known to support that on Windows" if found is None or not found.why else found.why
-            doubt = doubt or Taken("unknown", feature, why, "" if found is None else found.source)
+            doubt = doubt or VolumeSupport("unknown", feature, why, "" if found is None else found.source)
         elif not found.allowed:
-            return Taken("no", feature, found.why, found.source)
-    return doubt or Taken("yes")
+            return VolumeSupport("no", feature, found.why, found.source)
+    return doubt or VolumeSupport("yes")
 
 
-def cell(table: Table, feature: str, version: Version | None = None, mode: str = "") -> Cell | None:
+def find_cell(table: Table, feature: str, version: Version | None = None, mode: str = "") -> Cell | None:
     """The cell that answers for a feature; None when there is none, or when it depends on what is not known."""
     kind = next((one for one in _OPEN if feature.startswith(one)), "")
     cells = table.get(feature) or (table.get(f"{kind} *") if kind else None) or ()
-    held = [(one, one.holds(version, mode)) for one in cells]
+    held = [(one, one.applies_to(version, mode)) for one in cells]
     possible = [one for one, holds in held if holds is not False]
     agreed = len({one.allowed for one in possible}) == 1
     # One that may hold says nothing by itself: releases and modes that it leaves out may do otherwise.

@@ -88,7 +88,7 @@ def parse_version(text: str) -> tuple[int, int, int] | None:
     return (int(match[1]), int(match[2]), int(match[3])) if match else None
 
 
-def find(version: str) -> Release | None:
+def find_release(version: str) -> Release | None:
     """The catalog's entry that describes ``version``.
 
     A build suffix is ignored. A release that is newer than every known one is described by the newest of its own
@@ -111,7 +111,7 @@ def is_below(version: str, other: str) -> bool:
     return left is not None and right is not None and left < right
 
 
-def group_of(pipe: str) -> tuple[str, str] | None:
+def parse_pipe(pipe: str) -> tuple[str, str] | None:
     """``("disk", "v1")`` of ``csi-proxy-disk-v1``; None for a name that is not one of csi-proxy's pipes."""
     if not pipe.startswith(PIPE_PREFIX):
         return None

@@ -41,21 +41,21 @@ class InTree:
     provisioner: str = "1.5.0"
     attacher: str = "2.1.0"
 
-    def forced(self, version: Version) -> bool:
+    def requires_csi(self, version: Version) -> bool:
         """Whether Kubernetes of that version has no way but CSI for it."""
         first = self.locked or self.ga or self.gone
         return version.minor >= parse(first).minor or version.minor >= parse(self.gone).minor
 
-    def dead(self, version: Version) -> bool:
+    def is_removed(self, version: Version) -> bool:
         """Whether Kubernetes of that version has no way for it at all."""
         return not self.translated and version.minor >= parse(self.gone).minor
 
-    def on_by_default(self, version: Version) -> bool:
+    def is_migrated_by_default(self, version: Version) -> bool:
         """Whether that version of Kubernetes migrates it by default."""
         first = self.beta_on or self.ga
         return bool(first) and version.minor >= parse(first).minor
 
-    def issue(self, version: Version) -> str:
+    def find_issue(self, version: Version) -> str:
         """The known issue by which kubelets of exactly this release do not mount its volumes, empty when there is none."""
         text = ".".join(str(number) for number in version.release)
         return dict(self.broken).get(text, "")
@@ -107,12 +107,12 @@ EVALUATED = FIELD_SET | UNSURE
 _BY_FIELD = {known.field: known for known in PLUGINS}
 
 
-def of_field(name: str) -> InTree | None:
+def find_by_field(name: str) -> InTree | None:
     """The in-tree plugin that a field of a volume belongs to, None when it is not one of these."""
     return _BY_FIELD.get(name)
 
 
-def find(plugin: str | None) -> InTree | None:
+def find_by_name(plugin: str | None) -> InTree | None:
     """What is known of an in-tree plugin, None when it is not one of these."""
     return next((known for known in PLUGINS if known.plugin == plugin), None)
 
@@ -130,11 +130,11 @@ REGISTERS_SINCE = ("1.23.10", "1.24.4", "1.25.0")
 SKEW = (("1.28", 3), ("1.0", 2))
 
 
-def allowed_skew(version: Version) -> int:
+def find_allowed_skew(version: Version) -> int:
     """How many minor releases kubelets may be behind an API server of that version."""
     return next(count for first, count in SKEW if version.minor >= parse(first).minor)
 
 
-def registers(version: Version) -> bool:
+def is_registration_reliable(version: Version) -> bool:
     """Whether a Windows kubelet of that version registers drivers reliably."""
     return has_fix(version, REGISTERS_SINCE)

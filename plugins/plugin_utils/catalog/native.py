@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A native CSI volume for Windows from an in-tree one: CSI migration's translation, then named differences from it. Pure.
 
-The differences: `on_windows` (block volumes are NTFS), `google_handle` (the real project and zone), and the disk's id on
+The differences: `set_file_system` (block volumes are NTFS), `build_google_handle` (the real project and zone), and the disk's id on
 vSphere, which only the cluster has. Everything else is as catalog/translation.py makes it.
 """
 
@@ -19,9 +19,9 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation im
     ZONES,
     Object,
     TranslationError,
-    google_region,
-    plugin_of,
-    to_csi,
+    find_google_region,
+    find_plugin,
+    translate_volume,
 )
 
 # Fields of in-tree volumes that a driver of this collection takes over.
@@ -65,20 +65,20 @@ class Native:
         return {key: value for key, value in given.items() if value}
 
 
-def native(volume: Object, project: str = "", given: str = "") -> Native:
+def convert_volume(volume: Object, project: str = "", given: str = "") -> Native:
     """The native volume of an in-tree PersistentVolume. project: of Google Cloud, where the disk is. given: its handle,
     where the user names it.
 
     Raises TranslationError.
     """
-    plugin = plugin_of(volume)
+    plugin = find_plugin(volume)
     name = volume["metadata"]["name"]
     if plugin is not None and plugin.translated and plugin.field not in CONVERTED:
         known = ", ".join(sorted(one.field for one in PLUGINS if one.field in CONVERTED))
         raise TranslationError(
             f"PersistentVolume {name} is {plugin.field}, expected one of {known}", "Copy the data instead."
         )
-    spec = to_csi(volume)["spec"]
+    spec = translate_volume(volume)["spec"]
     if plugin is None:
         raise AssertionError("unreachable: an unknown kind was refused before")
     source = volume["spec"][plugin.field] or {}
@@ -91,9 +91,9 @@ def native(volume: Object, project: str = "", given: str = "") -> Native:
         raise TranslationError(f"PersistentVolume {name} has no secret, expected one", "Set azureFile.secretName.")
     migrated = handle = str(spec["csi"]["volumeHandle"])
     notes: list[str] = []
-    spec = on_windows(name, plugin, spec, notes)
+    spec = set_file_system(name, plugin, spec, notes)
     if plugin.field == "gcePersistentDisk":
-        handle = given or google_handle(name, migrated, spec, project)
+        handle = given or build_google_handle(name, migrated, spec, project)
         modes = list(volume["spec"].get("accessModes") or [])
         if modes and modes != spec["accessModes"]:
             notes.append(f"accessModes {', '.join(modes)} become {', '.join(spec['accessModes'])}, as in CSI migration")
@@ -110,7 +110,7 @@ def native(volume: Object, project: str = "", given: str = "") -> Native:
     )
 
 
-def on_windows(name: str, plugin: InTree, spec: Mapping[str, Any], notes: list[str]) -> dict[str, Any]:
+def set_file_system(name: str, plugin: InTree, spec: Mapping[str, Any], notes: list[str]) -> dict[str, Any]:
     """Block volumes on Windows are NTFS, whatever the in-tree volume says. Raises TranslationError."""
     csi = dict(spec["csi"])
     if plugin.field == "azureFile":
@@ -129,7 +129,7 @@ def on_windows(name: str, plugin: InTree, spec: Mapping[str, Any], notes: list[s
     return {**spec, "csi": csi}
 
 
-def google_handle(name: str, migrated: str, spec: Mapping[str, Any], project: str) -> str:
+def build_google_handle(name: str, migrated: str, spec: Mapping[str, Any], project: str) -> str:
     """The handle with the disk's real project and zone, for which migration guesses by the node. Raises TranslationError."""
     dummy, dummy, kind, location, dummy, disk = migrated.split("/", 5)
     if location == UNSPECIFIED:
@@ -144,7 +144,7 @@ def google_handle(name: str, migrated: str, spec: Mapping[str, Any], project: st
             }
         )
         if len(zones) > 1:
-            kind, location = "regions", google_region(zones)
+            kind, location = "regions", find_google_region(zones)
         elif zones:
             location = zones[0]
     if location == UNSPECIFIED or not project:

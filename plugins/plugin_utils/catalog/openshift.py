@@ -42,22 +42,22 @@ _LINES: Mapping[str, str] = {
 }
 
 
-def lines() -> tuple[str, ...]:
+def list_lines() -> tuple[str, ...]:
     """The lines that are known, oldest first."""
     return tuple(_LINES)
 
 
-def line_of(cluster_version: str) -> str:
+def parse_line(cluster_version: str) -> str:
     """ "4.20" of "4.20.3"."""
     return ".".join(str(number) for number in parse(cluster_version).minor)
 
 
-def shipped(cluster_version: str, driver: str) -> tuple[Version, ...]:
+def list_shipped_releases(cluster_version: str, driver: str) -> tuple[Version, ...]:
     """The releases of a driver that an OpenShift version may ship, usually one.
 
     Empty when the line or the driver on it is not known. A text that is no version raises ValueError.
     """
-    row = _LINES.get(line_of(cluster_version))
+    row = _LINES.get(parse_line(cluster_version))
     if row is None or driver not in DRIVERS:
         return ()
     cell = row.split()[DRIVERS.index(driver)]

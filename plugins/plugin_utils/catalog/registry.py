@@ -32,6 +32,6 @@ DRIVERS: dict[str, Driver] = {
 }
 
 
-def unknown(key: str) -> str:
+def refuse_unknown_driver(key: str) -> str:
     """The error for an unknown driver name."""
     return f"value of driver must be one of: {', '.join(sorted(DRIVERS))}, got: {key}"

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding, blocker
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import above, parse
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import is_above, parse
 
 # kubelet is another name of kubernetes: the release that the Windows nodes come to.
 KEYS = ("kubernetes", "kubelet", "openshift", "wmco", "driver", "driver_version", "mode")
@@ -22,7 +22,7 @@ _RELEASES = frozenset({"kubernetes", "kubelet", "openshift", "wmco", "driver_ver
 ONLY_EVALUATED = ("driver", "driver_version", "mode")
 
 
-def read(value: object) -> dict[str, str]:
+def parse_target(value: object) -> dict[str, str]:
     """A target by its keys, kubelet as kubernetes. ValueError names everything that is wrong with it."""
     if value in (None, "", {}, []):
         return {}
@@ -65,7 +65,7 @@ def _wrong(key: str, release: object, equals: bool) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Now:
+class CurrentReleases:
     """The releases that a cluster has. kubelets: by Windows Node. openshift, wmco: empty where there is none, None where not known.
 
     api_server: empty if it may still be upgraded before the nodes.
@@ -77,12 +77,12 @@ class Now:
     api_server: str = ""
 
 
-def impossible(target: Mapping[str, str], now: Now) -> Iterator[Finding]:
+def find_impossible_targets(target: Mapping[str, str], now: CurrentReleases) -> Iterator[Finding]:
     """Targets behind the cluster, and those of a platform that it is not. target: as read() returns it."""
     release = target.get("kubernetes", "")
     # A node that is ahead is left alone while others come to the target.
-    if release and now.kubelets and not any(above(release, version) for version in now.kubelets.values()):
-        ahead = [f"{name} ({version})" for name, version in sorted(now.kubelets.items()) if above(version, release)]
+    if release and now.kubelets and not any(is_above(release, version) for version in now.kubelets.values()):
+        ahead = [f"{name} ({version})" for name, version in sorted(now.kubelets.items()) if is_above(version, release)]
         if ahead:
             yield blocker(
                 "CSI-T12", f"Node {', '.join(ahead)}",
@@ -90,7 +90,7 @@ def impossible(target: Mapping[str, str], now: Now) -> Iterator[Finding]:
                 "set the release that the nodes are upgraded to",
             )  # fmt: skip
     # https://kubernetes.io/releases/version-skew-policy/#kubelet: "kubelet must not be newer than kube-apiserver".
-    if release and now.api_server and above(_minor(release), _minor(now.api_server)):
+    if release and now.api_server and is_above(_minor(release), _minor(now.api_server)):
         yield blocker(
             "CSI-T17", "Target", f"kubelet {release}, but the API server is {now.api_server}; a kubelet must not be newer than the API server",
             f"upgrade the control plane first, or set a release up to {_minor(now.api_server)}",
@@ -107,7 +107,7 @@ def impossible(target: Mapping[str, str], now: Now) -> Iterator[Finding]:
                 "CSI-T13", "Target", f"OpenShift {release}, but this cluster is not OpenShift (it has no ClusterVersion)",
                 "set the release of Kubernetes instead, such as kubernetes=1.34",
             )  # fmt: skip
-        elif running and above(running, release):
+        elif running and is_above(running, release):
             yield blocker(
                 "CSI-T12" if key == "openshift" else "CSI-T07", name,
                 f"it runs {running} and cannot be downgraded to {release}", "choose a later release",

@@ -58,15 +58,15 @@ class TranslationError(ValueError):
         self.remedy = remedy
 
 
-def plugin_of(volume: Object) -> InTree | None:
+def find_plugin(volume: Object) -> InTree | None:
     """The in-tree plugin whose field a PersistentVolume has; None for any other, such as a native CSI one."""
     spec = volume.get("spec") or {}
     return next((known for known in PLUGINS if known.field in spec), None)
 
 
-def to_csi(volume: Object) -> dict[str, Any]:
+def translate_volume(volume: Object) -> dict[str, Any]:
     """The PersistentVolume that CSI migration makes of an in-tree one. Raises TranslationError."""
-    plugin = plugin_of(volume)
+    plugin = find_plugin(volume)
     metadata, spec = volume["metadata"], volume.get("spec") or {}
     name = str(metadata.get("name") or "")
     if plugin is None or not plugin.translated:
@@ -81,14 +81,16 @@ def to_csi(volume: Object) -> dict[str, Any]:
     made = {key: value for key, value in spec.items() if key != plugin.field}
     made["csi"] = {"driver": plugin.driver, **csi}
     if plugin.field == "gcePersistentDisk" and spec.get("accessModes") is not None:
-        made["accessModes"] = [google_mode(spec["accessModes"])]
-    required = topology(plugin, metadata.get("labels") or {}, (spec.get("nodeAffinity") or {}).get("required"))
+        made["accessModes"] = [choose_google_mode(spec["accessModes"])]
+    required = translate_topology(
+        plugin, metadata.get("labels") or {}, (spec.get("nodeAffinity") or {}).get("required")
+    )
     if required is not None:
         made["nodeAffinity"] = {**(spec.get("nodeAffinity") or {}), "required": required}
     return {**volume, "spec": made}
 
 
-def file_system(plugin: InTree | None, parameters: Mapping[str, str]) -> str:
+def find_file_system(plugin: InTree | None, parameters: Mapping[str, str]) -> str:
     """The file system of new volumes of a class; empty where it names none. plugin: None for a class of a CSI driver.
 
     Source: pkg/controller/controller.go of https://github.com/kubernetes-csi/external-provisioner.
@@ -104,7 +106,7 @@ def file_system(plugin: InTree | None, parameters: Mapping[str, str]) -> str:
 # Where a volume is
 
 
-def topology(plugin: InTree, labels: Mapping[str, str], required: Object | None) -> dict[str, Any] | None:
+def translate_topology(plugin: InTree, labels: Mapping[str, str], required: Object | None) -> dict[str, Any] | None:
     """spec.nodeAffinity.required as the scheduler reads it on nodes that migrate this plugin; None when there is none.
 
     labels: the volume's own, which stand for a zone that its affinity does not name.
@@ -176,10 +178,10 @@ def _disk(source: Object, handle: str, attributes: Mapping[str, str]) -> dict[st
 
 def _aws_ebs(_volume: Object, source: Object) -> dict[str, Any]:
     partition = str(source.get("partition") or 0)
-    return _disk(source, ebs_id(str(source.get("volumeID") or "")), {"partition": partition})
+    return _disk(source, parse_ebs_id(str(source.get("volumeID") or "")), {"partition": partition})
 
 
-def ebs_id(volume_id: str) -> str:
+def parse_ebs_id(volume_id: str) -> str:
     """AWS' own id of a volume: of vol-1, aws:///vol-1 and aws://zone/vol-1. Raises TranslationError."""
     if not volume_id.startswith("aws://"):
         return volume_id
@@ -235,20 +237,20 @@ def _share(handle: str, source: Object, namespace: str) -> dict[str, Any]:
 
 
 def _gce_pd(volume: Object, source: Object) -> dict[str, Any]:
-    location = google_location(volume["metadata"].get("labels") or {})
+    location = build_google_location(volume["metadata"].get("labels") or {})
     partition = str(source.get("partition") or "")
     disk = str(source.get("pdName") or "")
     return _disk(source, f"projects/{UNSPECIFIED}/{location}/disks/{disk}", {"partition": partition})
 
 
-def google_location(labels: Mapping[str, str]) -> str:
+def build_google_location(labels: Mapping[str, str]) -> str:
     """The part of a disk's handle that says where it is, by the volume's labels. Raises TranslationError."""
     label = str(labels.get(ZONES[1]) or labels.get(ZONES[0]) or "")
     zones = label.split(_BETWEEN_ZONES)
-    return f"zones/{zones[0] or UNSPECIFIED}" if len(zones) == 1 else f"regions/{google_region(zones)}"
+    return f"zones/{zones[0] or UNSPECIFIED}" if len(zones) == 1 else f"regions/{find_google_region(zones)}"
 
 
-def google_region(zones: Iterable[str]) -> str:
+def find_google_region(zones: Iterable[str]) -> str:
     """The one region of zones of Google Cloud, "europe-west1-b". Raises TranslationError."""
     parts = [zone.split("-") for zone in zones]
     regions = {"-".join(one[:2]) for one in parts}
@@ -258,7 +260,7 @@ def google_region(zones: Iterable[str]) -> str:
     return regions.pop()
 
 
-def google_mode(modes: Iterable[str]) -> str:
+def choose_google_mode(modes: Iterable[str]) -> str:
     """The one access mode that is left: in-tree disks took ReadWriteMany for ReadWriteOnce, and so does migration."""
     found = set(modes)
     return (

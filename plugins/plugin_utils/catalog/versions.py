@@ -48,7 +48,7 @@ def parse(text: str) -> Version:
     return Version(release=numbers, final=not pre, pre=pre)
 
 
-def between(version: Version, first: str | None, last: str | None) -> bool:
+def is_between(version: Version, first: str | None, last: str | None) -> bool:
     """Whether a release is one of these, both included; empty is open. A pre-release counts with the release it leads to."""
     if first and version.release < parse(first).release:
         return False
@@ -61,7 +61,7 @@ def has_fix(version: Version, fixed: Iterable[str]) -> bool:
     return version.release >= next((fix for fix in fixes if fix.minor == version.minor), fixes[0]).release
 
 
-def at_least(version: str, least: str) -> bool:
+def is_at_least(version: str, least: str) -> bool:
     """Whether a release is the least one or later, as far as that is given: "1.27" is any of that minor."""
     if not least:
         return True
@@ -71,7 +71,7 @@ def at_least(version: str, least: str) -> bool:
         return False
 
 
-def above(release: str, other: str) -> bool:
+def is_above(release: str, other: str) -> bool:
     """Whether a release is later than the other one, as far as the shorter of the two is given; False for what is no release."""
     try:
         return _shown(release, other) > _shown(other, release)
@@ -86,7 +86,7 @@ def _shown(text: str, like: str) -> Version:
     return Version(numbers, True, "")
 
 
-def from_image(image: str) -> Version | None:
+def parse_image_tag(image: str) -> Version | None:
     """The release an image reference names by its tag, None for a digest, no tag, or a tag that is no release.
 
     Registry and path are ignored, since mirrors change both.

@@ -50,11 +50,11 @@ class Line:
     windows_in_tree_since: str = ""
     guard: str = ""
 
-    def brings_csi_proxy(self, version: Version) -> bool:
+    def has_csi_proxy(self, version: Version) -> bool:
         """Whether an operator of this line brings csi-proxy."""
         return self.csi_proxy_since is not None and version.release >= parse(self.csi_proxy_since).release
 
-    def in_tree_on_windows(self, version: Version) -> tuple[str, ...]:
+    def list_in_tree_plugins(self, version: Version) -> tuple[str, ...]:
         """In-tree plugins that an operator of this line keeps in-tree on its nodes."""
         since = self.windows_in_tree_since
         return self.windows_in_tree if since and version.release >= parse(since).release else ()
@@ -94,53 +94,53 @@ LINES: tuple[Line, ...] = (
 )  # fmt: skip
 
 
-def of_openshift(version: str) -> Line | None:
+def find_line_of_openshift(version: str) -> Line | None:
     """The line of an OpenShift version such as "4.14.3"; None when it is not known. ValueError when it is no version."""
     major, minor = parse(version).minor
     return next((line for line in LINES if line.openshift == f"{major}.{minor}"), None)
 
 
-def of_operator(version: Version) -> Line | None:
+def find_line_of_operator(version: Version) -> Line | None:
     """The line of an operator's version, None when it is not known."""
     major, minor = version.minor
     return next((line for line in LINES if line.wmco in (str(major), f"{major}.{minor}")), None)
 
 
-def skipped(now: Version, then: Version) -> tuple[str, ...]:
+def list_skipped_lines(now: Version, then: Version) -> tuple[str, ...]:
     """Lines of the operator that an upgrade leaps over.
 
     Its lifecycle manager updates from the line before only: olm.skipRange of each branch's
     bundle/manifests/windows-machine-config-operator.clusterserviceversion.yaml.
     """
-    before, after = of_operator(now), of_operator(then)
+    before, after = find_line_of_operator(now), find_line_of_operator(then)
     lines = list(dict.fromkeys(line.wmco for line in LINES))
     if before is None or after is None:
         return ()
     return tuple(lines[lines.index(before.wmco) + 1 : lines.index(after.wmco)])
 
 
-def brings_csi_proxy(version: Version) -> bool:
+def has_csi_proxy(version: Version) -> bool:
     """Whether a release of the operator brings csi-proxy; those of lines that are not known yet do."""
-    line = of_operator(version)
-    return version.release[0] > 8 if line is None else line.brings_csi_proxy(version)
+    line = find_line_of_operator(version)
+    return version.release[0] > 8 if line is None else line.has_csi_proxy(version)
 
 
-def csi_proxy_on(annotations: Mapping[str, str]) -> str:
+def read_csi_proxy_release(annotations: Mapping[str, str]) -> str:
     """The release of csi-proxy that the operator installed on a Node, by the Node's annotations; empty if unknown."""
     try:
-        line = of_operator(parse(annotations.get(VERSION, "")))
+        line = find_line_of_operator(parse(annotations.get(VERSION, "")))
     except ValueError:
         return ""
     return line.csi_proxy if line is not None else ""
 
 
-def scenario(now: Version, then: Version) -> Scenario:
+def classify_upgrade(now: Version, then: Version) -> Scenario:
     """Which way an upgrade of the operator goes.
 
     A and D: both bring csi-proxy, up to 8 and beyond. B and E: only the later one does. C: only the earlier one does.
     Empty: neither, so nothing changes for volumes.
     """
-    had, has = brings_csi_proxy(now), brings_csi_proxy(then)
+    had, has = has_csi_proxy(now), has_csi_proxy(then)
     early = now.release[0] <= 7 and then.release[0] <= 8
     if has:
         return ("A" if early else "D") if had else "B" if early else "E"

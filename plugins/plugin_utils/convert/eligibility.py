@@ -16,8 +16,8 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding, blocker, warning
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.in_tree import InTree
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.native import Native, native
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation import TranslationError, plugin_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.native import Native, convert_volume
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation import TranslationError, find_plugin
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.facts import strange
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.objects import helper_name, keep_claims, locked_by
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import Record, Variant, Workload
@@ -106,14 +106,14 @@ def evaluate(facts: Facts, desired: Request, first: Collection[str] = ()) -> Eli
         found = (claim.get("status") or {}).get("phase", "Pending")
         text = f"it is {found} and volume {claim['spec'].get('volumeName') or 'none'} is not bound to it, expected Bound on both sides"
         return Eligibility((blocker("CSI-B01", where, text, "Fix the binding first."),))
-    plugin = plugin_of(volume)
+    plugin = find_plugin(volume)
     if plugin is None and "csi" in volume["spec"]:
         text = f"PersistentVolume {volume['metadata']['name']} is already a native volume of {volume['spec']['csi']['driver']}"
         return Eligibility((blocker("CSI-B02", where, text, "Nothing to do."),))
     findings: list[Finding] = []
     translated, handle = None, ""
     try:
-        translated = native(volume, desired.project, desired.handle)
+        translated = convert_volume(volume, desired.project, desired.handle)
         handle = translated.handle
     except TranslationError as error:
         findings.append(blocker("CSI-B03", f"PersistentVolume {volume['metadata']['name']}", str(error), error.remedy))

@@ -12,7 +12,7 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import read_number
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation import plugin_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation import find_plugin
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert import objects
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.eligibility import Facts, Request
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.facts import (
@@ -43,7 +43,7 @@ def facts(client: Client, desired: Request) -> Facts:
     volume = client.get(kinds.PERSISTENT_VOLUME, name) if name else None
     if claim is None or volume is None:
         return Facts(claim, volume)
-    plugin = plugin_of(volume)
+    plugin = find_plugin(volume)
     driver = next((one for one in DRIVERS.values() if plugin is not None and one.name == plugin.driver), None)
     storage_class = desired.storage_class or str(claim["spec"].get("storageClassName") or "")
     csi_nodes = {item["metadata"]["name"]: item for item in client.list(kinds.CSI_NODE).items}

@@ -58,7 +58,7 @@ def obstacles(driver: Driver, version: Version, rule: ModeRule, snapshot: Snapsh
             message = f"{title} needs containerd {rule.min_containerd} or later; found {names}"
             remedy = f"upgrade containerd to {rule.min_containerd} or later there"
             found.append(blocker("CSI-D05", "Nodes", message, remedy))
-    images = driver.builds(version, rule)
+    images = driver.list_builds(version, rule)
     with_build = [node for node in snapshot.nodes if node.build]
     without = [node for node in with_build if image_for(node.build, images) == "no"]
     if images is not None and with_build and len(without) == len(with_build):
@@ -91,9 +91,9 @@ def nearest(
     usable = [
         (one, rule)
         for one in dict.fromkeys(versions)
-        for rule in driver.mode_rules(one)
+        for rule in driver.list_mode_rules(one)
         if rule.template is not None
-        and (one == version or rule in driver.published_rules(one))
+        and (one == version or rule in driver.list_published_rules(one))
         and mode in (None, rule.mode)
         and not obstacles(driver, one, rule, snapshot)
     ]

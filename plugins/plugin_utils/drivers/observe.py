@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import from_image
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import parse_image_tag
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.access import needs, roles_of
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.controllers_observe import controllers
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import (
@@ -97,7 +97,9 @@ def _registered(client: Client, driver: Driver, nodes: Iterable[ObservedNode]) -
 
 def _openshift(client: Client, controllers: Iterable[ObservedController], nodes: Iterable[ObservedNode]) -> str:
     """The version of OpenShift, read only if the cluster resembles OpenShift: other accounts may not read it."""
-    undetermined = any(one.namespace.startswith("openshift-") or from_image(one.image) is None for one in controllers)
+    undetermined = any(
+        one.namespace.startswith("openshift-") or parse_image_tag(one.image) is None for one in controllers
+    )
     if not undetermined and not any(node.of_operator for node in nodes):
         return ""
     found = client.get(kinds.CLUSTER_VERSION, "version")

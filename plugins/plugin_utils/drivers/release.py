@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding, blocker, note, warning
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import openshift
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import IMAGE_ROLES, Driver, ModeRule
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, from_image, parse
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, parse, parse_image_tag
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import fit
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import ObservedController, Request, Snapshot
 
@@ -45,11 +45,13 @@ def running_release(driver: Driver, controller: ObservedController | None, snaps
     """Read the controller's release from its image's tag, else from what its OpenShift version ships."""
     if controller is None:
         return Running((), "")
-    tagged = from_image(controller.image)
+    tagged = parse_image_tag(controller.image)
     if tagged is not None:
         return Running((tagged,), "as the Linux controller")
     if snapshot.openshift:
-        return Running(openshift.shipped(snapshot.openshift, driver.key), f"as OpenShift {snapshot.openshift} ships")
+        return Running(
+            openshift.list_shipped_releases(snapshot.openshift, driver.key), f"as OpenShift {snapshot.openshift} ships"
+        )
     return Running((), "")
 
 
@@ -82,7 +84,7 @@ def choose(driver: Driver, desired: Request, controller: ObservedController | No
             stood_in = _not_published(driver, version, source, near)
             source = "nearest that can be pulled"
         version = near
-    rules = driver.mode_rules(version)
+    rules = driver.list_mode_rules(version)
     if desired.mode != "auto":
         rules = tuple(rule for rule in rules if rule.mode == desired.mode)
     usable = [rule for rule in rules if rule.template is not None]
@@ -97,7 +99,7 @@ def choose(driver: Driver, desired: Request, controller: ObservedController | No
         findings.append(warning("CSI-D07", "Kubernetes", message, remedy))
     if stood_in is not None:
         findings.append(stood_in)
-    if driver.release(version) is None:
+    if driver.find_release(version) is None:
         findings.append(_unlisted(driver, version, rule))
     elif unproven := _find_unproven_images(driver, desired, version, rule.mode):
         message = f"its images may not be published: {', '.join(unproven)}"
@@ -111,8 +113,8 @@ def choose(driver: Driver, desired: Request, controller: ObservedController | No
 
 def _find_unproven_images(driver: Driver, desired: Request, version: Version, mode: str) -> tuple[str, ...]:
     """Roles of images of a release in a mode without evidence that they were published; images that the user sets are left out."""
-    known = driver.release(version)
-    roles = IMAGE_ROLES[:1] if known is None else known.unproven_images(mode)
+    known = driver.find_release(version)
+    roles = IMAGE_ROLES[:1] if known is None else known.list_unproven_images(mode)
     return tuple(role for role in roles if not desired.images.get(role))
 
 
@@ -145,7 +147,7 @@ def _list_deployable_rules(driver: Driver, desired: Request, version: Version) -
     """Modes that may be deployed and whose images are known to be published."""
     return [
         rule
-        for rule in driver.mode_rules(version)
+        for rule in driver.list_mode_rules(version)
         if rule.template is not None
         and desired.mode in ("auto", rule.mode)
         and not _find_unproven_images(driver, desired, version, rule.mode)
@@ -192,7 +194,7 @@ def _combination(near: tuple[Version, ModeRule], running: Running) -> str:
 
 
 def _unlisted(driver: Driver, version: Version, rule: ModeRule) -> Finding:
-    nearest = driver.nearest(version, rule.mode, known_only=True)
+    nearest = driver.find_nearest(version, rule.mode, known_only=True)
     newer = "is newer than every known release" if version > driver.newest else "is unknown to this collection"
     text = f"release {version} {newer}; its images are derived from {nearest[0] if nearest else '?'}"
     remedy = "check the image references below, or set the images option"
@@ -202,12 +204,12 @@ def _unlisted(driver: Driver, version: Version, rule: ModeRule) -> Finding:
 def _told_by_openshift(
     driver: Driver, controller: ObservedController | None, running: Running, snapshot: Snapshot
 ) -> list[Finding]:
-    if controller is None or not snapshot.openshift or from_image(controller.image) is not None:
+    if controller is None or not snapshot.openshift or parse_image_tag(controller.image) is not None:
         return []
     subject = f"Deployment {controller.namespace}/{controller.name}"
-    line = openshift.line_of(snapshot.openshift)
+    line = openshift.parse_line(snapshot.openshift)
     if not running.versions:
-        known = openshift.lines()
+        known = openshift.list_lines()
         message = f"the release of {driver.title} in OpenShift {line} is unknown to this collection (known: {known[0]} to {known[-1]})"
         remedy = "read the release in the log of the controller's start and set version"
         return [warning("CSI-D34", subject, message, remedy)]
@@ -221,7 +223,7 @@ def _no_such_mode(
     driver: Driver, desired: Request, version: Version, source: str, running: Running, snapshot: Snapshot
 ) -> Finding:
     asked = "" if desired.mode == "auto" else f" in mode {desired.mode}"
-    known = driver.mode_rules(version)
+    known = driver.list_mode_rules(version)
     asked_rule = driver.rule(desired.mode)
     if desired.mode != "auto" and asked_rule is None:
         why = f"{driver.title} has no mode {desired.mode}"
@@ -231,7 +233,7 @@ def _no_such_mode(
         why = known[0].why if known else f"no mode is known for release {version}"
     mode = None if desired.mode == "auto" else desired.mode
     # What is closest by release alone is named even where this cluster has to change for it.
-    by_release = driver.nearest(version, mode) or driver.nearest(version)
+    by_release = driver.find_nearest(version, mode) or driver.find_nearest(version)
     here = fit.nearest(driver, version, snapshot, mode) or fit.nearest(driver, version, snapshot)
     remedy = "this collection can deploy none of its releases"
     if here is not None:
@@ -249,10 +251,10 @@ def _skew(
     if desired.allow_version_skew:
         return warning("CSI-D33", where, message, "accepted by allow_version_skew")
     releases = [parse(known.version) for known in driver.releases]
-    if not any(one.minor == running.minor and driver.published_rules(one) for one in releases):
+    if not any(one.minor == running.minor and driver.list_published_rules(one) for one in releases):
         remedy = f"test this combination first: no release {running.minor[0]}.{running.minor[1]} with an image for Windows is known"
         return warning("CSI-D33", where, message, remedy)
-    matching = [rule for rule in driver.mode_rules(running) if rule.template is not None]
+    matching = [rule for rule in driver.list_mode_rules(running) if rule.template is not None]
     remedy = f"leave version unset to deploy {running}" if matching else "set allow_version_skew to accept it"
     return blocker(
         "CSI-D33", where, message, f"{remedy}, or change the controller to {version.minor[0]}.{version.minor[1]}"

@@ -91,5 +91,5 @@ def _is_of(driver: Driver, source: Mapping[str, Any]) -> bool:
     if (source.get("csi") or {}).get("driver") == driver.name:
         return True
     # A kubelet with CSI migration mounts volumes of the in-tree plugin through the CSI driver.
-    plugin = in_tree.find(driver.in_tree)
+    plugin = in_tree.find_by_name(driver.in_tree)
     return plugin is not None and plugin.field in source

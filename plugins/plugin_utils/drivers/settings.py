@@ -27,7 +27,7 @@ def settings(
     create_namespace: bool, create_csi_driver: bool, create_feature_states: bool,
 ) -> dict[str, Any]:  # fmt: skip
     """The variables of templates/node.yaml.j2 and its children, JSON types only."""
-    release = driver.release(version)
+    release = driver.find_release(version)
     selector = {"kubernetes.io/os": "windows", **desired.node_selector}
     if rule.mode == "csi_proxy" and desired.csi_proxy_managed:
         selector[SERVING_LABEL] = SERVING_VALUE
@@ -39,7 +39,7 @@ def settings(
         "namespace": namespace,
         "create_namespace": create_namespace,
         "create_csi_driver": create_csi_driver,
-        "csi_driver_spec": dict(driver.csi_driver_of(version)),
+        "csi_driver_spec": dict(driver.find_csi_driver_spec(version)),
         "create_feature_states": create_feature_states and driver.feature_states is not None,
         "feature_states": driver.feature_states.name if driver.feature_states else None,
         "feature_states_data": _feature_states(driver, version),
@@ -77,8 +77,8 @@ def settings(
         "resources": _resources(rule, desired),
         # The field came with Kubernetes 1.24; older servers refuse a field they do not know.
         "os_name": kubernetes.release >= parse("1.24.0").release,
-        "cluster_rules": [entry.as_object() for entry in driver.cluster_rules],
-        "namespace_rules": [entry.as_object() for entry in driver.namespace_rules],
+        "cluster_rules": [entry.to_object() for entry in driver.cluster_rules],
+        "namespace_rules": [entry.to_object() for entry in driver.namespace_rules],
         "storage_class": _storage_class(driver, desired),
         "options": dict(desired.options),
     }
@@ -89,14 +89,14 @@ def images(driver: Driver, desired: Request, version: Version, rule: ModeRule) -
 
     A release the catalog does not have takes the nearest known one's with its own driver tag.
     """
-    known = driver.release(version)
+    known = driver.find_release(version)
     base: Mapping[str, str]
     if known is not None:
-        base = known.images_for(rule.mode)
+        base = known.map_images_of(rule.mode)
     else:
-        near = driver.nearest(version, rule.mode, known_only=True)
-        nearest = driver.release(parse(near[0])) if near else None
-        base = nearest.images_for(rule.mode) if nearest else {}
+        near = driver.find_nearest(version, rule.mode, known_only=True)
+        nearest = driver.find_release(parse(near[0])) if near else None
+        base = nearest.map_images_of(rule.mode) if nearest else {}
         repository, dummy, tag = base.get("driver", "").rpartition(":")
         # What stands behind the release in the tag, "-windows-hp", belongs to the mode.
         behind = tag.removeprefix(f"v{near[0]}") if near else ""
@@ -124,7 +124,7 @@ def _feature_states(driver: Driver, version: Version) -> dict[str, str]:
         for key, fixed in driver.feature_states.required_before.items()
         if version.release < parse(fixed).release
     }
-    return {**driver.feature_states.of(version), **needed}
+    return {**driver.feature_states.find_shipped(version), **needed}
 
 
 def _resources(rule: ModeRule, desired: Request) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding, Severity, blocker, note, warning
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_proxy, wmco
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver, ModeRule
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, from_image, parse
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, parse, parse_image_tag
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import ownership
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.fit import containerd, image_for
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import ObservedController, Request, Snapshot
@@ -101,7 +101,7 @@ def controller_findings(
             message = "it is scaled to 0 replicas"
             remedy = f"kubectl -n {controller.namespace} scale deployment {controller.name} --replicas=1"
         yield Finding("CSI-D31", "warning" if desired.create_cluster_objects else "blocker", subject, message, remedy)
-    if from_image(controller.image) is None and not snapshot.openshift:
+    if parse_image_tag(controller.image) is None and not snapshot.openshift:
         message = f"its release cannot be read from image {controller.image}"
         yield warning("CSI-D32", subject, message, "compare it with the version below, or set version")
 
@@ -122,7 +122,7 @@ def object_findings(
             yield blocker("CSI-D20", f"CSIDriver {driver.name}", "it does not exist", remedy)
     else:
         spec = snapshot.csi_driver.get("spec") or {}
-        of_release = driver.csi_driver_of(version)
+        of_release = driver.find_csi_driver_spec(version)
         for key in _DECIDING:
             expected = of_release.get(key)
             # Absent means the API's default, which the server always fills in; only a different value is a finding.
@@ -136,7 +136,7 @@ def object_findings(
             remedy = "correct it by the driver's own manifest; this collection never changes it"
             yield Finding("CSI-D21", severity, f"CSIDriver {driver.name}", message, remedy)
     for one in driver.advisories:
-        if one.concerns(version):
+        if one.matches(version):
             message = f"release {version} {one.what} ({one.name}, {one.source})"
             remedy = f"upgrade controller and node plugin to {' or '.join(one.fixed)}, or later"
             yield warning("CSI-D24", f"{driver.title} {version}", message, remedy)
@@ -168,7 +168,7 @@ def object_findings(
 def issue_findings(driver: Driver, rule: ModeRule, version: Version) -> Iterator[Finding]:
     """Errors of the driver on Windows without a released fix."""
     for issue in driver.known_issues:
-        if issue.concerns(version, rule.mode):
+        if issue.matches(version, rule.mode):
             message = f"release {version} in mode {rule.mode} {issue.what} (fixed by {issue.source}, not released yet)"
             remedy = f"wait for the first release after {issue.latest}; until then {issue.workaround}"
             yield note("CSI-D25", f"{driver.title} {version}", message, remedy)
@@ -321,7 +321,7 @@ def node_findings(
 
 def _may_use_wmic(below: str, desired: Request, snapshot: Snapshot) -> bool:
     """Whether csi-proxy may be older than a release; what platforms other than OpenShift bring is unknown."""
-    brought = [wmco.csi_proxy_on(node.annotations) for node in snapshot.nodes if node.of_operator]
+    brought = [wmco.read_csi_proxy_release(node.annotations) for node in snapshot.nodes if node.of_operator]
     if any(release and csi_proxy.is_below(release, below) for release in brought):
         return True
     given = desired.csi_proxy_version
@@ -329,7 +329,7 @@ def _may_use_wmic(below: str, desired: Request, snapshot: Snapshot) -> bool:
 
 
 def _build_findings(driver: Driver, version: Version, rule: ModeRule, snapshot: Snapshot) -> Iterator[Finding]:
-    images = driver.builds(version, rule)
+    images = driver.list_builds(version, rule)
     if images is None:
         return
     unknown = [node for node in snapshot.nodes if node.build and node.build not in images]
@@ -355,7 +355,7 @@ def _runtime_findings(driver: Driver, version: Version, rule: ModeRule, snapshot
         )
         remedy = f"check for wmic.exe on the nodes, or choose {rule.wmic_before} or later"
         yield warning("CSI-D57", f"{driver.title} {version}", message, remedy)
-    maturity = rule.maturity_of(version)
+    maturity = rule.find_maturity(version)
     if maturity is not None and maturity.word != "GA":
         message = f"mode {rule.mode}: upstream calls it {maturity.word} ({maturity.source})"
         yield note("CSI-D58", f"{driver.title} {version}", message, "none, if that is acceptable")

@@ -40,7 +40,7 @@ class Choice:
     because: str = ""
 
 
-def wrong(origins: Iterable[str]) -> str:
+def check_origins(origins: Iterable[str]) -> str:
     """What is wrong with the option address; empty when nothing is."""
     bad = [
         one
@@ -55,7 +55,7 @@ def wrong(origins: Iterable[str]) -> str:
     )
 
 
-def unusable(value: str, families: Sequence[str]) -> str:
+def explain_unusable(value: str, families: Sequence[str]) -> str:
     """Why nothing can connect to this address; empty when something can."""
     try:
         # A zone ("%") is accepted there whatever it holds.
@@ -75,12 +75,12 @@ def choose(candidates: Iterable[Candidate], origins: Sequence[str], families: Se
     """The first usable address: by the order of origins, then of families, host names last."""
     known = list(candidates)
     for origin in origins:
-        fitting = [one for one in known if one.origin == origin and not unusable(one.value, families)]
+        fitting = [one for one in known if one.origin == origin and not explain_unusable(one.value, families)]
         if fitting:
             best = min(fitting, key=lambda one: _rank(one.value, families))
             return Choice(value=best.value, origin=best.origin)
     considered = [
-        f"{one.origin} {one.value[:80]} ({unusable(one.value, families) or 'not requested'})" for one in known
+        f"{one.origin} {one.value[:80]} ({explain_unusable(one.value, families) or 'not requested'})" for one in known
     ]
     return Choice(
         because=f"no address to connect to: found {', '.join(considered) or 'none'}, expected one of {', '.join(origins)}. "

@@ -133,7 +133,7 @@ class Observation:
             ),
         )
 
-    def resolved(self, addresses: Mapping[str, tuple[str, ...]]) -> Observation:
+    def with_addresses(self, addresses: Mapping[str, tuple[str, ...]]) -> Observation:
         """The same with what these instances' names mean in DNS."""
         return replace(
             self,

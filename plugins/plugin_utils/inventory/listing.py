@@ -15,7 +15,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import wmco
-from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.address import INSTANCE, Candidate, choose, unusable
+from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.address import (
+    INSTANCE,
+    Candidate,
+    choose,
+    explain_unusable,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.facts import Instance, NodeListed, Observation
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.matching import Host, Node, match_hosts
 
@@ -62,12 +67,12 @@ class Listed:
     variables: Mapping[str, Any] = field(default_factory=dict)
     groups: tuple[str, ...] = ()
 
-    def composed(self, variables: Mapping[str, Any], families: Iterable[str]) -> Listed:
+    def merge_composed(self, variables: Mapping[str, Any], families: Iterable[str]) -> Listed:
         """The same after the user's own expressions, which may have given it an address or taken it away."""
         merged = {**self.variables, **variables}
         if "ansible_host" in variables:
             given = str(variables["ansible_host"] or "")
-            why = unusable(given, tuple(families)) if given else "empty"
+            why = explain_unusable(given, tuple(families)) if given else "empty"
             merged.pop("kubewin_unreachable_because", None)
             merged["kubewin_address_from"] = "compose"
             if why:
@@ -87,7 +92,7 @@ class Listed:
         return UNREACHABLE if "kubewin_unreachable_because" in self.variables else HOSTS
 
 
-def unknown_names(observed: Observation) -> tuple[str, ...]:
+def list_unresolved_names(observed: Observation) -> tuple[str, ...]:
     """Instances that no Node is by name, so that DNS has to resolve their address."""
     nodes = _matchable(observed)
     return tuple(
@@ -97,7 +102,7 @@ def unknown_names(observed: Observation) -> tuple[str, ...]:
     )
 
 
-def hosts(observed: Observation, desired: Request) -> Iterator[Listed]:
+def list_hosts(observed: Observation, desired: Request) -> Iterator[Listed]:
     """Every host, in the order of names: Nodes first, then instances that are no Node."""
     matchable = _matchable(observed)
     of_node: dict[str, Instance] = {}

@@ -18,7 +18,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict impo
 _WORDS = {"yes": "ready", "no": "blocked"}
 
 
-def verdicts(report: Any, nodes: Collection[str], now: datetime) -> dict[str, dict[str, Any]]:
+def read_verdicts(report: Any, nodes: Collection[str], now: datetime) -> dict[str, dict[str, Any]]:
     """Host variables by Node. ValueError: this is no report, or one of another cluster."""
     version = report.get("report_version") if isinstance(report, Mapping) else None
     if version != REPORT_VERSION:

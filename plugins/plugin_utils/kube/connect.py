@@ -16,7 +16,7 @@ from ansible_collections.kubernetes.core.plugins.module_utils.args_common import
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.exceptions import CoreException
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS, unknown
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS, refuse_unknown_driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import (
     ClusterError,
@@ -48,7 +48,7 @@ CLUSTER_ARG_SPEC: dict[str, Any] = {**AUTH_ARG_SPEC, "api_timeout": {"type": "in
 def find_driver(name: str) -> Driver:
     """The driver of an option, which has no choices: documentation would have to repeat them for every new driver."""
     if name not in DRIVERS:
-        raise ClusterError(unknown(name), "configuration")
+        raise ClusterError(refuse_unknown_driver(name), "configuration")
     return DRIVERS[name]
 
 

@@ -32,7 +32,7 @@ class Identity:
     server: str
     key: str
 
-    def narrowed(self, asked: Any) -> str:
+    def derive_key(self, asked: Any) -> str:
         """The key for what was asked (JSON's types) of that server."""
         return _digest([self.key, asked])
 

@@ -16,7 +16,7 @@ from typing import Literal
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree, wmco
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import from_image, parse
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import parse, parse_image_tag
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import model, ownership, release, surroundings
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight import windows_services
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluster import ObservedController
@@ -141,8 +141,8 @@ def lacking_sidecar(
         remedy = f"add the external-{part} as in the driver's own manifest for its release"
         yield found("CSI-C14", about, f"it runs no external-{part}", evidence, remedy)
         return
-    known = in_tree.find(driver.in_tree) if driver.in_tree in moved else None
-    version = from_image(image)
+    known = in_tree.find_by_name(driver.in_tree) if driver.in_tree in moved else None
+    version = parse_image_tag(image)
     if known is None or version is None:
         return
     least = known.provisioner if part == "provisioner" else known.attacher
@@ -173,7 +173,7 @@ def _skew(
 def _classes(index: Index, demand: Mapping[str, int]) -> Iterator[Finding]:
     classes = sorted(index.snapshot.classes, key=lambda one: one.name)
     for one in classes:
-        plugin = in_tree.find(one.provisioner)
+        plugin = in_tree.find_by_name(one.provisioner)
         if plugin is None:
             continue
         evidence: tuple[str, ...] = (f"provisioner: {one.provisioner}",)
@@ -293,8 +293,8 @@ def _services(index: Index) -> Iterator[Finding]:
         version_of_map = version_of(name[len(windows_services.PREFIX) :])
         if version_of_map is None:
             continue
-        line = wmco.of_operator(version_of_map)
-        brings = line is not None and line.brings_csi_proxy(version_of_map)
+        line = wmco.find_line_of_operator(version_of_map)
+        brings = line is not None and line.has_csi_proxy(version_of_map)
         for what in windows_services.overlooked(observed.data, immutable=observed.immutable, brings_csi_proxy=brings):
             remedy = "delete it, and the operator rewrites it; if the result is the same, report it to the operator"
             yield found("CSI-C07", about, what, data, remedy)
@@ -302,8 +302,8 @@ def _services(index: Index) -> Iterator[Finding]:
 
 def _brings_csi_proxy(index: Index, demand: Mapping[str, int]) -> Iterator[Finding]:
     version = index.wmco
-    line = None if version is None else wmco.of_operator(version)
-    if version is None or line is None or line.brings_csi_proxy(version):
+    line = None if version is None else wmco.find_line_of_operator(version)
+    if version is None or line is None or line.has_csi_proxy(version):
         return
     with_pipes = [
         name

@@ -14,8 +14,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import wmco
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.in_tree import InTree
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation import (
     TranslationError,
-    ebs_id,
-    google_location,
+    build_google_location,
+    parse_ebs_id,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedCsiNode
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import Source
@@ -37,12 +37,12 @@ def way(known: InTree, kubelet: str, listed: bool | None, *, read: bool = True) 
     version = version_of(kubelet)
     if version is None:
         return "unknown"
-    if known.dead(version):
+    if known.is_removed(version):
         return "dead"
-    if known.translated and (known.forced(version) or listed):
+    if known.translated and (known.requires_csi(version) or listed):
         return "csi"
     # A gate that is off by default may have been set, which only a CSINode tells.
-    if listed is None and known.translated and (known.on_by_default(version) or not read):
+    if listed is None and known.translated and (known.is_migrated_by_default(version) or not read):
         return "unknown"
     return "in_tree"
 
@@ -70,7 +70,7 @@ def paths(index: Index, known: InTree) -> Paths:
         found = way(known, kubelet, listed, read=read)
         sets[found] |= nodes
         version = version_of(kubelet)
-        if found == "csi" and version is not None and known.issue(version):
+        if found == "csi" and version is not None and known.find_issue(version):
             broken |= nodes
     return Paths(sets["csi"], sets["in_tree"], sets["dead"], sets["unknown"], broken)
 
@@ -84,11 +84,11 @@ def control_plane(index: Index, known: InTree) -> Way:
     version = index.kubernetes
     if version is None:
         return "unknown"
-    if known.dead(version):
+    if known.is_removed(version):
         return "dead"
     if not known.translated:
         return "in_tree"
-    if known.forced(version) or known.driver in index.migrated_to:
+    if known.requires_csi(version) or known.driver in index.migrated_to:
         return "csi"
     chosen = index.snapshot.cluster.storage_driver or "" if known.field == "vsphereVolume" else ""
     if chosen in _CHOSEN:
@@ -96,11 +96,11 @@ def control_plane(index: Index, known: InTree) -> Way:
     if known.plugin in index.provisioned_by:
         # Those would report it.
         return "in_tree"
-    line = wmco.of_openshift(index.snapshot.cluster.openshift) if index.snapshot.cluster.openshift else None
+    line = wmco.find_line_of_openshift(index.snapshot.cluster.openshift) if index.snapshot.cluster.openshift else None
     if line is not None and known.plugin in line.not_migrated:
         return "in_tree"
     # A gate that is off by default may have been set.
-    return "csi" if known.on_by_default(version) else "unknown"
+    return "csi" if known.is_migrated_by_default(version) else "unknown"
 
 
 def untranslatable(source: Source, volume: ObservedVolume | None) -> tuple[str, str] | None:
@@ -120,9 +120,9 @@ def untranslatable(source: Source, volume: ObservedVolume | None) -> tuple[str, 
         )
     try:
         if source.field == "awsElasticBlockStore":
-            ebs_id(source.handle)
+            parse_ebs_id(source.handle)
         elif source.field == "gcePersistentDisk" and volume is not None:
-            google_location(dict(volume.places))
+            build_google_location(dict(volume.places))
     except TranslationError as error:
         return f"it {error}", error.remedy
     return None

@@ -15,7 +15,7 @@ from datetime import timedelta
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_proxy, in_tree, wmco
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver, ModeRule
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, from_image, parse
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, parse, parse_image_tag
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.fit import image_for
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout import evaluate as gate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import Picture, Registration
@@ -339,7 +339,7 @@ class _DriverOnNode:
     def _csi_proxy(self) -> str:
         """The release of csi-proxy on the node, as the host or the operator states it; empty if it is not known."""
         read = self._host.facts.release if self._host is not None else ""
-        return read or wmco.csi_proxy_on(self._node.annotations)
+        return read or wmco.read_csi_proxy_release(self._node.annotations)
 
     def _from_gate(self, lack: Lack, evidence: tuple[str, ...]) -> Finding:
         about = {"CSI-G04": f"Driver {self._driver}", "CSI-G05": f"Node {self._node.name}"}.get(lack.id, self._about)
@@ -372,15 +372,15 @@ class _DriverOnNode:
         if known is None or version is None or rule is None:
             return
         # The other way round is no obstacle: a HostProcess container reaches the host's pipes too.
-        if not host_process and not rule.covers(version):
-            near = known.nearest(version, rule.mode)
+        if not host_process and not rule.supports(version):
+            near = known.find_nearest(version, rule.mode)
             remedy = "deploy it as a HostProcess container" + (f", or release {near[0]} in this mode" if near else "")
             message = f"its plugin runs release {version} as a container that is isolated from the host: {rule.why}"
             yield found("CSI-N45", about, message, evidence, remedy)
             return
         if not down:
             return
-        builds = known.builds(version, rule)
+        builds = known.list_builds(version, rule)
         if node.build and image_for(node.build, builds) == "no":
             message = f"{known.title} {version} has images for Windows builds {', '.join(builds or ())}; the node runs {node.build}"
             yield found("CSI-N37", about, message, evidence, "choose a release that has an image for this build")
@@ -417,7 +417,7 @@ def _form(driver: str, here: tuple[ObservedTemplate, ...]) -> tuple[Version | No
 def running(driver: Driver, template: ObservedTemplate) -> Version | None:
     """The release that a DaemonSet runs, by its image."""
     images = dict(template.plugin.images) if template.plugin is not None else {}
-    return from_image(images.get(driver.container, ""))
+    return parse_image_tag(images.get(driver.container, ""))
 
 
 def _needs_wmic(driver: Driver, rule: ModeRule, version: Version, release: str) -> bool:
@@ -522,7 +522,7 @@ def _node(index: Index, node: ObservedNode, needed: bool, migrated: Mapping[str,
             remedy = "move their pods away, detach them at the platform, then use them again"
             yield found("CSI-N36", about, message, tuple(f"status.volumesAttached: {one}" for one in left[:3]), remedy)
     kubelet = version_of(node.kubelet)
-    if kubelet is not None and not in_tree.registers(kubelet):
+    if kubelet is not None and not in_tree.is_registration_reliable(kubelet):
         message = f"kubelet {node.kubelet} loses registration sockets on Windows"
         remedy = f"upgrade it to {' or '.join(in_tree.REGISTERS_SINCE)}, or later"
         yield found("CSI-N39", about, message, (f"nodeInfo.kubeletVersion: {node.kubelet}",), remedy)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.in_tree import InTree
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation import file_system
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation import find_file_system
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import Term
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import (
     ClaimTemplate,
@@ -73,7 +73,7 @@ class Subject:
     @property
     def plugin(self) -> InTree | None:
         """The in-tree plugin it belongs to, None for every other kind."""
-        return in_tree.of_field(self.source.field)
+        return in_tree.find_by_field(self.source.field)
 
     @property
     def driver(self) -> str:
@@ -128,7 +128,7 @@ def moved(subjects: Subjects) -> frozenset[str]:
 
 def _kind(source: Source) -> tuple[str, ...]:
     """What Windows and drivers may refuse of a volume."""
-    plugin = in_tree.of_field(source.field)
+    plugin = in_tree.find_by_field(source.field)
     driver = source.driver if plugin is None else plugin.driver
     field_ = "csi" if driver else source.field
     given = source.fs_type, source.attribute, source.protocol, source.server
@@ -275,8 +275,8 @@ class _Collector:
         if storage_class.provisioner in NO_PROVISIONER:
             return None
         given = {key.lower(): value for key, value in storage_class.parameters.items()}
-        known = in_tree.find(storage_class.provisioner)
-        fs_type = file_system(known, storage_class.parameters)
+        known = in_tree.find_by_name(storage_class.provisioner)
+        fs_type = find_file_system(known, storage_class.parameters)
         if known is not None:
             return Source(known.field, fs_type=fs_type, kind="Managed", secret_namespace=workload.namespace)
         return Source(

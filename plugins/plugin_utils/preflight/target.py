@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree, openshift, wmco
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver, ModeRule
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS, unknown
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.target import Now, impossible
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS, refuse_unknown_driver
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.target import CurrentReleases, find_impossible_targets
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, parse
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import model, release
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MANAGER
@@ -54,7 +54,7 @@ def check(target: Target) -> None:
     if target.mode not in ("", "csi_proxy", "host_process"):
         raise ValueError(f"target mode is {target.mode}, expected csi_proxy or host_process")
     if target.driver and target.driver not in DRIVERS:
-        raise ValueError(f"target: {unknown(target.driver)}")
+        raise ValueError(f"target: {refuse_unknown_driver(target.driver)}")
 
 
 def versions(target: Target) -> Versions:
@@ -62,14 +62,14 @@ def versions(target: Target) -> Versions:
     control = parse(target.kubernetes) if target.kubernetes else None
     kubelet, operator, line = control, None, None
     if target.openshift:
-        line = wmco.of_openshift(target.openshift)
+        line = wmco.find_line_of_openshift(target.openshift)
         if line is not None:
             control = control or parse(line.kubernetes)
             operator = parse(line.csi_proxy_since or f"{line.wmco}.0")
     if target.wmco:
         operator = parse(target.wmco)
     if operator is not None:
-        of_operator = wmco.of_operator(operator)
+        of_operator = wmco.find_line_of_operator(operator)
         kubelet = parse(of_operator.kubernetes) if of_operator is not None else None
     return Versions(control, kubelet, operator, line)
 
@@ -98,10 +98,12 @@ def simulate(index: Index, target: Target) -> Snapshot:
 
 def _migrated(kubelet: Version, operator: Version | None) -> Iterator[str]:
     """In-tree plugins for which a kubelet of that release, set up by that operator, uses CSI."""
-    line = wmco.of_operator(operator) if operator is not None else None
-    kept = line.in_tree_on_windows(operator) if line is not None and operator is not None else ()
+    line = wmco.find_line_of_operator(operator) if operator is not None else None
+    kept = line.list_in_tree_plugins(operator) if line is not None and operator is not None else ()
     for known in in_tree.PLUGINS:
-        if known.translated and (known.forced(kubelet) or (known.on_by_default(kubelet) and known.plugin not in kept)):
+        if known.translated and (
+            known.requires_csi(kubelet) or (known.is_migrated_by_default(kubelet) and known.plugin not in kept)
+        ):
             yield known.plugin
 
 
@@ -138,7 +140,7 @@ def _known(target: Target, then: Versions) -> Iterator[Finding]:
         message = f"OpenShift {target.openshift} is unknown to this collection"
         remedy = "use a release of this collection that supports it, or set kubernetes"
         yield found("CSI-T02", "Target", message, evidence, remedy)
-    if then.operator is not None and wmco.of_operator(then.operator) is None:
+    if then.operator is not None and wmco.find_line_of_operator(then.operator) is None:
         evidence = (f"known: {wmco.LINES[0].wmco} to {wmco.LINES[-1].wmco}",)
         message = f"release {then.operator} of the Windows Machine Config Operator is unknown to this collection"
         yield found("CSI-T02", "Target", message, evidence, "use a release of this collection that supports it")
@@ -148,13 +150,13 @@ def _impossible(index: Index, target: Target, then: Versions) -> Iterator[Findin
     """Targets behind the cluster, or of a platform that it is not; upgrade refuses the same ones."""
     cluster = index.snapshot.cluster
     known = "clusterversions" not in index.unread
-    now = Now(
+    now = CurrentReleases(
         kubelets={node.name: node.kubelet for node in index.each(index.windows)},
         openshift=(cluster.openshift or (None if cluster.updating_to else "")) if known else None,
         wmco=str(index.wmco) if index.wmco is not None else None,
     )
     asked = {"kubernetes": target.kubernetes, "openshift": target.openshift, "wmco": str(then.operator or "")}
-    for one in impossible(asked, now):
+    for one in find_impossible_targets(asked, now):
         yield found(one.id, one.object, one.message, (f"target: {_text(target)}",), one.remedy)
 
 
@@ -165,7 +167,7 @@ def _text(target: Target) -> str:
 def _skew(index: Index, then: Versions) -> Iterator[Finding]:
     if then.control is None:
         return
-    allowed = in_tree.allowed_skew(then.control)
+    allowed = in_tree.find_allowed_skew(then.control)
     for node in index.each(index.windows):
         kubelet = version_of(node.kubelet)
         if kubelet is None or kubelet.minor[0] != then.control.minor[0]:
@@ -187,14 +189,14 @@ def _operator(index: Index, target: Target, then: Versions) -> Iterator[Finding]
     now, operator = index.wmco, then.operator
     if operator is None:
         return
-    about, line = "Windows Machine Config Operator", wmco.of_operator(operator)
+    about, line = "Windows Machine Config Operator", wmco.find_line_of_operator(operator)
     openshift = target.openshift or index.snapshot.cluster.openshift
     evidence: tuple[str, ...] = (
         f"now: {now or 'not found'}",
         f"target: {operator}",
         f"OpenShift: {openshift or 'not set'}",
     )
-    of_cluster = wmco.of_openshift(openshift) if openshift else None
+    of_cluster = wmco.find_line_of_openshift(openshift) if openshift else None
     if line is not None and of_cluster is not None and of_cluster.wmco != line.wmco:
         message = f"release {operator} is for OpenShift {line.openshift}, and the cluster would be {openshift}"
         yield found("CSI-T06", about, message, evidence, f"use release {of_cluster.wmco} of the operator")
@@ -202,13 +204,13 @@ def _operator(index: Index, target: Target, then: Versions) -> Iterator[Finding]
         return
     if operator.release < now.release:
         return
-    if leapt := wmco.skipped(now, operator):
+    if leapt := wmco.list_skipped_lines(now, operator):
         message = f"the upgrade from {now} to {operator} skips {', '.join(leapt)}"
         remedy = f"upgrade OpenShift and the operator one minor release at a time, first to release {leapt[0]} of the operator"
         yield found("CSI-T14", about, message, evidence, remedy)
-    before = wmco.of_operator(now)
+    before = wmco.find_line_of_operator(now)
     steps = (before.wmco, line.wmco) if before is not None and line is not None else ()
-    scenario = wmco.scenario(now, operator) if steps in (("7", "8"), ("8", "9")) else ""
+    scenario = wmco.classify_upgrade(now, operator) if steps in (("7", "8"), ("8", "9")) else ""
     if scenario == "C":
         message = f"{now} includes csi-proxy and {operator} does not (scenario C)"
         remedy = "upgrade to a release that includes csi-proxy (8.1.0 or later) instead"
@@ -222,7 +224,7 @@ def _operator(index: Index, target: Target, then: Versions) -> Iterator[Finding]
 
 def _unguarded(index: Index, line: wmco.Line | None, now: Version, operator: Version) -> Iterator[Finding]:
     """Nodes that the operator's guard releases, because it checks attached volumes only."""
-    before = wmco.of_operator(now)
+    before = wmco.find_line_of_operator(now)
     if line is None or not line.guard or line == before or line.guard != index.snapshot.cluster.infrastructure:
         return
     free = [node for node in index.each(index.windows) if not node.attached or node.labels.get(wmco.ALLOW) == "true"]

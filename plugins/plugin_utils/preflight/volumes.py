@@ -17,7 +17,7 @@ from functools import lru_cache
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import capability, in_tree
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.capability import Asked, Taken
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.capability import RequestedVolume, VolumeSupport
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluster import PROFILE
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedVolume
@@ -65,11 +65,11 @@ _CLASSES: Mapping[str, tuple[VolumeClass, VolumeClass]] = {
 
 
 @lru_cache(maxsize=4096)
-def _taken(driver: str, asked: Asked, version: Version | None, mode: str) -> Taken:
+def _taken(driver: str, asked: RequestedVolume, version: Version | None, mode: str) -> VolumeSupport:
     """What a driver says of a volume; most volumes of a cluster ask the same. Of one that is not known, what kubelets refuse."""
     known = BY_NAME.get(driver)
     table = {capability.BLOCK: (capability.NO_BLOCK,)} if known is None else known.capabilities
-    return capability.takes(table, asked, version, mode)
+    return capability.check_support(table, asked, version, mode)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ def evaluate(index: Index, all_: Subjects, drivers: Mapping[str, DriverState], n
 
 def _handle(volume: ObservedVolume) -> tuple[str, str] | None:
     """What makes two volumes one to kubelets: driver and handle. None if sharing one is legitimate, or the handle is unknown."""
-    source, known = volume.source, in_tree.of_field(volume.source.field)
+    source, known = volume.source, in_tree.find_by_field(volume.source.field)
     if not source.handle or source.field == "azureFile" or (source.field != "csi" and known is None):
         return None
     handle = source.handle
@@ -356,7 +356,7 @@ class _Volume:
     def _broken(self, nodes: int) -> Message:
         first = self._index.nodes[self._index.names(nodes)[0]]
         version, plugin = version_of(first.kubelet), self._subject.plugin
-        issue = plugin.issue(version) if plugin is not None and version is not None else ""
+        issue = plugin.find_issue(version) if plugin is not None and version is not None else ""
         what = f"kubelet {first.kubelet} on {first.name} does not mount {self._subject.source.field} volumes ({issue})"
         return self._wrong("CSI-V20", what, "upgrade these kubelets by one patch release", nodes, "MIGRATED_REFUSED")
 
@@ -381,7 +381,7 @@ class _Volume:
         if driver is None and not asked.block:
             yield None, nodes
             return
-        found_: dict[Taken, int] = {}
+        found_: dict[VolumeSupport, int] = {}
         rest = nodes
         for (version, mode), where in self._state.forms.items():
             if here := rest & where:
@@ -394,7 +394,7 @@ class _Volume:
         for answer, here in found_.items():
             yield self._answered(answer, driver), here
 
-    def _asked(self, driver: Driver | None) -> Asked:
+    def _asked(self, driver: Driver | None) -> RequestedVolume:
         """The volume as its driver is asked for it."""
         subject, source, asked = self._subject, self._subject.source, self._subject.asked
         modes = asked.access_modes if asked is not None else ()
@@ -402,7 +402,7 @@ class _Volume:
             # By its translation, as CSI-V29 says.
             modes = tuple("ReadWriteOnce" if one == "ReadWriteMany" else one for one in modes)
         shares = driver is not None and not driver.fstypes
-        return Asked(
+        return RequestedVolume(
             access_modes=modes,
             block=asked is not None and asked.block,
             fs_type=source.fs_type if shares else source.attribute or source.fs_type,
@@ -420,7 +420,7 @@ class _Volume:
             ),
         )
 
-    def _answered(self, answer: Taken, driver: Driver | None) -> Finding | None:
+    def _answered(self, answer: VolumeSupport, driver: Driver | None) -> Finding | None:
         if answer.word == "yes" or answer.feature.startswith(capability.FILE_SYSTEM):
             return self._file_system(answer, driver)
         source = (f"source: {answer.source}",) if answer.source else ()
@@ -431,7 +431,7 @@ class _Volume:
         made = self._made("CSI-V31" if answer.word == "no" else "CSI-V32", what, _REMEDIES.get(answer.feature, _REMEDY))
         return replace(made, evidence=made.evidence + source)
 
-    def _file_system(self, answer: Taken, driver: Driver | None) -> Finding | None:
+    def _file_system(self, answer: VolumeSupport, driver: Driver | None) -> Finding | None:
         """What its file system makes of it, when nothing else is refused."""
         subject, named = self._subject, self._subject.source.attribute or self._subject.source.fs_type
         if driver is None or not driver.fstypes:

@@ -110,7 +110,7 @@ NEEDED: Mapping[str, str] = {
 }
 
 
-def missing_packages(missing: Collection[str]) -> list[str]:
+def explain_missing_packages(missing: Collection[str]) -> list[str]:
     """A sentence for each package of NEEDED that is not installed."""
     return [
         f"controller, {package}: it is not installed, and {why} needs it. Install it: {_install(package)}"
@@ -304,7 +304,7 @@ def render(found: Sequence[Diagnosis]) -> list[str]:
     return lines
 
 
-def passes(found: Sequence[Diagnosis], fail_on: str) -> bool:
+def is_passed(found: Sequence[Diagnosis], fail_on: str) -> bool:
     """Whether the run succeeds, as preflight decides it: what could not be read is a blocker here."""
     failing = {"never": "", "blocked": "blocker", "unknown": "blocker", "warning": "blocker warning"}[fail_on].split()
     return not any(one.severity in failing for one in found)

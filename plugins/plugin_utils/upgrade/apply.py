@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_lines
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import at_least, parse
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import is_at_least, parse
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.wmco import ALLOW
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import DaemonSetFacts
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.scheduling import why_not
@@ -126,7 +126,7 @@ class Watcher:
             found = self._openshift()
         if journal.hook == "wmco":
             wmco = self.wmco()
-            if not at_least(wmco, journal.target.wmco):
+            if not is_at_least(wmco, journal.target.wmco):
                 listed = self._client.list(kinds.INSTALL_PLAN, self._operator).items
                 plans = tuple(PlanNow.from_object(item) for item in listed)
         return replace(found, wmco=wmco, plans=plans)

@@ -12,8 +12,8 @@ from datetime import datetime
 from difflib import get_close_matches
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.target import Now, impossible
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import at_least, parse
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.target import CurrentReleases, find_impossible_targets
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import is_at_least, parse
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.order import batches, wrong
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade import wmco
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import Delegated, fail, left_cordoned, reached
@@ -106,7 +106,9 @@ def _impossible(desired: Request, chosen: Sequence[NodeNow], observed: Observati
         asked["wmco"] = target.wmco
     # An update of OpenShift that is still to come brings a later API server.
     api_server = "" if target.openshift else observed.api_server
-    return impossible(asked, Now({node.name: node.kubelet for node in chosen}, openshift, wmco_now, api_server))
+    return find_impossible_targets(
+        asked, CurrentReleases({node.name: node.kubelet for node in chosen}, openshift, wmco_now, api_server)
+    )
 
 
 def _rank(node: NodeNow, desired: Request, unproven: bool) -> tuple[bool, bool, bool, int, str]:
@@ -204,7 +206,7 @@ def take_up(journal: Journal, desired: Request, observed: Observation, confirmed
 
 def _did_nothing(journal: Journal, entry: NodeEntry, node: NodeNow | None) -> bool:
     """Whether the tasks succeeded and the node is Ready but unchanged: waiting longer does not help."""
-    there = node is not None and node.ready and not at_least(node.kubelet, journal.target.kubelet)
+    there = node is not None and node.ready and not is_at_least(node.kubelet, journal.target.kubelet)
     return journal.hook == "tasks" and entry.step == "back" and bool(entry.failed) and there
 
 

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from typing import Literal, TypeAlias
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import Awaited, spell
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import at_least
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import is_at_least
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import parse_time
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade import hours
@@ -216,7 +216,7 @@ def _begins(journal: Journal, entry: NodeEntry, node: NodeNow) -> bool:
 def reached(node: NodeNow, target: Target) -> bool:
     """Whether a node has become what it is to be; never without a target."""
     goals = [(node.kubelet, target.kubelet), (node.version, target.wmco)]
-    return any(goal for _is, goal in goals) and all(at_least(is_now, goal) for is_now, goal in goals)
+    return any(goal for _is, goal in goals) and all(is_at_least(is_now, goal) for is_now, goal in goals)
 
 
 def away(journal: Journal, observed: Observation) -> dict[str, str]:
@@ -289,12 +289,12 @@ def _held(
             f"its update fails: {cluster.failing}",
             "repair the cluster's update (oc adm upgrade), then run again",
         )
-    if target.openshift and not at_least(cluster.openshift, target.openshift):
+    if target.openshift and not is_at_least(cluster.openshift, target.openshift):
         return (
             f"OpenShift is {cluster.openshift or 'unknown'}, expected {target.openshift} before its nodes. Start its "
             "update and run again; a higher kubewin_upgrade_patience waits for it"
         )
-    if journal.hook == "wmco" and not at_least(cluster.wmco, target.wmco):
+    if journal.hook == "wmco" and not is_at_least(cluster.wmco, target.wmco):
         return (
             f"WMCO is {cluster.wmco or 'unknown'}, expected {target.wmco}: "
             f"{_install(cluster.plans, target)}, and run again; a higher kubewin_upgrade_patience waits for it"
@@ -324,7 +324,7 @@ def _held(
 
 def _install(plans: tuple[PlanNow, ...], target: Target) -> str:
     """The next node until WMCO has the target release."""
-    fit = [plan for plan in plans if any(at_least(release, target.wmco) for release in plan.releases)]
+    fit = [plan for plan in plans if any(is_at_least(release, target.wmco) for release in plan.releases)]
     approved = [plan for plan in fit if plan.approved]
     if approved:
         plan = approved[-1]
@@ -442,7 +442,7 @@ class _Node:
         if self.journal.hook == "wmco":
             if node.upgrading:
                 return "WMCO upgrades it"
-            if not at_least(node.version, target.wmco):
+            if not is_at_least(node.version, target.wmco):
                 return f"WMCO has not upgraded it yet (version {node.version or 'none'}, expected {target.wmco})" + (
                     "; it reports that the upgrade is blocked" if node.blocked else ""
                 )
@@ -452,7 +452,7 @@ class _Node:
                 return "WMCO has not uncordoned it yet"
         if not node.ready:
             return f"not Ready ({node.not_ready_because or 'no reason reported'})"
-        if not at_least(node.kubelet, target.kubelet):
+        if not is_at_least(node.kubelet, target.kubelet):
             return f"its kubelet is {node.kubelet}, expected {target.kubelet}"
         return ""
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS, unknown
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS, refuse_unknown_driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import parse
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import bind_client
@@ -256,7 +256,7 @@ def desired(params: Mapping[str, Any]) -> Request:
         raise RefusedError(f"name is {params['name']!r}, expected at most 62 lower-case letters, digits, - and '.'.")
     for name in params["drivers"]:
         if name not in DRIVERS:
-            raise RefusedError(unknown(name))
+            raise RefusedError(refuse_unknown_driver(name))
     for name, least in (("node_timeout", 1), ("patience", 0)):
         if params[name] < least:
             raise RefusedError(f"{name} is {params[name]}, expected at least {least}.")

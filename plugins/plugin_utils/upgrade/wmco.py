@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding, blocker, warning
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import at_least, parse
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.wmco import ALLOW, Scenario, scenario
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import is_at_least, parse
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.wmco import ALLOW, Scenario, classify_upgrade
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.facts import TAINT, NodeNow
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import Target
 
@@ -32,7 +32,7 @@ def way(nodes: Sequence[NodeNow], target: Target) -> Way:
     """The way for these nodes, from the lowest release among those that are not there yet. ValueError without a release."""
     versions = [node.version for node in nodes if node.version] or [target.wmco]
     lowest = min(versions, key=lambda text: parse(text).release)
-    found = scenario(parse(lowest), parse(target.wmco))
+    found = classify_upgrade(parse(lowest), parse(target.wmco))
     return Way(found, lowest, found in ("A", "D"))
 
 
@@ -84,7 +84,7 @@ def blockers(nodes: Sequence[NodeNow], target: Target, unproven_canary: bool) ->
             _before(found) + "; if that is impossible, kubewin_upgrade_unproven_canary=true upgrades one node without volumes first",
         )  # fmt: skip
     elif found.scenario in ("B", "E") and all(
-        node.carries_volumes and not at_least(node.version, target.wmco) for node in nodes
+        node.carries_volumes and not is_at_least(node.version, target.wmco) for node in nodes
     ):
         yield blocker(
             "CSI-U14", "all Windows nodes",
@@ -112,7 +112,7 @@ def notes(nodes: Sequence[NodeNow], running: str, target: Target) -> Iterator[Fi
             f"kubectl label node {sticky[0]} {ALLOW}-  (this upgrade removes it when the node is done)",
         )  # fmt: skip
     if running and target.wmco and parse(running).release >= parse(target.wmco).release:
-        left = [node.name for node in nodes if not at_least(node.version, target.wmco)]
+        left = [node.name for node in nodes if not is_at_least(node.version, target.wmco)]
         if left:
             yield warning(
                 "CSI-U20", "WMCO",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS, unknown
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS, refuse_unknown_driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.options import TOLERATION, tolerates
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.plan import Request
@@ -21,7 +21,7 @@ def to_request(options: Mapping[str, Any]) -> Request:
     for name in (*options["drivers"], *options["storage_classes"]):
         if name not in DRIVERS:
             # Not by choices, which documentation would have to repeat for every new driver.
-            raise ClusterError(unknown(name), "refused")
+            raise ClusterError(refuse_unknown_driver(name), "refused")
     for name in ("parallel", "step_timeout", "timeout"):
         if options[name] < 1:
             raise ClusterError(f"{name} is {options[name]}, expected at least 1.", "refused")

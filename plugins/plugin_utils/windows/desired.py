@@ -65,7 +65,7 @@ def _install_dir(value: str) -> str:
 
 
 def _release(version: str) -> catalog.Release:
-    release = catalog.find(version)
+    release = catalog.find_release(version)
     if catalog.parse_version(version) is None:
         raise RefusedError("bad_version", f"version: {version!r} is not a release of csi-proxy.", "Use the form 1.3.0.")
     if catalog.is_below(version, catalog.FLOOR):
@@ -158,7 +158,7 @@ def _pipes(values: list[str] | None, default: tuple[str, ...]) -> tuple[str, ...
     names = []
     for value in values:
         name = value.rpartition("\\")[2]
-        if catalog.group_of(name) is None:
+        if catalog.parse_pipe(name) is None:
             raise RefusedError(
                 "bad_pipe",
                 f"required_pipes: {value!r} is not a pipe of csi-proxy.",

@@ -169,7 +169,7 @@ def state(desired: Desired, snapshot: Snapshot) -> dict[str, Any]:
     service = snapshot.service
     groups: dict[str, list[str]] = {}
     for pipe in snapshot.pipes:
-        group = catalog.group_of(pipe)
+        group = catalog.parse_pipe(pipe)
         if group:
             groups.setdefault(group[0], []).append(group[1])
     return {

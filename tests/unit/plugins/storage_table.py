@@ -24,14 +24,14 @@ def cell(line: wmco.Line, key: str) -> str:
     driver = DRIVERS[key]
     if line.csi_proxy_since is None:
         return "in-tree" if driver.in_tree in line.not_migrated else "none"
-    kept = line.in_tree_on_windows(parse(line.csi_proxy_since))
+    kept = line.list_in_tree_plugins(parse(line.csi_proxy_since))
     if driver.in_tree in (*kept, *line.not_migrated):
         return "in-tree"
     made = planned(line.openshift, key)
     if not made.deployable or made.rule is None:
         first = next(finding.id for finding in made.findings if finding.severity == "blocker")
         return f"refused, {first}"
-    shipped = openshift.shipped(f"{line.openshift}.9", key)
+    shipped = openshift.list_shipped_releases(f"{line.openshift}.9", key)
     mark = " [2]_" if not shipped else "" if made.version in shipped else " [1]_"
     return f"{made.version}, {MODES[made.rule.mode]}{mark}"
 
@@ -55,7 +55,7 @@ def table() -> Iterator[str]:
 def rows() -> Iterator[list[str]]:
     """One row a line of OpenShift that this collection knows in both halves."""
     for line in wmco.LINES:
-        if line.csi_proxy_since is None or line.openshift in openshift.lines():
+        if line.csi_proxy_since is None or line.openshift in openshift.list_lines():
             yield [line.openshift, line.csi_proxy_since or "none", *(cell(line, key) for key in openshift.DRIVERS)]
 
 

@@ -80,7 +80,7 @@ def cases(releases: int = RELEASES) -> Iterator[Case]:
         for rule in driver.modes:
             if rule.template is None:
                 continue
-            known = sorted(parse(one.version) for one in driver.releases if rule.covers(parse(one.version)))
+            known = sorted(parse(one.version) for one in driver.releases if rule.supports(parse(one.version)))
             for version in known[-releases:]:
                 yield Case(driver, rule, str(version))
 

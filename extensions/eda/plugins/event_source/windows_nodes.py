@@ -93,7 +93,7 @@ class Cluster:
         init_plugin_loader()
         from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
         from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.lists import as_list
-        from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS, unknown
+        from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS, refuse_unknown_driver
         from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
         from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import create_client
 
@@ -101,7 +101,7 @@ class Cluster:
         drivers = as_list(args.get("drivers") or "vsphere")
         for name in drivers:
             if name not in DRIVERS:
-                raise ValueError(unknown(name))
+                raise ValueError(refuse_unknown_driver(name))
         self._drivers = {name: DRIVERS[name] for name in drivers}
         access = {name: args[name] for name in ("kubeconfig", "context") if args.get(name)}
         self._client = create_client(partial(get_api_client, **access), 60.0)

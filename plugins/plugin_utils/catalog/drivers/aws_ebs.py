@@ -16,8 +16,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import base, c
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.capability import NO_BLOCK, READ_ONLY_BY_KUBELET, Cell
 
 _SIDECARS = "public.ecr.aws/csi-components"
-_SIDECAR = base.limits("10m", "150Mi", "150Mi")
-_RESOURCES = {"driver": base.limits("10m", "40Mi", "256Mi"), "registrar": _SIDECAR, "liveness_probe": _SIDECAR}
+_SIDECAR = base.build_resources("10m", "150Mi", "150Mi")
+_RESOURCES = {"driver": base.build_resources("10m", "40Mi", "256Mi"), "registrar": _SIDECAR, "liveness_probe": _SIDECAR}
 _HEALTH = {"health": 9808, "registrar_health": 9809}
 # Upstream keeps the numbers there; as a HostProcess container they are the node's, where vSphere has 9808.
 _HOST_HEALTH = {"health": 9818, "registrar_health": 9819}
@@ -35,12 +35,12 @@ def _shown(version: str) -> dict[str, str]:
     # The chart that ships a release has its number with another major.
     tag = f"helm-chart-aws-ebs-csi-driver-2.{version.partition('.')[2]}"
     source = f"charts/aws-ebs-csi-driver/values.yaml of kubernetes-sigs/aws-ebs-csi-driver at {tag}"
-    return base.shown(source, source)
+    return base.cite_sources(source, source)
 
 
 def _of(version: str, registrar: str, liveness_probe: str) -> base.Release:
     driver = f"public.ecr.aws/ebs-csi-driver/aws-ebs-csi-driver:v{version}"
-    return base.Release(version, base.images(driver, registrar, liveness_probe), published=_shown(version))
+    return base.Release(version, base.map_images(driver, registrar, liveness_probe), published=_shown(version))
 
 
 def _old(version: str, registrar: str, probe: str, distro: str) -> base.Release:
@@ -57,7 +57,9 @@ _NAME_NOT_READ = "ignores that name on Windows, and formats an unformatted disk 
 
 # What its node plugin takes on Windows; files and functions are those of upstream's repository.
 _CAPABILITIES: capability.Table = {
-    **capability.same(Cell(True, "pkg/driver/controller.go isValidCapability"), "ReadWriteOnce", "ReadWriteOncePod"),
+    **capability.repeat_answer(
+        Cell(True, "pkg/driver/controller.go isValidCapability"), "ReadWriteOnce", "ReadWriteOncePod"
+    ),
     "ReadOnlyMany": (Cell(False, "pkg/driver/controller.go isValidCapability", "supports ReadWriteOnce only"),),
     "ReadWriteMany": (
         Cell(False, "pkg/driver/controller.go isValidCapability", "supports that for raw block volumes only"),
@@ -67,7 +69,9 @@ _CAPABILITIES: capability.Table = {
     # It takes these names, formats a disk that has no file system with NTFS, and formats one of Linux again: its mounter
     # on Windows does not read the name. Upstream's own tests leave them out on Windows (Makefile, GINKGO_WINDOWS_SKIP).
     "file system": (Cell(None, _MOUNTER, "reads that as ext4, and formats an unformatted disk with NTFS"),),
-    **capability.same(Cell(None, _MOUNTER, _NAME_NOT_READ), "file system ext3", "file system ext4", "file system xfs"),
+    **capability.repeat_answer(
+        Cell(None, _MOUNTER, _NAME_NOT_READ), "file system ext3", "file system ext4", "file system xfs"
+    ),
     "file system *": (Cell(False, "pkg/driver/node.go NodeStageVolume", "does not support that file system"),),
     capability.READ_ONLY: (Cell(True, READ_ONLY_BY_KUBELET),),
     capability.INLINE: (Cell(False, "deploy/kubernetes/base/csidriver.yaml", "does not support inline volumes"),),

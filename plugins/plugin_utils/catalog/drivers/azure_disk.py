@@ -26,10 +26,10 @@ def _release(
     name = f"{driver}/azuredisk-csi:v{version}"
     return base.Release(
         version,
-        base.images(name, registrar, f"{_MCR}/livenessprobe:{liveness_probe}"),
-        mode_images={"host_process": base.images(f"{name}-windows-hp", host_registrar)},
-        published=base.shown(_SHOWN.format(version), _SHOWN.format(version)),
-        mode_published={"host_process": base.shown(_SHOWN_HOST.format(version), _SHOWN_HOST.format(version))},
+        base.map_images(name, registrar, f"{_MCR}/livenessprobe:{liveness_probe}"),
+        mode_images={"host_process": base.map_images(f"{name}-windows-hp", host_registrar)},
+        published=base.cite_sources(_SHOWN.format(version), _SHOWN.format(version)),
+        mode_published={"host_process": base.cite_sources(_SHOWN_HOST.format(version), _SHOWN_HOST.format(version))},
     )
 
 
@@ -48,8 +48,10 @@ _BLOCK_ONLY = "shares a disk between nodes as a raw block volume only"
 
 # What its node plugin takes on Windows; files and functions are those of upstream's repository.
 _CAPABILITIES: capability.Table = {
-    **capability.same(Cell(True, f"{_UTILS} IsValidVolumeCapabilities"), "ReadWriteOnce", "ReadWriteOncePod"),
-    **capability.same(Cell(False, f"{_UTILS} IsValidVolumeCapabilities", _BLOCK_ONLY), "ReadOnlyMany", "ReadWriteMany"),
+    **capability.repeat_answer(Cell(True, f"{_UTILS} IsValidVolumeCapabilities"), "ReadWriteOnce", "ReadWriteOncePod"),
+    **capability.repeat_answer(
+        Cell(False, f"{_UTILS} IsValidVolumeCapabilities", _BLOCK_ONLY), "ReadOnlyMany", "ReadWriteMany"
+    ),
     capability.BLOCK: (NO_BLOCK,),
     "file system": (Cell(True, "pkg/azuredisk/nodeserver.go getDefaultFsType"),),
     "file system ntfs": (Cell(True, "pkg/azuredisk/nodeserver.go NodeStageVolume"),),
@@ -85,9 +87,9 @@ DRIVER = base.Driver(
             min_kubernetes="1.21",
             notes=("fixes for NVMe disks are in the HostProcess mode only (azuredisk-csi-driver issue 2661)",),
             resources={
-                "driver": base.limits("10m", "40Mi", "600Mi"),
-                "registrar": base.limits("30m", "40Mi", "150Mi"),
-                "liveness_probe": base.limits("10m", "40Mi", "150Mi"),
+                "driver": base.build_resources("10m", "40Mi", "600Mi"),
+                "registrar": base.build_resources("30m", "40Mi", "150Mi"),
+                "liveness_probe": base.build_resources("10m", "40Mi", "150Mi"),
             },
         ),
         base.ModeRule(
@@ -101,8 +103,8 @@ DRIVER = base.Driver(
             min_containerd="1.6",
             any_windows=True,
             resources={
-                "driver": base.limits("10m", "40Mi", "1000Mi"),
-                "registrar": base.limits("30m", "40Mi", "150Mi"),
+                "driver": base.build_resources("10m", "40Mi", "1000Mi"),
+                "registrar": base.build_resources("30m", "40Mi", "150Mi"),
             },
         ),
     ),

@@ -26,10 +26,10 @@ def _release(
     name, sidecar = f"{driver}/azurefile-csi:v{version}", f"{sidecar}/csi-node-driver-registrar"
     return base.Release(
         version,
-        base.images(name, f"{sidecar}:{registrar}", f"{_MCR}/livenessprobe:{liveness_probe}"),
-        mode_images={"host_process": base.images(f"{name}-windows-hp", f"{sidecar}:{host_registrar}")},
-        published=base.shown(_SHOWN.format(version), _SHOWN.format(version)),
-        mode_published={"host_process": base.shown(_SHOWN_HOST.format(version), _SHOWN_HOST.format(version))},
+        base.map_images(name, f"{sidecar}:{registrar}", f"{_MCR}/livenessprobe:{liveness_probe}"),
+        mode_images={"host_process": base.map_images(f"{name}-windows-hp", f"{sidecar}:{host_registrar}")},
+        published=base.cite_sources(_SHOWN.format(version), _SHOWN.format(version)),
+        mode_published={"host_process": base.cite_sources(_SHOWN_HOST.format(version), _SHOWN_HOST.format(version))},
     )
 
 
@@ -41,10 +41,12 @@ _BY_HOST = (
 
 # What its node plugin takes on Windows; files and functions are those of upstream's repository.
 _CAPABILITIES: capability.Table = {
-    **capability.same(Cell(True, "pkg/azurefile/controllerserver.go volumeCaps"), *capability.ACCESS_MODES),
+    **capability.repeat_answer(Cell(True, "pkg/azurefile/controllerserver.go volumeCaps"), *capability.ACCESS_MODES),
     capability.BLOCK: (NO_BLOCK,),
     # fsType of the volume is not read; that of its attributes is evaluated as its protocol.
-    **capability.same(Cell(True, f"{_NODE} NodeStageVolume"), "file system *", "protocol smb", "protocol cifs"),
+    **capability.repeat_answer(
+        Cell(True, f"{_NODE} NodeStageVolume"), "file system *", "protocol smb", "protocol cifs"
+    ),
     # Whatever the protocol, its mounter on Windows makes an SMB mapping.
     "protocol nfs": (
         Cell(False, "pkg/mounter/safe_mounter_windows.go SMBMount", "mounts shares by SMB only on Windows"),
@@ -86,9 +88,9 @@ DRIVER = base.Driver(
                 " statistics",
             ),
             resources={
-                "driver": base.limits("10m", "40Mi", "200Mi"),
-                "registrar": base.limits("30m", "40Mi", "150Mi"),
-                "liveness_probe": base.limits("10m", "40Mi", "150Mi"),
+                "driver": base.build_resources("10m", "40Mi", "200Mi"),
+                "registrar": base.build_resources("30m", "40Mi", "150Mi"),
+                "liveness_probe": base.build_resources("10m", "40Mi", "150Mi"),
             },
         ),
         base.ModeRule(
@@ -101,7 +103,10 @@ DRIVER = base.Driver(
             min_kubernetes="1.23",
             min_containerd="1.6",
             any_windows=True,
-            resources={"driver": base.limits("10m", "40Mi", "600Mi"), "registrar": base.limits("30m", "40Mi", "150Mi")},
+            resources={
+                "driver": base.build_resources("10m", "40Mi", "600Mi"),
+                "registrar": base.build_resources("30m", "40Mi", "150Mi"),
+            },
         ),
     ),
     releases=(

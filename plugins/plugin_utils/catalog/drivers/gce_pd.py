@@ -22,7 +22,9 @@ _PROMOTED = "registry.k8s.io/images/k8s-staging-cloud-provider-gcp/images.yaml o
 
 def _release(version: str, registrar: str, published: str = "") -> base.Release:
     registrar = f"registry.k8s.io/sig-storage/csi-node-driver-registrar:{registrar}"
-    return base.Release(version, base.images(f"{_PLUGIN}:v{version}", registrar), published=base.shown(published))
+    return base.Release(
+        version, base.map_images(f"{_PLUGIN}:v{version}", registrar), published=base.cite_sources(published)
+    )
 
 
 _UTILS = "pkg/gce-pd-csi-driver/utils.go"
@@ -30,7 +32,7 @@ _ATTACHED_READ_ONLY = "attaches the disk read-only, and whether Windows mounts a
 
 # What its node plugin takes on Windows; files and functions are those of upstream's repository.
 _CAPABILITIES: capability.Table = {
-    **capability.same(Cell(True, f"{_UTILS} validateAccessMode"), "ReadWriteOnce", "ReadWriteOncePod"),
+    **capability.repeat_answer(Cell(True, f"{_UTILS} validateAccessMode"), "ReadWriteOnce", "ReadWriteOncePod"),
     # The disk is attached read-only then; whether Windows mounts NTFS from one is undocumented.
     "ReadOnlyMany": (Cell(None, f"{_UTILS} validateAccessMode", _ATTACHED_READ_ONLY),),
     "ReadWriteMany": (Cell(False, f"{_UTILS} validateVolumeCapability", "supports that for raw block volumes only"),),

@@ -27,12 +27,14 @@ def _release(
     version: str, registrar: str, liveness_probe: str, host_registrar: str = "", published: str = base.SIDECARS
 ) -> base.Release:
     registrar, probe = f"{_SIG}/csi-node-driver-registrar:{registrar}", f"{_SIG}/livenessprobe:{liveness_probe}"
-    host = {"host_process": base.images(f"{_PLUGIN}:v{version}-windows-hp", host_registrar)} if host_registrar else {}
-    own = base.images(f"{_PLUGIN}:v{version}", registrar, probe)
+    host = (
+        {"host_process": base.map_images(f"{_PLUGIN}:v{version}-windows-hp", host_registrar)} if host_registrar else {}
+    )
+    own = base.map_images(f"{_PLUGIN}:v{version}", registrar, probe)
     # The tag -windows-hp is listed with the other one from kubernetes/k8s.io pull request 7720 on.
     unlisted = {"host_process": {"driver": ""}} if published != base.SIDECARS else {}
     return base.Release(
-        version, own, mode_images=host, published=base.shown(published, _SIDECARS), mode_published=unlisted
+        version, own, mode_images=host, published=base.cite_sources(published, _SIDECARS), mode_published=unlisted
     )
 
 
@@ -42,7 +44,7 @@ _NODE = "pkg/smb/nodeserver.go"
 
 # What its node plugin takes on Windows; files and functions are those of upstream's repository.
 _CAPABILITIES: capability.Table = {
-    **capability.same(Cell(True, "pkg/smb/smb.go Run"), *capability.ACCESS_MODES),
+    **capability.repeat_answer(Cell(True, "pkg/smb/smb.go Run"), *capability.ACCESS_MODES),
     capability.BLOCK: (NO_BLOCK,),
     "file system *": (Cell(True, f"{_NODE} NodeStageVolume"),),
     capability.CLUSTER_NAME: (
@@ -91,9 +93,9 @@ DRIVER = base.Driver(
             liveness=base.Probe(delay=30, timeout=10, period=30, failures=5),
             min_kubernetes="1.21",
             resources={
-                "driver": base.limits("10m", "40Mi", "200Mi"),
-                "registrar": base.limits("10m", "40Mi", "100Mi"),
-                "liveness_probe": base.limits("10m", "40Mi", "100Mi"),
+                "driver": base.build_resources("10m", "40Mi", "200Mi"),
+                "registrar": base.build_resources("10m", "40Mi", "100Mi"),
+                "liveness_probe": base.build_resources("10m", "40Mi", "100Mi"),
             },
             notes=("reference counters lie below C:\\csi, so the plugin directory is mounted exactly there",),
         ),
@@ -106,7 +108,10 @@ DRIVER = base.Driver(
             min_kubernetes="1.23",
             min_containerd="1.6",
             any_windows=True,
-            resources={"driver": base.limits("10m", "40Mi", "600Mi"), "registrar": base.limits("30m", "40Mi", "150Mi")},
+            resources={
+                "driver": base.build_resources("10m", "40Mi", "600Mi"),
+                "registrar": base.build_resources("30m", "40Mi", "150Mi"),
+            },
         ),
     ),
     releases=(

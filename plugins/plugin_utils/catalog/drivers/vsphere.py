@@ -21,8 +21,8 @@ def _release(
 ) -> base.Release:
     registrar = f"registry.k8s.io/sig-storage/csi-node-driver-registrar:{registrar}"
     probe = f"registry.k8s.io/sig-storage/livenessprobe:{liveness_probe}"
-    own = base.images(f"registry.k8s.io/csi-vsphere/driver:v{version}", registrar, probe)
-    return base.Release(version, own, max_volumes, published=base.shown(published))
+    own = base.map_images(f"registry.k8s.io/csi-vsphere/driver:v{version}", registrar, probe)
+    return base.Release(version, own, max_volumes, published=base.cite_sources(published))
 
 
 _UTILS = "pkg/csi/service/osutils/windows_os_utils.go"
@@ -33,11 +33,11 @@ _CAPABILITIES: capability.Table = {
     "ReadWriteOnce": (Cell(True, "pkg/csi/service/common/types.go BlockVolumeCaps"),),
     # Its kubelet and attacher ask for SINGLE_NODE_WRITER, since the driver does not report SINGLE_NODE_MULTI_WRITER.
     "ReadWriteOncePod": (Cell(True, "pkg/csi/service/common/types.go BlockVolumeCaps"),),
-    **capability.same(
+    **capability.repeat_answer(
         Cell(False, f"{_UTILS} GetVolumeCapabilityFsType", _NO_FILE_VOLUME), "ReadOnlyMany", "ReadWriteMany"
     ),
     capability.BLOCK: (NO_BLOCK,),
-    **capability.same(
+    **capability.repeat_answer(
         Cell(True, f"{_UTILS} GetVolumeCapabilityFsType"), "file system", "file system ntfs", "file system ext4"
     ),
     "file system *": (Cell(False, f"{_UTILS} GetVolumeCapabilityFsType", "mounts NTFS only on Windows"),),

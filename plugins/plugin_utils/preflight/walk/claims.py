@@ -230,5 +230,5 @@ def reachable(index: Index, volume: ObservedVolume) -> int:
 
 def provisioner(found: ObservedClass) -> str:
     """The name of the driver that makes volumes of a class: that of CSI where it took over."""
-    known = in_tree.find(found.provisioner)
+    known = in_tree.find_by_name(found.provisioner)
     return known.driver if known is not None else found.provisioner

@@ -16,7 +16,7 @@ from functools import cached_property
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation import TranslationError, ebs_id
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation import TranslationError, parse_ebs_id
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import Source
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedClaim
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod
@@ -247,7 +247,7 @@ class Limits:
         storage_class = self._index.classes.get(class_name or "")
         if storage_class is None:
             return
-        known = in_tree.find(storage_class.provisioner)
+        known = in_tree.find_by_name(storage_class.provisioner)
         if known is None or known.field in COUNTED:
             # A name that no driver gives: two claims are two volumes.
             yield provisioner(storage_class), f"claim {claim.key}"
@@ -327,11 +327,11 @@ def _of_source(source: Source, inline: bool = False) -> Iterator[Unique]:
         if not inline and source.driver and source.handle:
             yield source.driver, source.handle
         return
-    known = in_tree.of_field(source.field)
+    known = in_tree.find_by_field(source.field)
     if known is None or source.field not in COUNTED:
         return
     try:
-        handle = ebs_id(source.handle) if source.field == "awsElasticBlockStore" else source.handle
+        handle = parse_ebs_id(source.handle) if source.field == "awsElasticBlockStore" else source.handle
     except TranslationError:
         return
     yield known.driver, handle

@@ -133,7 +133,7 @@ class Provision:
         )
         noted = [*passed_on(one for one in lacks if one.severity == "blocker")]
         if controller is not None:
-            moved = frozenset((plugin,)) if in_tree.find(plugin) is not None else frozenset()
+            moved = frozenset((plugin,)) if in_tree.find_by_name(plugin) is not None else frozenset()
             noted += lacking_sidecar("provisioner", driver, controller, moved)
         return tuple(noted)
 

@@ -19,7 +19,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation im
     REGIONS,
     ZONES,
     TranslationError,
-    ebs_id,
+    parse_ebs_id,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import Taint
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import (
@@ -358,7 +358,7 @@ def _translatable(volume: ObservedVolume) -> bool:
     """Whether the scheduler can read the volume's handle; it parses only those of AWS."""
     if volume.source.field == "awsElasticBlockStore":
         try:
-            ebs_id(volume.source.handle)
+            parse_ebs_id(volume.source.handle)
         except TranslationError:
             return False
     return True

@@ -29,21 +29,21 @@ AUDIENCE = "api://AzureADTokenExchange"
     ],
 )
 def test_azure_files_csi_driver_is_that_of_its_release(release: str, expected: dict[str, Any]) -> None:
-    spec = DRIVERS["azure_file"].csi_driver_of(parse(release))
+    spec = DRIVERS["azure_file"].find_csi_driver_spec(parse(release))
     assert {key: spec[key] for key in ("tokenRequests", "requiresRepublish") if key in spec} == expected
     assert spec["fsGroupPolicy"] == "ReadWriteOnceWithFSType"
 
 
 def test_smb_has_inline_volumes_from_1_17_on() -> None:
-    assert "volumeLifecycleModes" not in DRIVERS["smb"].csi_driver_of(parse("1.16.0"))
-    assert "Ephemeral" in DRIVERS["smb"].csi_driver_of(parse("1.17.0"))["volumeLifecycleModes"]
+    assert "volumeLifecycleModes" not in DRIVERS["smb"].find_csi_driver_spec(parse("1.16.0"))
+    assert "Ephemeral" in DRIVERS["smb"].find_csi_driver_spec(parse("1.17.0"))["volumeLifecycleModes"]
 
 
 @pytest.mark.parametrize("release", ["1.29.5", "1.31.0", "1.34.1", "1.35.7"])
 def test_upstreams_installation_makes_no_finding(release: str) -> None:
     driver, version = DRIVERS["azure_file"], parse(release)
     # The API server fills in what upstream leaves out.
-    spec = {"requiresRepublish": False, **driver.csi_driver_of(version)}
+    spec = {"requiresRepublish": False, **driver.find_csi_driver_spec(version)}
     observed = replace(snapshot(), csi_driver={"spec": spec})
     assert [one.id for one in object_findings(driver, Request(), observed, version, HOME)] == []
 
@@ -76,7 +76,7 @@ def test_all_feature_states_of_a_vsphere_release_are_created(release: str, count
     ],
 )
 def test_lines_of_the_operator_that_are_leapt_over(now: str, then: str, expected: tuple[str, ...]) -> None:
-    assert wmco.skipped(parse(now), parse(then)) == expected
+    assert wmco.list_skipped_lines(parse(now), parse(then)) == expected
 
 
 @pytest.mark.parametrize(
@@ -94,8 +94,8 @@ def test_lines_of_the_operator_that_are_leapt_over(now: str, then: str, expected
 )
 def test_an_advisory_warns_below_the_fixed_releases(key: str, release: str, expected: list[str]) -> None:
     driver, version = DRIVERS[key], parse(release)
-    assert [one.name for one in driver.advisories if one.concerns(version)] == expected
-    observed = snapshot(csi_driver={"spec": dict(driver.csi_driver_of(version))})
+    assert [one.name for one in driver.advisories if one.matches(version)] == expected
+    observed = snapshot(csi_driver={"spec": dict(driver.find_csi_driver_spec(version))})
     reported = [one for one in object_findings(driver, Request(), observed, version, HOME) if one.id == "CSI-D24"]
     assert [one.severity for one in reported] == ["warning"] * len(expected)
     assert all(name in reported[0].message for name in expected)
@@ -127,7 +127,7 @@ def test_an_error_without_a_released_fix_is_noted_with_the_release_to_wait_for(
 @pytest.mark.parametrize("key", DRIVERS)
 def test_the_default_release_has_no_known_weakness(key: str) -> None:
     driver = DRIVERS[key]
-    assert not [one for one in driver.advisories if one.concerns(parse(driver.default_version))]
+    assert not [one for one in driver.advisories if one.matches(parse(driver.default_version))]
     assert all(one.source.startswith("https://") for one in driver.advisories)
 
 
@@ -161,5 +161,5 @@ def test_gke_gets_no_system_priority_outside_kube_system(kubernetes: str, namesp
 def test_maturity_is_what_upstream_documents(key: str, mode: str, release: str, expected: str | None) -> None:
     rule = DRIVERS[key].rule(mode)
     assert rule is not None
-    reported = rule.maturity_of(parse(release))
+    reported = rule.find_maturity(parse(release))
     assert (reported.word if reported else None) == expected

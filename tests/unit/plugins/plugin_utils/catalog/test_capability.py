@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import capability
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.capability import Asked, Cell, takes
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.capability import Cell, RequestedVolume, check_support
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import parse
 
@@ -27,28 +27,33 @@ def test_every_cell_has_its_source_and_every_refusal_its_reason(driver: Driver) 
 def test_every_feature_is_answered_for_every_known_release_and_mode(driver: Driver) -> None:
     for release in driver.releases:
         version = parse(release.version)
-        for rule in driver.mode_rules(version):
+        for rule in driver.list_mode_rules(version):
             for feature in (*capability.FEATURES, "file system", "file system ntfs", "file system zfs"):
-                assert capability.cell(driver.capabilities, feature, version, rule.mode), (feature, release.version)
+                assert capability.find_cell(driver.capabilities, feature, version, rule.mode), (
+                    feature,
+                    release.version,
+                )
 
 
 @drivers
 def test_a_class_of_the_catalog_makes_volumes_that_are_taken(driver: Driver) -> None:
     for fs_type in driver.fstypes:
         # The node plugin of vSphere takes ext4 for NTFS, which is why a class may name it.
-        assert takes(driver.capabilities, Asked(("ReadWriteOnce",), fs_type=fs_type)).word == "yes"
+        assert check_support(driver.capabilities, RequestedVolume(("ReadWriteOnce",), fs_type=fs_type)).word == "yes"
 
 
 def test_a_feature_without_a_cell_is_unknown() -> None:
-    assert takes({}, Asked()).word == "unknown"
-    assert takes({"file system": (Cell(True, "s"),)}, Asked()).word == "yes"
-    assert takes({"file system": (Cell(True, "s"),)}, Asked(("ReadWriteSome",))).word == "unknown"
-    assert takes({"file system": (Cell(None, "s", "does not say"),)}, Asked()).why == "does not say"
+    assert check_support({}, RequestedVolume()).word == "unknown"
+    assert check_support({"file system": (Cell(True, "s"),)}, RequestedVolume()).word == "yes"
+    assert check_support({"file system": (Cell(True, "s"),)}, RequestedVolume(("ReadWriteSome",))).word == "unknown"
+    assert check_support({"file system": (Cell(None, "s", "does not say"),)}, RequestedVolume()).why == "does not say"
 
 
 def test_not_ready_outranks_unknown() -> None:
     table = {"file system": (Cell(None, "s", "may"),), "ReadWriteMany": (Cell(False, "t", "does not"),)}
-    assert takes(table, Asked(("ReadWriteMany",))) == capability.Taken("no", "ReadWriteMany", "does not", "t")
+    assert check_support(table, RequestedVolume(("ReadWriteMany",))) == capability.VolumeSupport(
+        "no", "ReadWriteMany", "does not", "t"
+    )
 
 
 @pytest.mark.parametrize(
@@ -62,24 +67,24 @@ def test_not_ready_outranks_unknown() -> None:
 )
 def test_a_release_decides_whether_smb_has_inline_volumes(release: str, mode: str, word: str) -> None:
     version = parse(release) if release else None
-    assert takes(DRIVERS["smb"].capabilities, Asked(inline=True), version, mode).word == word
+    assert check_support(DRIVERS["smb"].capabilities, RequestedVolume(inline=True), version, mode).word == word
 
 
 def test_a_mode_decides_only_where_it_is_known() -> None:
     table = {"file system": (Cell(True, "s", mode="host_process"), Cell(False, "s", "not so", mode="csi_proxy"))}
     version = parse("1.0.0")
-    assert takes(table, Asked(), version, "host_process").word == "yes"
-    assert takes(table, Asked(), version, "csi_proxy").word == "no"
-    assert takes(table, Asked(), version).word == "unknown"
+    assert check_support(table, RequestedVolume(), version, "host_process").word == "yes"
+    assert check_support(table, RequestedVolume(), version, "csi_proxy").word == "no"
+    assert check_support(table, RequestedVolume(), version).word == "unknown"
 
 
 @pytest.mark.parametrize("server", ["smb.shop.svc.cluster.local", "smb.shop.svc", "SMB.shop.SVC.corp.example"])
 def test_names_of_services_are_recognised(server: str) -> None:
-    assert takes(DRIVERS["smb"].capabilities, Asked(server=server)).feature == capability.CLUSTER_NAME
+    assert check_support(DRIVERS["smb"].capabilities, RequestedVolume(server=server)).feature == capability.CLUSTER_NAME
 
 
 @pytest.mark.parametrize(
     "server", ["", "10.0.0.7", "files.example.com", "svc.example.com", "smb.svc-files.example.com"]
 )
 def test_other_names_are_taken(server: str) -> None:
-    assert takes(DRIVERS["smb"].capabilities, Asked(server=server)).word == "yes"
+    assert check_support(DRIVERS["smb"].capabilities, RequestedVolume(server=server)).word == "yes"

@@ -10,7 +10,7 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_proxy
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import IMAGE_ROLES, Driver, Mode
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import from_image, parse
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import parse, parse_image_tag
 
 ROOT = Path(__file__).parents[5]
 drivers = pytest.mark.parametrize("driver", DRIVERS.values(), ids=DRIVERS.keys())
@@ -25,20 +25,20 @@ def test_the_registry_names_every_file_of_the_folder() -> None:
 def test_every_release_has_a_mode_and_its_images(driver: Driver) -> None:
     for release in driver.releases:
         version = parse(release.version)
-        assert driver.mode_rules(version), f"{release.version} has no mode"
-        for rule in driver.mode_rules(version):
-            images = release.images_for(rule.mode)
+        assert driver.list_mode_rules(version), f"{release.version} has no mode"
+        for rule in driver.list_mode_rules(version):
+            images = release.map_images_of(rule.mode)
             assert set(images) <= set(IMAGE_ROLES)
-            assert from_image(images["driver"]) == version
-            assert all(from_image(image) is not None for image in images.values())
+            assert parse_image_tag(images["driver"]) == version
+            assert all(parse_image_tag(image) is not None for image in images.values())
             assert images["driver"].endswith("-windows-hp") == rule.any_windows
 
 
 @drivers
 def test_the_default_is_known_and_deployable(driver: Driver) -> None:
     version = parse(driver.default_version)
-    assert driver.release(version) is not None
-    assert any(rule.template for rule in driver.mode_rules(version))
+    assert driver.find_release(version) is not None
+    assert any(rule.template for rule in driver.list_mode_rules(version))
 
 
 def test_every_mode_that_can_be_deployed_has_its_template() -> None:
@@ -79,7 +79,7 @@ def test_no_two_drivers_share_what_must_be_their_own(driver: Driver) -> None:
     ],
 )
 def test_a_tag_names_the_release(image: str, release: str | None) -> None:
-    found = from_image(image)
+    found = parse_image_tag(image)
     assert (str(found) if found else None) == release
 
 
@@ -96,7 +96,7 @@ def test_a_text_that_is_no_release_is_named(text: str) -> None:
 
 @drivers
 def test_every_pipe_is_served_by_the_lowest_csi_proxy_that_is_allowed(driver: Driver) -> None:
-    floor = csi_proxy.find(csi_proxy.FLOOR)
+    floor = csi_proxy.find_release(csi_proxy.FLOOR)
     assert floor is not None
     for rule in driver.modes:
         assert set(rule.all_pipes) <= set(floor.pipes)
@@ -129,4 +129,4 @@ def test_windows_builds_are_known_from_a_release_on(driver: Driver) -> None:
 def test_the_catalog_has_three_releases_of_every_mode(key: str) -> None:
     driver = DRIVERS[key]
     for rule in driver.modes:
-        assert len([known for known in driver.releases if rule.covers(parse(known.version))]) >= 3
+        assert len([known for known in driver.releases if rule.supports(parse(known.version))]) >= 3

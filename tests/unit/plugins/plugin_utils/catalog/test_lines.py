@@ -25,22 +25,22 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions impor
     ],
 )
 def test_a_line_names_a_release_or_nothing(version: str, driver: str, expected: list[str]) -> None:
-    assert [str(one) for one in openshift.shipped(version, driver)] == expected
+    assert [str(one) for one in openshift.list_shipped_releases(version, driver)] == expected
 
 
 def test_releases_never_decrease_from_line_to_line() -> None:
     for driver in openshift.DRIVERS:
         assert driver in DRIVERS
-        rows = [openshift.shipped(f"{line}.0", driver) for line in openshift.lines()]
+        rows = [openshift.list_shipped_releases(f"{line}.0", driver) for line in openshift.list_lines()]
         reported = [row[0] for row in rows if row]
         assert reported, f"no line has a release of {driver}"
         assert reported == sorted(reported)
-    assert openshift.line_of("4.20.3") == "4.20"
+    assert openshift.parse_line("4.20.3") == "4.20"
 
 
 def test_a_text_that_is_no_version_is_named() -> None:
     with pytest.raises(ValueError, match="is not a release number"):
-        openshift.shipped("stable", "vsphere")
+        openshift.list_shipped_releases("stable", "vsphere")
 
 
 def test_drivers_and_in_tree_plugins_agree() -> None:
@@ -54,4 +54,4 @@ def test_the_steps_of_a_migration_follow_each_other() -> None:
         steps = [plugin.alpha, plugin.beta_off, plugin.beta_on, plugin.ga, plugin.gone]
         reported = [parse(step) for step in steps if step]
         assert reported == sorted(reported), plugin.plugin
-    assert in_tree.find("kubernetes.io/nothing") is None
+    assert in_tree.find_by_name("kubernetes.io/nothing") is None

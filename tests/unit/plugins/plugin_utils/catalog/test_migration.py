@@ -7,12 +7,14 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_proxy, in_tree, openshift, wmco
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import parse
 
-VSPHERE, AZURE_FILE, RBD = (in_tree.find(f"kubernetes.io/{name}") for name in ("vsphere-volume", "azure-file", "rbd"))
+VSPHERE, AZURE_FILE, RBD = (
+    in_tree.find_by_name(f"kubernetes.io/{name}") for name in ("vsphere-volume", "azure-file", "rbd")
+)
 
 
 def test_the_gate_of_vsphere_could_be_switched_off_for_three_releases_more() -> None:
     assert VSPHERE is not None
-    assert [VSPHERE.forced(parse(text)) for text in ("1.25", "1.26", "1.28", "1.29", "1.30")] == [
+    assert [VSPHERE.requires_csi(parse(text)) for text in ("1.25", "1.26", "1.28", "1.29", "1.30")] == [
         False,
         False,
         False,
@@ -20,26 +22,26 @@ def test_the_gate_of_vsphere_could_be_switched_off_for_three_releases_more() -> 
         True,
     ]
     assert AZURE_FILE is not None
-    assert [AZURE_FILE.forced(parse(text)) for text in ("1.26", "1.27")] == [False, True]
+    assert [AZURE_FILE.requires_csi(parse(text)) for text in ("1.26", "1.27")] == [False, True]
 
 
 def test_every_other_gate_was_locked_when_it_was_stable() -> None:
     for known in in_tree.PLUGINS:
         if known.ga and not known.locked:
             major, minor = parse(known.ga).minor
-            assert known.forced(parse(known.ga))
-            assert not known.forced(parse(f"{major}.{minor - 1}"))
+            assert known.requires_csi(parse(known.ga))
+            assert not known.requires_csi(parse(f"{major}.{minor - 1}"))
 
 
 def test_a_kind_without_translation_is_dead_from_that_release_on() -> None:
     assert RBD is not None
-    assert [RBD.dead(parse(text)) for text in ("1.30.9", "1.31.0")] == [False, True]
-    assert not any(known.dead(parse("1.99")) for known in in_tree.PLUGINS if known.translated)
+    assert [RBD.is_removed(parse(text)) for text in ("1.30.9", "1.31.0")] == [False, True]
+    assert not any(known.is_removed(parse("1.99")) for known in in_tree.PLUGINS if known.translated)
 
 
 def test_known_faults_are_of_one_release_only() -> None:
     assert VSPHERE is not None
-    assert [bool(VSPHERE.issue(parse(text))) for text in ("1.28.9", "1.29.0", "v1.29.0-eks-1", "1.29.1")] == [
+    assert [bool(VSPHERE.find_issue(parse(text))) for text in ("1.28.9", "1.29.0", "v1.29.0-eks-1", "1.29.1")] == [
         False,
         True,
         True,
@@ -60,11 +62,11 @@ def test_known_faults_are_of_one_release_only() -> None:
     ],
 )
 def test_kubelets_that_lose_registration_sockets(kubelet: str, fine: bool) -> None:
-    assert in_tree.registers(parse(kubelet)) is fine
+    assert in_tree.is_registration_reliable(parse(kubelet)) is fine
 
 
 def test_kubelets_may_be_behind_the_api_server_by_the_supported_skew() -> None:
-    assert [in_tree.allowed_skew(parse(text)) for text in ("1.27", "1.28", "1.36")] == [2, 3, 3]
+    assert [in_tree.find_allowed_skew(parse(text)) for text in ("1.27", "1.28", "1.36")] == [2, 3, 3]
 
 
 @pytest.mark.parametrize(
@@ -76,17 +78,17 @@ def test_kubelets_may_be_behind_the_api_server_by_the_supported_skew() -> None:
     ],
 )  # fmt: skip
 def test_the_scenarios_of_an_operator_upgrade(now: str, then: str, named: str) -> None:
-    assert wmco.scenario(parse(now), parse(then)) == named
+    assert wmco.classify_upgrade(parse(now), parse(then)) == named
 
 
 def test_lines_and_operators_belong_to_one_another() -> None:
     for line in wmco.LINES:
-        assert wmco.of_openshift(f"{line.openshift}.7") == line
-        of_operator = wmco.of_operator(parse(f"{line.wmco}.0" if "." in line.wmco else f"{line.wmco}.1.0"))
+        assert wmco.find_line_of_openshift(f"{line.openshift}.7") == line
+        of_operator = wmco.find_line_of_operator(parse(f"{line.wmco}.0" if "." in line.wmco else f"{line.wmco}.1.0"))
         assert of_operator is not None
         assert of_operator.kubernetes == line.kubernetes
     # Every line whose drivers are known is known here too, from the first that brings csi-proxy on.
-    assert set(openshift.lines()) <= {line.openshift for line in wmco.LINES}
+    assert set(openshift.list_lines()) <= {line.openshift for line in wmco.LINES}
 
 
 @pytest.mark.parametrize(
@@ -94,7 +96,7 @@ def test_lines_and_operators_belong_to_one_another() -> None:
     [("7.0.1", False), ("7.2.0", True), ("8.0.1", False), ("8.1.0-803afb0", True), ("9.0.0", True), ("10.16.0", True), ("6.0.0", False)],
 )  # fmt: skip
 def test_which_releases_bring_csi_proxy(version: str, there: bool) -> None:
-    assert wmco.brings_csi_proxy(parse(version)) is there
+    assert wmco.has_csi_proxy(parse(version)) is there
 
 
 @pytest.mark.parametrize(
@@ -105,6 +107,6 @@ def test_which_releases_bring_csi_proxy(version: str, there: bool) -> None:
     ],
 )  # fmt: skip
 def test_the_csi_proxy_of_an_operator(operator: str, release: str) -> None:
-    assert wmco.csi_proxy_on({wmco.VERSION: operator}) == release
+    assert wmco.read_csi_proxy_release({wmco.VERSION: operator}) == release
     # Every commit that it brings reads the serial number with wmic.exe still.
     assert not release or csi_proxy.is_below(release, "1.2.0")

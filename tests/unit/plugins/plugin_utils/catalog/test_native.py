@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.native import native
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation import TranslationError, plugin_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.native import convert_volume
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation import TranslationError, find_plugin
 
 ZONE = "topology.kubernetes.io/zone"
 OLD_ZONE = "failure-domain.beta.kubernetes.io/zone"
@@ -48,7 +48,7 @@ def term(*expressions: tuple[str, str]) -> dict[str, Any]:
     ],
 )  # fmt: skip
 def test_handles_and_attributes(source: dict[str, Any], migrated: str, handle: str, attributes: dict[str, str]) -> None:
-    found = native(volume(**source))
+    found = convert_volume(volume(**source))
     made = found.source(handle or "fcd")
     assert (found.migrated, found.handle, made.get("volumeAttributes", {})) == (migrated, handle, attributes)
     share = "azureFile" in source
@@ -60,19 +60,19 @@ def test_handles_and_attributes(source: dict[str, Any], migrated: str, handle: s
 def test_an_azure_file_handle_names_the_resource_group_of_its_annotation() -> None:
     found = volume(azureFile={"secretName": "mine", "shareName": "s"})
     found["metadata"]["annotations"] = {"kubernetes.io/azure-file-resource-group": "rg"}
-    assert native(found).handle == "rg#mine#s#pv-1#shop"
+    assert convert_volume(found).handle == "rg#mine#s#pv-1#shop"
 
 
 def test_a_google_disk_needs_its_zone_and_its_project() -> None:
     disk = {"gcePersistentDisk": {"pdName": "d"}}
-    zonal = native(volume({ZONE: "europe-west1-b"}, **disk), "p")
+    zonal = convert_volume(volume({ZONE: "europe-west1-b"}, **disk), "p")
     assert zonal.migrated == "projects/UNSPECIFIED/zones/europe-west1-b/disks/d"
     assert zonal.handle == "projects/p/zones/europe-west1-b/disks/d"
-    regional = native(volume({OLD_ZONE: "europe-west1-b__europe-west1-c"}, **disk), "p")
+    regional = convert_volume(volume({OLD_ZONE: "europe-west1-b__europe-west1-c"}, **disk), "p")
     assert regional.handle == "projects/p/regions/europe-west1/disks/d"
     for found, project, words in ((volume(**disk), "p", "the zone"), (volume({ZONE: "z"}, **disk), "", "the project")):
         with pytest.raises(TranslationError, match=words):
-            native(found, project)
+            convert_volume(found, project)
 
 
 @pytest.mark.parametrize(
@@ -93,31 +93,34 @@ def test_a_google_disk_needs_its_zone_and_its_project() -> None:
 )
 def test_a_volume_that_the_driver_does_not_support_is_refused_with_a_remedy(source: dict[str, Any], words: str) -> None:
     with pytest.raises(TranslationError, match=words) as raised:
-        native(volume(**source))
+        convert_volume(volume(**source))
     assert raised.value.remedy
 
 
 def test_ext4_on_windows_was_ntfs_all_the_time() -> None:
-    found = native(volume(awsElasticBlockStore={"volumeID": "vol-0a", "fsType": "ext4"}))
+    found = convert_volume(volume(awsElasticBlockStore={"volumeID": "vol-0a", "fsType": "ext4"}))
     assert found.source("h")["fsType"] == "ntfs"
     assert found.notes == ("fsType ext4 becomes ntfs: the in-tree plugin on Windows always created NTFS",)
 
 
 def test_read_only_stays_and_google_mounts_once() -> None:
     """Both were lost before: the driver would have written to such a disk, and refused to attach that one."""
-    assert native(volume(awsElasticBlockStore={"volumeID": "vol-0a", "readOnly": True})).source("h")["readOnly"] is True
+    assert (
+        convert_volume(volume(awsElasticBlockStore={"volumeID": "vol-0a", "readOnly": True})).source("h")["readOnly"]
+        is True
+    )
     google = volume({ZONE: "europe-west1-b"}, gcePersistentDisk={"pdName": "d"}, accessModes=["ReadWriteMany"])
-    found = native(google, "p")
+    found = convert_volume(google, "p")
     assert found.spec["accessModes"] == ["ReadWriteOnce"]
     assert found.notes == ("accessModes ReadWriteMany become ReadWriteOnce, as in CSI migration",)
 
 
 def test_a_handle_that_the_user_names_is_taken_as_it_is() -> None:
     """It was asked for in the error, and refused all the same."""
-    assert native(volume(gcePersistentDisk={"pdName": "d"}), given="projects/p/zones/z/disks/d").handle.endswith(
-        "/z/disks/d"
-    )
-    assert native(volume(vsphereVolume={"volumePath": "x"}), given="fcd").handle == "fcd"
+    assert convert_volume(
+        volume(gcePersistentDisk={"pdName": "d"}), given="projects/p/zones/z/disks/d"
+    ).handle.endswith("/z/disks/d")
+    assert convert_volume(volume(vsphereVolume={"volumePath": "x"}), given="fcd").handle == "fcd"
 
 
 @pytest.mark.parametrize(
@@ -130,27 +133,29 @@ def test_a_handle_that_the_user_names_is_taken_as_it_is() -> None:
 @pytest.mark.parametrize("old_key", [ZONE, OLD_ZONE])
 def test_zones_have_the_drivers_own_key(source: dict[str, Any], key: str, old_key: str) -> None:
     wanted = {"required": {"nodeSelectorTerms": [term((key, "z"))]}}
-    assert native(volume(affinity=[term((old_key, "z"))], **source)).affinity == wanted
-    assert native(volume({old_key: "z"}, **source)).affinity == wanted
+    assert convert_volume(volume(affinity=[term((old_key, "z"))], **source)).affinity == wanted
+    assert convert_volume(volume({old_key: "z"}, **source)).affinity == wanted
 
 
 def test_azure_keeps_the_affinity_that_a_volume_has() -> None:
     azure = {"diskURI": URI, "kind": "Managed"}
-    assert native(volume({ZONE: "eastus-1"}, azureDisk=azure)).affinity is None
+    assert convert_volume(volume({ZONE: "eastus-1"}, azureDisk=azure)).affinity is None
     terms = [term((ZONE, "0"))]
-    assert native(volume(affinity=terms, azureDisk=azure)).affinity == {"required": {"nodeSelectorTerms": terms}}
+    assert convert_volume(volume(affinity=terms, azureDisk=azure)).affinity == {
+        "required": {"nodeSelectorTerms": terms}
+    }
 
 
 def test_a_google_disk_takes_its_zone_from_the_affinity_without_a_label() -> None:
     google = {"gcePersistentDisk": {"pdName": "d"}}
-    found = native(volume(affinity=[term((ZONE, "europe-west1-b"))], **google), "p")
+    found = convert_volume(volume(affinity=[term((ZONE, "europe-west1-b"))], **google), "p")
     assert found.migrated == "projects/UNSPECIFIED/zones/UNSPECIFIED/disks/d"
     assert found.handle == "projects/p/zones/europe-west1-b/disks/d"
 
 
 def test_a_volume_without_a_place_has_none() -> None:
-    assert native(volume(vsphereVolume={"volumePath": "x"})).affinity is None
+    assert convert_volume(volume(vsphereVolume={"volumePath": "x"})).affinity is None
 
 
 def test_a_native_volume_has_no_plugin() -> None:
-    assert plugin_of(volume(csi={"driver": "x"})) is None
+    assert find_plugin(volume(csi={"driver": "x"})) is None

@@ -9,7 +9,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.target import Now, impossible, read
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.target import (
+    CurrentReleases,
+    find_impossible_targets,
+    parse_target,
+)
 
 
 @pytest.mark.parametrize(
@@ -28,7 +32,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.target import 
     ],
 )
 def test_text_and_dictionaries_are_read_alike(given: object, found: Mapping[str, str]) -> None:
-    assert read(given) == found
+    assert parse_target(given) == found
 
 
 @pytest.mark.parametrize(
@@ -48,7 +52,7 @@ def test_text_and_dictionaries_are_read_alike(given: object, found: Mapping[str,
 )
 def test_an_invalid_target_is_named(given: object, words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        read(given)
+        parse_target(given)
 
 
 LATER = {"win-1": "v1.36.0", "win-2": "v1.36.3+k3s1"}
@@ -57,28 +61,32 @@ LATER = {"win-1": "v1.36.0", "win-2": "v1.36.3+k3s1"}
 @pytest.mark.parametrize(
     ("target", "now", "found"),
     [
-        ({"kubernetes": "1.27"}, Now(LATER), {"CSI-T12": "Node win-1 (v1.36.0), win-2 (v1.36.3+k3s1)"}),
-        ({"kubernetes": "1.36"}, Now(LATER), {}),
-        ({"kubernetes": "1.36.2"}, Now(LATER), {}),
-        ({"kubernetes": "1.37"}, Now(LATER), {}),
+        ({"kubernetes": "1.27"}, CurrentReleases(LATER), {"CSI-T12": "Node win-1 (v1.36.0), win-2 (v1.36.3+k3s1)"}),
+        ({"kubernetes": "1.36"}, CurrentReleases(LATER), {}),
+        ({"kubernetes": "1.36.2"}, CurrentReleases(LATER), {}),
+        ({"kubernetes": "1.37"}, CurrentReleases(LATER), {}),
         # A node that is ahead does not keep others from coming.
-        ({"kubernetes": "1.27"}, Now({"win-1": "v1.28.1", "win-2": "v1.26.0"}), {}),
-        ({"kubernetes": "1.27"}, Now({"win-1": "v1.27.9", "win-2": "v1.28.0"}), {"CSI-T12": "Node win-2 (v1.28.0)"}),
-        ({"kubernetes": "1.27"}, Now({}), {}),
-        ({"kubernetes": "1.27"}, Now({"win-1": ""}), {}),
-        ({"openshift": "4.14"}, Now(LATER, ""), {"CSI-T13": "Target"}),
-        ({"openshift": "4.14"}, Now(LATER, None), {}),
-        ({"openshift": "4.14"}, Now(LATER, "4.15.2"), {"CSI-T12": "OpenShift"}),
-        ({"openshift": "4.14"}, Now(LATER, "4.14.9"), {}),
-        ({"wmco": "8.1.0"}, Now(LATER, None, "9.0.0"), {"CSI-T07": "Windows Machine Config Operator"}),
-        ({"wmco": "9.0.0"}, Now(LATER, None, "8.1.0-1a2b3c"), {}),
-        ({"wmco": "9.0.0"}, Now(LATER, None, ""), {}),
-        ({"kubernetes": "1.37"}, Now(LATER, api_server="v1.36.3+k3s1"), {"CSI-T17": "Target"}),
-        ({"kubernetes": "1.37.1"}, Now(LATER, api_server="v1.36.3"), {"CSI-T17": "Target"}),
+        ({"kubernetes": "1.27"}, CurrentReleases({"win-1": "v1.28.1", "win-2": "v1.26.0"}), {}),
+        (
+            {"kubernetes": "1.27"},
+            CurrentReleases({"win-1": "v1.27.9", "win-2": "v1.28.0"}),
+            {"CSI-T12": "Node win-2 (v1.28.0)"},
+        ),
+        ({"kubernetes": "1.27"}, CurrentReleases({}), {}),
+        ({"kubernetes": "1.27"}, CurrentReleases({"win-1": ""}), {}),
+        ({"openshift": "4.14"}, CurrentReleases(LATER, ""), {"CSI-T13": "Target"}),
+        ({"openshift": "4.14"}, CurrentReleases(LATER, None), {}),
+        ({"openshift": "4.14"}, CurrentReleases(LATER, "4.15.2"), {"CSI-T12": "OpenShift"}),
+        ({"openshift": "4.14"}, CurrentReleases(LATER, "4.14.9"), {}),
+        ({"wmco": "8.1.0"}, CurrentReleases(LATER, None, "9.0.0"), {"CSI-T07": "Windows Machine Config Operator"}),
+        ({"wmco": "9.0.0"}, CurrentReleases(LATER, None, "8.1.0-1a2b3c"), {}),
+        ({"wmco": "9.0.0"}, CurrentReleases(LATER, None, ""), {}),
+        ({"kubernetes": "1.37"}, CurrentReleases(LATER, api_server="v1.36.3+k3s1"), {"CSI-T17": "Target"}),
+        ({"kubernetes": "1.37.1"}, CurrentReleases(LATER, api_server="v1.36.3"), {"CSI-T17": "Target"}),
         # The minor releases are compared.
-        ({"kubernetes": "1.36.9"}, Now(LATER, api_server="v1.36.3"), {}),
-        ({"kubernetes": "1.36"}, Now(LATER, api_server="v1.37.0-rc.1"), {}),
+        ({"kubernetes": "1.36.9"}, CurrentReleases(LATER, api_server="v1.36.3"), {}),
+        ({"kubernetes": "1.36"}, CurrentReleases(LATER, api_server="v1.37.0-rc.1"), {}),
     ],
 )
-def test_a_target_that_cannot_be_reached(target: dict[str, str], now: Now, found: dict[str, Any]) -> None:
-    assert {one.id: one.object for one in impossible(target, now)} == found
+def test_a_target_that_cannot_be_reached(target: dict[str, str], now: CurrentReleases, found: dict[str, Any]) -> None:
+    assert {one.id: one.object for one in find_impossible_targets(target, now)} == found

@@ -26,7 +26,7 @@ EXPECTED = {
 
 def planned(line: str, key: str) -> Plan:
     """The plan on such a cluster, whose vSphere map has the switch for Windows from 4.14 on."""
-    driver, known = DRIVERS[key], wmco.of_openshift(f"{line}.9")
+    driver, known = DRIVERS[key], wmco.find_line_of_openshift(f"{line}.9")
     assert known is not None
     states = {"csi-windows-support": "true"} if line not in ("4.12", "4.13") else {"csi-migration": "true"}
     snapshot = Snapshot(
@@ -55,15 +55,15 @@ def test_it_is_planned_with_images_that_can_be_pulled(line: str, platform: str) 
     assert made.version is not None
     assert str(made.version) == dict(zip(LINES, EXPECTED[key].split(), strict=True))[line]
     assert made.deployable, made.refusal
-    release = DRIVERS[key].release(made.version)
+    release = DRIVERS[key].find_release(made.version)
     assert release is not None
     assert made.rule is not None
-    assert not release.unproven_images(made.rule.mode)
+    assert not release.list_unproven_images(made.rule.mode)
     assert set(made.settings["images"].values()) <= set(
-        release.images_for(made.rule.mode if made.rule else "").values()
+        release.map_images_of(made.rule.mode if made.rule else "").values()
     )
     # If it differs from what the cluster ships, the plan reports why.
-    shipped = openshift.shipped(f"{line}.9", key)
+    shipped = openshift.list_shipped_releases(f"{line}.9", key)
     reported = {finding.id for finding in made.findings}
     assert ("CSI-D09" in reported) == (bool(shipped) and made.version not in shipped)
     skewed = bool(shipped) and made.version.minor not in {one.minor for one in shipped}
@@ -73,7 +73,9 @@ def test_it_is_planned_with_images_that_can_be_pulled(line: str, platform: str) 
 @pytest.mark.parametrize("key", DRIVERS)
 def test_the_default_can_be_pulled(key: str) -> None:
     default = next(one for one in DRIVERS[key].releases if one.version == DRIVERS[key].default_version)
-    assert any(not default.unproven_images(rule.mode) for rule in DRIVERS[key].mode_rules(parse(default.version)))
+    assert any(
+        not default.list_unproven_images(rule.mode) for rule in DRIVERS[key].list_mode_rules(parse(default.version))
+    )
 
 
 def test_azure_file_of_4_13_follows_its_controller_and_reports_the_skew() -> None:
@@ -85,9 +87,12 @@ def test_azure_file_of_4_13_follows_its_controller_and_reports_the_skew() -> Non
 
 def test_smb_as_a_host_process_is_planned_with_a_warning_that_its_image_may_not_be_published() -> None:
     smb = DRIVERS["smb"]
-    release = smb.release(parse(smb.default_version))
+    release = smb.find_release(parse(smb.default_version))
     assert release is not None
-    assert (release.unproven_images("csi_proxy"), release.unproven_images("host_process")) == ((), ("driver",))
+    assert (release.list_unproven_images("csi_proxy"), release.list_unproven_images("host_process")) == (
+        (),
+        ("driver",),
+    )
     made = planned("4.12", "smb")
     assert (str(made.version), made.rule and made.rule.mode) == ("1.20.3", "host_process")
     assert "CSI-D09" in {finding.id for finding in made.findings}
@@ -97,14 +102,14 @@ def test_only_these_releases_are_without_a_source() -> None:
     without = {
         key: versions
         for key, driver in DRIVERS.items()
-        if (versions := [one.version for one in driver.releases if one.unproven_images("csi_proxy")])
+        if (versions := [one.version for one in driver.releases if one.list_unproven_images("csi_proxy")])
     }
     assert without == {
         "vsphere": ["3.0.3"],
         "gce_pd": ["1.18.0", "1.20.0", "1.21.6", "1.23.3", "1.24.0", "1.25.0", "1.26.4"],
         "smb": ["1.20.0", "1.20.2"],
     }
-    assert [one.version for one in DRIVERS["smb"].releases if one.unproven_images("host_process")][-4:] == [
+    assert [one.version for one in DRIVERS["smb"].releases if one.list_unproven_images("host_process")][-4:] == [
         "1.20.0", "1.20.1", "1.20.2", "1.20.3",
     ]  # fmt: skip
 

@@ -18,7 +18,7 @@ forms = pytest.mark.parametrize(("driver", "rule"), FORMS, ids=[f"{one.key} {rul
 
 
 def made(driver: Driver, rule: ModeRule, desired: Request | None = None, version: str | None = None) -> dict[str, Any]:
-    newest = max(parse(known.version) for known in driver.releases if rule.covers(parse(known.version)))
+    newest = max(parse(known.version) for known in driver.releases if rule.supports(parse(known.version)))
     return settings(
         driver,
         desired or Request(),

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import from_image
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import parse_image_tag
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import ObservedController, Request, Snapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import Plan, plan
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
@@ -310,7 +310,7 @@ def test_a_plan_has_the_expected_release_and_mode(row: Row) -> None:
     assert f"{made.version} {made.rule.mode}" == row.expected
     assert row.contains in "\n".join(made.summary())
     image = made.settings["images"]["driver"]
-    assert from_image(image) == made.version
+    assert parse_image_tag(image) == made.version
     assert image.endswith("-windows-hp") == made.rule.any_windows
 
 

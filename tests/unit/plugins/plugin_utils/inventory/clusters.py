@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.facts import Observation
-from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.listing import Listed, Request, hosts
+from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.listing import Listed, Request, list_hosts
 
 SERVER = "https://api.example.com:6443"
 BYOH = {"windowsmachineconfig.openshift.io/byoh": "true"}
@@ -68,4 +68,4 @@ def cluster(
 
 def listed(observed: Observation, **desired: Any) -> dict[str, Listed]:
     """The inventory of it, by host."""
-    return {one.name: one for one in hosts(observed, Request(**desired))}
+    return {one.name: one for one in list_hosts(observed, Request(**desired))}

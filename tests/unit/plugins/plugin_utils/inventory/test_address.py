@@ -6,9 +6,9 @@ from __future__ import annotations
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.address import (
     Candidate,
+    check_origins,
     choose,
-    unusable,
-    wrong,
+    explain_unusable,
 )
 from unit.plugins.plugin_utils.inventory.clusters import cluster, listed, node
 
@@ -64,7 +64,7 @@ def test_the_first_usable_one_in_the_users_order(
     ],
 )
 def test_a_value_counts_only_when_it_is_an_address_and_nothing_else(value: str, why: str) -> None:
-    assert unusable(value, ("ipv4",)) == why
+    assert explain_unusable(value, ("ipv4",)) == why
 
 
 def test_annotations_and_labels_can_name_the_address() -> None:
@@ -87,5 +87,5 @@ def test_annotations_and_labels_can_name_the_address() -> None:
 
 @pytest.mark.parametrize("bad", ["InternalIp", "annotation:", "ansible_host", ""])
 def test_an_order_with_a_word_that_means_nothing_is_refused(bad: str) -> None:
-    assert not wrong(["windows_instance", "ExternalDNS", "annotation:a", "label:b"])
-    assert f"found {bad}, expected windows_instance, InternalIP" in wrong(["InternalIP", bad])
+    assert not check_origins(["windows_instance", "ExternalDNS", "annotation:a", "label:b"])
+    assert f"found {bad}, expected windows_instance, InternalIP" in check_origins(["InternalIP", bad])

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.listing import unknown_names
+from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.listing import list_unresolved_names
 from unit.plugins.plugin_utils.inventory.clusters import BYOH, OPERATOR, cluster, csi_node, listed, node
 
 WIN1 = node("win-1", ("InternalIP", "10.0.0.11"), ("Hostname", "win-1"))
@@ -117,9 +117,9 @@ def test_an_instance_and_its_node_are_one_host_at_the_address_that_the_operator_
 
 def test_a_name_that_no_node_has_is_resolved_by_dns_and_matched_by_address() -> None:
     observed = cluster(WIN1, instances={"alias.corp.example": "username=a", "win-1.corp.example": "username=a"})
-    assert unknown_names(observed) == ("alias.corp.example",)
+    assert list_unresolved_names(observed) == ("alias.corp.example",)
     alone = cluster(WIN1, instances={"alias.corp.example": "username=a"})
-    assert set(listed(alone.resolved({"alias.corp.example": ("10.0.0.11",)}))) == {"win-1"}
+    assert set(listed(alone.with_addresses({"alias.corp.example": ("10.0.0.11",)}))) == {"win-1"}
 
 
 def test_an_instance_that_is_no_node_is_listed_apart_with_the_reason() -> None:
@@ -174,7 +174,7 @@ def test_sources_select_the_hosts_to_list() -> None:
 
 
 def test_an_address_that_was_composed_makes_a_host_reachable() -> None:
-    host = listed(cluster(LOST))["win-3"].composed({"ansible_host": "win-3.corp.example", "x": 1}, ("ipv4",))
+    host = listed(cluster(LOST))["win-3"].merge_composed({"ansible_host": "win-3.corp.example", "x": 1}, ("ipv4",))
     assert host.group == "kubewin_windows"
     assert "kubewin_unreachable_because" not in host.variables
     assert (host.variables["kubewin_address_from"], host.variables["x"]) == ("compose", 1)
@@ -182,7 +182,7 @@ def test_an_address_that_was_composed_makes_a_host_reachable() -> None:
 
 @pytest.mark.parametrize("given", ["", None, "-oProxyCommand=id", "10.0.0.1; id", "fd00::1"])
 def test_an_address_that_was_composed_and_is_none_makes_a_host_unreachable(given: Any) -> None:
-    host = listed(cluster(WIN1))["win-1"].composed({"ansible_host": given}, ("ipv4",))
+    host = listed(cluster(WIN1))["win-1"].merge_composed({"ansible_host": given}, ("ipv4",))
     assert host.group == "kubewin_unreachable"
     assert not {"ansible_host", "kubewin_address_from"} & set(host.variables)
     assert "compose set" in host.variables["kubewin_unreachable_because"]
@@ -190,5 +190,5 @@ def test_an_address_that_was_composed_and_is_none_makes_a_host_unreachable(given
 
 def test_other_variables_that_were_composed_move_nothing() -> None:
     found = listed(cluster(WIN1, LOST))
-    assert found["win-1"].composed({"x": 1}, ("ipv4",)).group == "kubewin_windows"
-    assert found["win-3"].composed({"x": 1}, ("ipv4",)).group == "kubewin_unreachable"
+    assert found["win-1"].merge_composed({"x": 1}, ("ipv4",)).group == "kubewin_windows"
+    assert found["win-3"].merge_composed({"x": 1}, ("ipv4",)).group == "kubewin_unreachable"

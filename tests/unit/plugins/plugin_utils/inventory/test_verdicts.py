@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.verdicts import verdicts
+from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.verdicts import read_verdicts
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Answer, NodeVerdict, Report, Target
 
 TAKEN = datetime(2026, 11, 20, 12, tzinfo=timezone.utc)
@@ -31,7 +31,7 @@ def report(target: Target | None = None, **nodes: Answer) -> Any:
 
 
 def test_each_node_has_its_verdict_with_its_age() -> None:
-    found = verdicts(report(win_1="yes", win_2="no", win_3="unknown"), ["win-1", "win-2", "win-3"], NOW)
+    found = read_verdicts(report(win_1="yes", win_2="no", win_3="unknown"), ["win-1", "win-2", "win-3"], NOW)
     assert {node: one["kubewin_verdict"] for node, one in found.items()} == {
         "win-1": "ready",
         "win-2": "blocked",
@@ -44,7 +44,7 @@ def test_each_node_has_its_verdict_with_its_age() -> None:
 
 
 def test_a_node_that_the_report_does_not_evaluate_is_unknown() -> None:
-    found = verdicts(report(win_1="yes"), ["win-1", "new"], NOW)["new"]
+    found = read_verdicts(report(win_1="yes"), ["win-1", "new"], NOW)["new"]
     assert (found["kubewin_verdict"], found["kubewin_verdict_because"]) == (
         "unknown",
         "the report does not include this Node",
@@ -52,7 +52,7 @@ def test_a_node_that_the_report_does_not_evaluate_is_unknown() -> None:
 
 
 def test_a_report_of_another_version_is_refused() -> None:
-    found = verdicts(report(Target(kubernetes="1.37"), win_1="yes"), ["win-1"], NOW)
+    found = read_verdicts(report(Target(kubernetes="1.37"), win_1="yes"), ["win-1"], NOW)
     assert found["win-1"]["kubewin_verdict_target"] == {"kubernetes": "1.37"}
 
 
@@ -67,9 +67,9 @@ def test_a_report_of_another_version_is_refused() -> None:
 )
 def test_a_wrong_report_or_one_of_another_cluster_is_refused(given: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message.replace("(", r"\(")):
-        verdicts(given, ["win-1"], NOW)
+        read_verdicts(given, ["win-1"], NOW)
 
 
 def test_a_report_of_a_cluster_that_had_no_windows_node_evaluates_none() -> None:
-    assert verdicts(report(), ["win-1"], NOW)["win-1"]["kubewin_verdict"] == "unknown"
-    assert verdicts(report(win_1="yes"), [], NOW) == {}
+    assert read_verdicts(report(), ["win-1"], NOW)["win-1"]["kubewin_verdict"] == "unknown"
+    assert read_verdicts(report(win_1="yes"), [], NOW) == {}

@@ -57,7 +57,7 @@ def test_another_server_user_or_token_is_another_identity() -> None:
         identity_of(host=A, client_cert="/a.crt", client_key="/a.key").key,
     }
     assert len(keys) == 8
-    assert len({identity_of(host=A, api_key=TOKEN).narrowed(asked) for asked in ([1], [2])} | keys) == 10
+    assert len({identity_of(host=A, api_key=TOKEN).derive_key(asked) for asked in ([1], [2])} | keys) == 10
 
 
 def test_options_and_awx_credential_and_its_environment_are_the_same() -> None:

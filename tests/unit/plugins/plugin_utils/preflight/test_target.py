@@ -47,13 +47,13 @@ def test_an_openshift_version_implies_its_kubernetes_and_its_operator() -> None:
     ],
 )
 def test_windows_follows_its_operator_and_not_the_cluster(operator: str, in_tree_on_windows: set[str]) -> None:
-    line = wmco.of_operator(parse(operator))
+    line = wmco.find_line_of_operator(parse(operator))
     assert line is not None
     imagined = simulate(Index(healthy().snapshot()), Target(openshift=f"{line.openshift}.1", wmco=operator))
     kubelet = parse(line.kubernetes)
     reported = next(one.migrated for one in imagined.csi_nodes if one.name == "win-1")
     assert reported is not None
-    on = {one.plugin for one in in_tree.PLUGINS if one.translated and one.on_by_default(kubelet)}
+    on = {one.plugin for one in in_tree.PLUGINS if one.translated and one.is_migrated_by_default(kubelet)}
     assert on - set(reported) == in_tree_on_windows
     assert next(one.kubelet for one in imagined.nodes if one.name == "win-1") == f"v{kubelet}"
 

@@ -24,7 +24,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.support.diagnose impor
     Diagnosis,
     HostFacts,
     diagnose,
-    passes,
+    is_passed,
     render,
 )
 
@@ -170,8 +170,8 @@ def test_an_unread_part_is_a_blocker_and_decides_the_exit_code() -> None:
     blocker = replace(warning, severity="blocker")
     expected = {"never": (True, True), "blocked": (True, False), "unknown": (True, False), "warning": (False, False)}
     for fail_on, passed in expected.items():
-        assert (passes([warning], fail_on), passes([blocker], fail_on)) == passed
-        assert passes([], fail_on)
+        assert (is_passed([warning], fail_on), is_passed([blocker], fail_on)) == passed
+        assert is_passed([], fail_on)
 
 
 def test_a_host_that_is_down_hides_no_other_host() -> None:

@@ -51,7 +51,7 @@ def test_first_installation_by_pull(host: Host, artifacts: Artifacts) -> None:
     assert isinstance(service, dict)
     assert service["recovery"] == {"reset_seconds": 60, "actions": [{"type": "restart", "delay_ms": 5}]}
     assert service["start_mode"] == "auto"
-    assert state["pipes"] == list(catalog.find(NEW).pipes)  # type: ignore[union-attr]  # NEW is in the catalog
+    assert state["pipes"] == list(catalog.find_release(NEW).pipes)  # type: ignore[union-attr]  # NEW is in the catalog
 
 
 def test_a_converged_run_is_one_line_and_writes_nothing(host: Host, artifacts: Artifacts) -> None:
