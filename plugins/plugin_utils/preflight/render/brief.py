@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.view import NAMED, Limits, view_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.view import NAMED, Limits, create_view
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import (
     listed,
     nothing_there,
@@ -26,31 +26,33 @@ _ROLE = "ClusterRole kubewin-preflight of roles/csi_driver/files/kubewin-preflig
 
 def render_brief(report: Report) -> tuple[str, ...]:
     """Counts of volumes and workloads on Windows, what will not start again and why, what was not checked, where to read more."""
-    parts = (*_counts(report), *_not_back(report), *_besides(report))
+    parts = (*_count_objects(report), *_list_stopped_workloads(report), *_list_notes(report))
     # Without a volume on Windows there is no more to read.
-    more = (MORE,) if len(parts) > 1 or report.volumes or report.workloads else ()
-    return tuple(plain(line) for line in (*parts, *more))
+    pointer = (MORE,) if len(parts) > 1 or report.volumes or report.workloads else ()
+    return tuple(plain(line) for line in (*parts, *pointer))
 
 
-def render_refusal(own: Report) -> str:
+def render_refusal(report: Report) -> str:
     """Why a run must not begin, with what helps; own: the report with the findings about it alone."""
-    worst = [one for one in own.findings if one.severity != "note"]
+    findings = [finding for finding in report.findings if finding.severity != "note"]
     lines = ["Refused before the first change, because of what this run would do to volumes on Windows:"]
-    lines += [f"{one.id} {one.object}: {one.message} -> {one.remedy}" for one in worst[:_REASONS]]
-    if len(worst) > _REASONS:
-        lines.append(f"and {len(worst) - _REASONS:,} more")
+    lines += [
+        f"{finding.id} {finding.object}: {finding.message} -> {finding.remedy}" for finding in findings[:_REASONS]
+    ]
+    if len(findings) > _REASONS:
+        lines.append(f"and {len(findings) - _REASONS:,} more")
     lines.append("To accept a finding, add an entry to suppressions (kubewin_suppressions).")
     return "\n".join((*lines, MORE[0].upper() + MORE[1:]))
 
 
-def _counts(report: Report) -> Iterator[str]:
+def _count_objects(report: Report) -> Iterator[str]:
     volumes: dict[str, set[str]] = defaultdict(set)
-    for one in report.volumes:
-        answer = "unknown" if one.verdict == "UNKNOWN" else "no"
-        volumes[one.volume or one.claim].add("yes" if one.works else answer)
+    for volume in report.volumes:
+        answer = "unknown" if volume.verdict == "UNKNOWN" else "no"
+        volumes[volume.volume or volume.claim].add("yes" if volume.works else answer)
     served = sum(answers == {"yes"} for answers in volumes.values())
     unknown = sum("unknown" in answers and "no" not in answers for answers in volumes.values())
-    counts = view_of(report, Limits(0, 0)).workloads.counts
+    counts = create_view(report, Limits(0, 0)).workloads.counts
     total = sum(counts.values())
     parts = [share(served, unknown, len(volumes), "volume", "on Windows will be served")] if volumes else []
     if total:
@@ -59,22 +61,22 @@ def _counts(report: Report) -> Iterator[str]:
     yield ", and ".join(parts) or nothing_there(report.unread)
 
 
-def _not_back(report: Report) -> Iterator[str]:
+def _list_stopped_workloads(report: Report) -> Iterator[str]:
     for answer, words in (("no", "will not start again"), ("unknown", "may not start again (unknown)")):
-        some = [one for one in report.workloads if one.starts_again == answer]
-        yield from (f"{one.workload} {words}: {one.because}" for one in some[:NAMED])
-        if len(some) > NAMED:
-            yield f"and {number(len(some) - NAMED, 'other workload')} {words}"
+        workloads = [workload for workload in report.workloads if workload.starts_again == answer]
+        yield from (f"{workload.workload} {words}: {workload.because}" for workload in workloads[:NAMED])
+        if len(workloads) > NAMED:
+            yield f"and {number(len(workloads) - NAMED, 'other workload')} {words}"
 
 
-def _besides(report: Report) -> Iterator[str]:
+def _list_notes(report: Report) -> Iterator[str]:
     if report.assumptions and report.verdict == "ready":
         yield f"ready, if {number(len(report.assumptions), 'assumption holds', 'assumptions hold')}; the full report has them"
     if report.unread:
-        rules = [one["rule"] for one in report.unread if one.get("rule")]
-        yield f"not checked, because it could not be read: {listed([one['resource'] for one in report.unread], 20)}"
+        rules = [entry["rule"] for entry in report.unread if entry.get("rule")]
+        yield f"not checked, because it could not be read: {listed([entry['resource'] for entry in report.unread], 20)}"
         if rules:
             yield f"rules to grant for that: {', '.join(rules) if len(rules) <= NAMED else _ROLE}"
-    yield from (f"{one.id} {one.object}: {one.message}" for one in report.findings if one.id == "CSI-R01")
+    yield from (f"{entry.id} {entry.object}: {entry.message}" for entry in report.findings if entry.id == "CSI-R01")
     if report.suppressed:
         yield f"{number(len(report.suppressed), 'finding')} suppressed by kubewin_suppressions"

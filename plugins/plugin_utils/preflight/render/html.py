@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render import page
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.paths import Path, Walk, walks
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.paths import Path, Walk, list_walks
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.view import (
     ANYWHERE,
     CLASSES,
@@ -21,13 +21,13 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.view 
     NAMED,
     PAGE,
     Case,
-    Group,
+    FindingGroup,
     Limits,
     Line,
     Related,
     Table,
     View,
-    view_of,
+    create_view,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import number, sentence
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import SEVERITIES, Report
@@ -56,7 +56,7 @@ _SHAPES = """<svg class="shapes" aria-hidden="true"><defs>
 
 def render_html(report: Report, limits: Limits = PAGE) -> str:
     """The page."""
-    view = view_of(report, limits)
+    view = create_view(report, limits)
     title = f"{view.headline}: {view.cluster}"
     parts = [
         page.head(title, page.SCRIPT),
@@ -67,27 +67,27 @@ def render_html(report: Report, limits: Limits = PAGE) -> str:
             [("Cluster", view.versions), ("Read at", view.taken_at), ("Target", view.asked)],
         ),
         "<main>",
-        _verdict(view),
-        _tiles(view),
-        _first(view),
-        _assumptions(view),
-        _filters(view),
-        _table("workloads", view.workloads),
-        _walks(report),
-        _table("nodes", view.nodes),
-        _table("volumes", view.volumes),
-        _findings(view),
-        _unread(view),
-        _suppressed(view),
-        _legend(view),
+        _render_verdict(view),
+        _render_tiles(view),
+        _render_first(view),
+        _render_assumptions(view),
+        _render_filters(view),
+        _render_table("workloads", view.workloads),
+        _render_walks(report),
+        _render_table("nodes", view.nodes),
+        _render_table("volumes", view.volumes),
+        _render_findings(view),
+        _render_unread(view),
+        _render_suppressed(view),
+        _render_legend(view),
         "</main>",
-        _footer(view),
+        _render_footer(view),
         f"<script>{page.SCRIPT}</script>\n</body>\n</html>\n",
     ]
     return "\n".join(part for part in parts if part)
 
 
-def _verdict(view: View) -> str:
+def _render_verdict(view: View) -> str:
     return (
         f'<section class="verdict {view.verdict}" aria-labelledby="verdict">'
         '<svg viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="1.8" stroke-linecap="round" '
@@ -96,7 +96,7 @@ def _verdict(view: View) -> str:
     )
 
 
-def _tiles(view: View) -> str:
+def _render_tiles(view: View) -> str:
     words = {
         "workloads": ("will not start", "unknown", "", "will start"),
         "nodes": ("not working", "unknown", "", "working"),
@@ -106,77 +106,82 @@ def _tiles(view: View) -> str:
     for key, table in (("workloads", view.workloads), ("nodes", view.nodes), ("volumes", view.volumes)):
         counted = [(mark, table.counts[mark], word) for mark, word in zip(MARKS, words[key], strict=True)]
         title = number(table.total, "Windows node" if key == "nodes" else key[:-1])
-        tiles.append(_tile(key, title, counted))
-    severities = [(one, view.severities[one], one if view.severities[one] == 1 else f"{one}s") for one in SEVERITIES]
-    tiles.append(_tile("findings", number(sum(view.severities.values()), "finding"), severities))
+        tiles.append(_render_tile(key, title, counted))
+    severities = [
+        (severity, view.severities[severity], severity if view.severities[severity] == 1 else f"{severity}s")
+        for severity in SEVERITIES
+    ]
+    tiles.append(_render_tile("findings", number(sum(view.severities.values()), "finding"), severities))
     return f'<ul class="tiles">\n{"".join(tiles)}</ul>'
 
 
-def _tile(key: str, title: str, counted: Iterable[tuple[str, int, str]]) -> str:
-    there = [(kind, count, word) for kind, count, word in counted if count]
-    total = sum(count for _kind, count, _word in there)
-    drawn, at = "", 0.0
-    for kind, count, _word in there:
+def _render_tile(key: str, title: str, counted: Iterable[tuple[str, int, str]]) -> str:
+    shares = [(kind, count, word) for kind, count, word in counted if count]
+    total = sum(count for _kind, count, _word in shares)
+    bars, offset = "", 0.0
+    for kind, count, _word in shares:
         share = 100 * count / total
-        box = f'x="{at:.2f}%" width="{share:.2f}%" height="12"'
-        drawn += f'<rect class="{kind}" {box}/>'
+        box = f'x="{offset:.2f}%" width="{share:.2f}%" height="12"'
+        bars += f'<rect class="{kind}" {box}/>'
         pattern = {"blocker": "no", "warning": "watch"}.get(kind, kind)
         if pattern in ("no", "unknown", "watch"):
-            drawn += f'<rect {box} fill="url(#{pattern})"/>'
-        at += share
-    items = "".join(f"<li><b>{count:,}</b> {word}</li>" for _kind, count, word in there)
-    return f'<li><a href="#{key}">{title}</a><svg aria-hidden="true">{drawn}</svg><ul>{items}</ul></li>\n'
+            bars += f'<rect {box} fill="url(#{pattern})"/>'
+        offset += share
+    items = "".join(f"<li><b>{count:,}</b> {word}</li>" for _kind, count, word in shares)
+    return f'<li><a href="#{key}">{title}</a><svg aria-hidden="true">{bars}</svg><ul>{items}</ul></li>\n'
 
 
-def _assumptions(view: View) -> str:
-    items = "".join(f'<li>{page.text(text)} <span class="soft">{about}</span></li>' for text, about in view.assumptions)
+def _render_assumptions(view: View) -> str:
+    items = "".join(
+        f'<li>{page.text(text)} <span class="soft">{dependents}</span></li>' for text, dependents in view.assumptions
+    )
     return page.section("assumptions", "Assumptions", f'<ol class="steps">{items}</ol>') if items else ""
 
 
-def _first(view: View) -> str:
-    steps = f'<ol class="steps">{"".join(map(_step, view.first))}</ol>' if view.first else _NOTHING
+def _render_first(view: View) -> str:
+    steps = f'<ol class="steps">{"".join(map(_render_step, view.first))}</ol>' if view.first else _NOTHING
     return page.section("first", "What to do first", steps, ' tabindex="-1"')
 
 
-def _step(group: Group) -> str:
-    helps = "".join(
-        f'<p><span class="do">{page.text(one.remedy)}</span><br>{one.about(page.name, page.text)}</p>'
-        for one in group.helps[:NAMED]
+def _render_step(group: FindingGroup) -> str:
+    remedies = "".join(
+        f'<p><span class="do">{page.text(remedy.remedy)}</span><br>{remedy.describe_objects(page.name, page.text)}</p>'
+        for remedy in group.remedies[:NAMED]
     )
-    more = len(group.helps) - NAMED
-    others = f"<p>And {number(more, 'other remedy', 'other remedies')}.</p>" if more > 0 else ""
+    hidden = len(group.remedies) - NAMED
+    rest_text = f"<p>And {number(hidden, 'other remedy', 'other remedies')}.</p>" if hidden > 0 else ""
     concerns = f"Blocks {group.concerns}. " if group.concerns else ""
-    return f'<li>{helps}{others}<p class="soft">{_badges(group)} {_to_finding(group.id)} {concerns}{page.text(group.why)}</p></li>'
+    return f'<li>{remedies}{rest_text}<p class="soft">{_render_badges(group)} {_link_finding(group.id)} {concerns}{page.text(group.why)}</p></li>'
 
 
-def _badges(group: Group) -> str:
+def _render_badges(group: FindingGroup) -> str:
     doubt = ' <span class="severity doubt">unknown</span>' if group.doubt else ""
     return f'<span class="severity {group.severity}">{group.severity}</span>{doubt}'
 
 
-def _filters(view: View) -> str:
+def _render_filters(view: View) -> str:
     related = [line.related for table in (view.workloads, view.nodes, view.volumes) for line in table.lines]
     related += [case.related for group in view.groups for case in group.cases]
-    nodes = sorted({name for one in related for name in one.nodes} - {ANYWHERE})
-    namespaces = sorted({name for one in related for name in one.namespaces} - {ANYWHERE})
-    classes = [name for name in CLASSES if any(name in one.classes for one in related)]
+    nodes = sorted({name for related_objects in related for name in related_objects.nodes} - {ANYWHERE})
+    namespaces = sorted({name for related_objects in related for name in related_objects.namespaces} - {ANYWHERE})
+    classes = [name for name in CLASSES if any(name in related_objects.classes for related_objects in related)]
     return (
         '<form id="filters" class="filters" aria-label="Filters" hidden>'
-        + _choice("severity", "Severity", SEVERITIES)
-        + _search("node", "Node", nodes)
-        + _search("namespace", "Namespace", namespaces)
-        + _choice("class", "Volume class", classes)
+        + _render_choice("severity", "Severity", SEVERITIES)
+        + _render_search("node", "Node", nodes)
+        + _render_search("namespace", "Namespace", namespaces)
+        + _render_choice("class", "Volume class", classes)
         + '<label>Text<input name="text" type="search" autocomplete="off"></label>'
         '<button type="reset">Show all</button><output id="shown" aria-live="polite"></output></form>'
     )
 
 
-def _choice(key: str, label: str, values: Iterable[str]) -> str:
+def _render_choice(key: str, label: str, values: Iterable[str]) -> str:
     options = "".join(f"<option>{value}</option>" for value in values)
     return f'<label>{label}<select name="{key}"><option value="">any</option>{options}</select></label>'
 
 
-def _search(key: str, label: str, values: list[str]) -> str:
+def _render_search(key: str, label: str, values: list[str]) -> str:
     options = "".join(f'<option value="{page.text(value)}">' for value in values[:_OFFERED])
     return (
         f'<label>{label}<input name="{key}" type="search" list="{key}s-known" autocomplete="off"></label>'
@@ -184,7 +189,7 @@ def _search(key: str, label: str, values: list[str]) -> str:
     )
 
 
-def _data(related: Related, severity: str) -> str:
+def _render_data(related: Related, severity: str) -> str:
     """What filters go by."""
     values = {"severity": (severity,), "node": related.nodes, "namespace": related.namespaces, "class": related.classes}
     attributes = "".join(
@@ -193,28 +198,28 @@ def _data(related: Related, severity: str) -> str:
     return f" data-row{attributes}"
 
 
-def _table(key: str, table: Table) -> str:
+def _render_table(key: str, table: Table) -> str:
     if not table.lines:
         return page.section(key, table.title, _NONE)
-    shown = page.table(table.columns, "".join(map(_row, table.lines)), f'aria-labelledby="{key}-title"')
+    shown = page.table(table.columns, "".join(map(_render_row, table.lines)), f'aria-labelledby="{key}-title"')
     return page.section(
         key, table.title, f'{shown}<p class="empty" data-for="{key}" hidden>No line fits the filters.</p>'
     )
 
 
-def _walks(report: Report) -> str:
+def _render_walks(report: Report) -> str:
     """For each workload that is not ready the steps of its pods, which open for each group of nodes."""
-    shown = "".join(map(_walk, walks(report, _WALKS)))
-    if not shown:
+    articles = "".join(map(_render_walk, list_walks(report, _WALKS)))
+    if not articles:
         return ""
-    more = sum(bool(one.steps) for one in report.workloads) - _WALKS
-    others = f'<p class="soft">And {number(more, "other workload")}; the JSON has every one.</p>' if more > 0 else ""
-    return page.section("walks", "Where pods stop", f"{shown}{others}")
+    hidden = sum(bool(workload.steps) for workload in report.workloads) - _WALKS
+    note = f'<p class="soft">And {number(hidden, "other workload")}; the JSON has every one.</p>' if hidden > 0 else ""
+    return page.section("walks", "Where pods stop", f"{articles}{note}")
 
 
-def _walk(walk: Walk) -> str:
+def _render_walk(walk: Walk) -> str:
     pods = "".join(
-        f"<details><summary>{page.name(pod)} on {page.text(path.nodes)} {_steps(path)}</summary><ul>{_stops(path)}</ul></details>"
+        f"<details><summary>{page.name(pod)} on {page.text(path.nodes)} {_render_steps(path)}</summary><ul>{_render_stops(path)}</ul></details>"
         for pod, paths in walk.paths
         for path in paths
     )
@@ -226,7 +231,7 @@ def _walk(walk: Walk) -> str:
 _REACHED = {"yes": "ok", "no": "blocked", "unknown": "unknown", "never": "not reached"}
 
 
-def _steps(path: Path) -> str:
+def _render_steps(path: Path) -> str:
     """The diagram: six steps in a row."""
     items = "".join(
         f'<span class="mark {reached}" title="{step}: {_REACHED[reached]}">{step}</span> '
@@ -235,115 +240,115 @@ def _steps(path: Path) -> str:
     return f'<span class="path">{items}</span>'
 
 
-def _stops(path: Path) -> str:
+def _render_stops(path: Path) -> str:
     return "".join(
-        f"<li><b>{one.step}</b>{f' {page.name(one.volume)}' if one.volume else ''}: {page.text(one.because)}. "
-        f'<span class="do">{page.text(sentence(one.remedy))}</span></li>'
-        for one in path.stops
+        f"<li><b>{stop.step}</b>{f' {page.name(stop.volume)}' if stop.volume else ''}: {page.text(stop.because)}. "
+        f'<span class="do">{page.text(sentence(stop.remedy))}</span></li>'
+        for stop in path.stops
     )
 
 
-def _row(line: Line) -> str:
+def _render_row(line: Line) -> str:
     cells = "".join(f"<td>{page.text(cell)}</td>" for cell in line.cells)
-    named = set(_ID.findall(line.because))
-    ids = "".join(f" {_to_finding(one)}" for one in line.findings if one not in named)
-    many = ' class="many"' if line.count > 1 else ""
+    mentioned = set(_ID.findall(line.because))
+    ids = "".join(f" {_link_finding(id_)}" for id_ in line.findings if id_ not in mentioned)
+    attributes = ' class="many"' if line.count > 1 else ""
     return (
-        f'<tr{many}{_data(line.related, line.severity)}><th scope="row">{page.name(line.name)}</th>'
+        f'<tr{attributes}{_render_data(line.related, line.severity)}><th scope="row">{page.name(line.name)}</th>'
         f'<td><span class="mark {line.mark}">{page.text(line.state)}</span></td>'
-        f'<td class="because">{_ID.sub(lambda one: _to_finding(one[0]), page.text(line.because))}{ids}{_evidence(line.evidence)}</td>{cells}</tr>\n'
+        f'<td class="because">{_ID.sub(lambda id_: _link_finding(id_[0]), page.text(line.because))}{ids}{_render_evidence(line.evidence)}</td>{cells}</tr>\n'
     )
 
 
-def _to_finding(name: str) -> str:
+def _link_finding(name: str) -> str:
     return f'<a href="#{page.text(name)}">{page.text(name)}</a>'
 
 
-def _evidence(evidence: tuple[str, ...]) -> str:
+def _render_evidence(evidence: tuple[str, ...]) -> str:
     if not evidence:
         return ""
-    items = "".join(f"<li>{page.text(one)}</li>" for one in evidence[:_EVIDENCE])
-    more = f"<li>and {len(evidence) - _EVIDENCE:,} more</li>" if len(evidence) > _EVIDENCE else ""
-    return f"<details><summary>Evidence</summary><ul>{items}{more}</ul></details>"
+    items = "".join(f"<li>{page.text(item)}</li>" for item in evidence[:_EVIDENCE])
+    rest_item = f"<li>and {len(evidence) - _EVIDENCE:,} more</li>" if len(evidence) > _EVIDENCE else ""
+    return f"<details><summary>Evidence</summary><ul>{items}{rest_item}</ul></details>"
 
 
-def _findings(view: View) -> str:
-    groups = "".join(map(_group, view.groups))
+def _render_findings(view: View) -> str:
+    groups = "".join(map(_render_group, view.groups))
     groups += '<p class="empty" data-for="findings" hidden>No line fits the filters.</p>'
     return page.section("findings", "Findings", groups if view.groups else _NONE)
 
 
-def _group(group: Group) -> str:
+def _render_group(group: FindingGroup) -> str:
     link = group.link if group.link.startswith("https://") else ""
-    about = f' <a href="{page.text(link)}" rel="noreferrer">Read more</a>' if link else ""
+    link_text = f' <a href="{page.text(link)}" rel="noreferrer">Read more</a>' if link else ""
     remedy = f"<p><b>What to do:</b> {page.text(group.remedy)}</p>" if group.remedy else ""
-    hidden = (
+    note = (
         f'<p class="soft">{group.total - len(group.cases):,} more are in the JSON.</p>'
         if group.total > len(group.cases)
         else ""
     )
     columns = ("About", "What", *(() if group.remedy else ("What to do",)))
-    rows = "".join(_case(case, bool(group.remedy)) for case in group.cases)
-    shown = page.table(columns, rows, f'aria-label="Objects of {group.id}"')
+    rows = "".join(_render_case(case, bool(group.remedy)) for case in group.cases)
+    rows_table = page.table(columns, rows, f'aria-label="Objects of {group.id}"')
     return (
-        f'<article class="finding" data-group id="{group.id}"><h3>{group.id} {_badges(group)} '
+        f'<article class="finding" data-group id="{group.id}"><h3>{group.id} {_render_badges(group)} '
         f'<span class="soft">{number(group.total, "object")}</span></h3>'
-        f"<p>{page.text(group.why)}{about}</p>{remedy}{shown}{hidden}</article>\n"
+        f"<p>{page.text(group.why)}{link_text}</p>{remedy}{rows_table}{note}</article>\n"
     )
 
 
-def _case(case: Case, shared: bool) -> str:
+def _render_case(case: Case, shared: bool) -> str:
     finding = case.finding
     remedy = "" if shared else f"<td>{page.text(sentence(finding.remedy))}</td>"
     return (
-        f'<tr{_data(case.related, finding.severity)}><th scope="row">{page.name(finding.object)}</th>'
-        f'<td class="because">{page.text(finding.message)}{_evidence(finding.evidence)}</td>{remedy}</tr>\n'
+        f'<tr{_render_data(case.related, finding.severity)}><th scope="row">{page.name(finding.object)}</th>'
+        f'<td class="because">{page.text(finding.message)}{_render_evidence(finding.evidence)}</td>{remedy}</tr>\n'
     )
 
 
-def _unread(view: View) -> str:
+def _render_unread(view: View) -> str:
     if not view.unread:
         return ""
     rows = [
         (
-            page.name(one.get("resource", "")),
-            page.text(one.get("why", "")),
-            page.name(one["rule"]) if one.get("rule") else "",
+            page.name(resource.get("resource", "")),
+            page.text(resource.get("why", "")),
+            page.name(resource["rule"]) if resource.get("rule") else "",
         )
-        for one in view.unread
+        for resource in view.unread
     ]
-    shown = page.table(("Resource", "Why", "Rule to add"), page.rows(rows), 'aria-labelledby="unread-title"')
-    return page.section("unread", "What could not be read", shown)
+    table = page.table(("Resource", "Why", "Rule to add"), page.rows(rows), 'aria-labelledby="unread-title"')
+    return page.section("unread", "What could not be read", table)
 
 
-def _suppressed(view: View) -> str:
+def _render_suppressed(view: View) -> str:
     if not view.suppressed:
         return ""
     rows = [
         (
-            page.name(one.finding.object),
-            f"{one.finding.id}: {page.text(one.finding.message)}",
-            page.text(one.reason),
-            page.text(one.expires),
+            page.name(acceptance.finding.object),
+            f"{acceptance.finding.id}: {page.text(acceptance.finding.message)}",
+            page.text(acceptance.reason),
+            page.text(acceptance.expires),
         )
-        for one in view.suppressed
+        for acceptance in view.suppressed
     ]
     columns = ("About", "Finding", "Reason", "Until")
-    shown = page.table(columns, page.rows(rows), 'aria-labelledby="suppressed-title"')
-    return page.section("suppressed", "Accepted findings", shown)
+    table = page.table(columns, page.rows(rows), 'aria-labelledby="suppressed-title"')
+    return page.section("suppressed", "Accepted findings", table)
 
 
-def _legend(view: View) -> str:
-    shown = {line.state for line in view.volumes.lines}
-    words = "".join(
-        f"<dt><code>{name}</code></dt><dd>{meaning}</dd>" for name, meaning in CLASSES.items() if name in shown
+def _render_legend(view: View) -> str:
+    states = {line.state for line in view.volumes.lines}
+    entries = "".join(
+        f"<dt><code>{name}</code></dt><dd>{meaning}</dd>" for name, meaning in CLASSES.items() if name in states
     )
-    if not words:
+    if not entries:
         return ""
-    return page.section("classes", "What the classes of volumes mean", f'<dl class="legend">{words}</dl>')
+    return page.section("classes", "What the classes of volumes mean", f'<dl class="legend">{entries}</dl>')
 
 
-def _footer(view: View) -> str:
-    items = "".join(f"<li>{page.text(one)}</li>" for one in view.aggregated)
+def _render_footer(view: View) -> str:
+    items = "".join(f"<li>{page.text(note_text)}</li>" for note_text in view.aggregated)
     note = f"<p>Grouped on this page; the JSON lists each:</p><ul>{items}</ul>" if items else ""
     return f"<footer>{note}<p>Created by kubewin.csi, which changed nothing.</p></footer>"

@@ -52,59 +52,62 @@ class Walk:
     paths: tuple[tuple[str, tuple[Path, ...]], ...]
 
 
-def stops(report: Report, most: int) -> tuple[tuple[Stop, ...], int]:
+def list_stops(report: Report, most: int) -> tuple[tuple[Stop, ...], int]:
     """One line for each reason by which pods are lost, and how many more reasons there are."""
-    alike: dict[tuple[str, str, tuple[str, ...], str, str], list[str]] = defaultdict(list)
+    pods_by_reason: dict[tuple[str, str, tuple[str, ...], str, str], list[str]] = defaultdict(list)
     for workload in report.workloads:
-        for one in workload.steps:
-            if one.decides:
-                about = one.because.removeprefix(f"{one.volume}: ")
-                alike[one.step, one.answer, one.nodes, about, one.remedy].append(_pod(workload, one))
-    found = [
+        for step in workload.steps:
+            if step.decides:
+                reason = step.because.removeprefix(f"{step.volume}: ")
+                key = (step.step, step.answer, step.nodes, reason, step.remedy)
+                pods_by_reason[key].append(_name_pod(workload, step))
+    stops = [
         Stop(
             tuple(dict.fromkeys(pods)),
             f"{step} {'is unknown' if answer == 'unknown' else 'is blocked'}",
-            _where(nodes),
+            _format_nodes(nodes),
             because,
             remedy,
         )
-        for (step, answer, nodes, because, remedy), pods in alike.items()
+        for (step, answer, nodes, because, remedy), pods in pods_by_reason.items()
     ]
-    return tuple(found[:most]), max(0, len(found) - most)
+    return tuple(stops[:most]), max(0, len(stops) - most)
 
 
-def walks(report: Report, most: int) -> Iterator[Walk]:
+def list_walks(report: Report, most: int) -> Iterator[Walk]:
     """Every workload that is not ready, with the way of its pods on each node."""
-    for workload in [one for one in report.workloads if one.steps][:most]:
-        pods = group_values((one.pod, one) for one in workload.steps)
-        yield Walk(workload.workload, workload.because, tuple((pod, tuple(_paths(some))) for pod, some in pods.items()))
+    for workload in [workload for workload in report.workloads if workload.steps][:most]:
+        pods = group_values((step.pod, step) for step in workload.steps)
+        yield Walk(
+            workload.workload, workload.because, tuple((pod, tuple(_find_paths(steps))) for pod, steps in pods.items())
+        )
 
 
-def _pod(workload: WorkloadVerdict, one: StepVerdict) -> str:
-    own = workload.workload.rpartition("/")[2]
-    return workload.workload if one.pod == own else f"{workload.workload}, pod {one.pod}"
+def _name_pod(workload: WorkloadVerdict, step: StepVerdict) -> str:
+    name = workload.workload.rpartition("/")[2]
+    return workload.workload if step.pod == name else f"{workload.workload}, pod {step.pod}"
 
 
-def _where(nodes: tuple[str, ...]) -> str:
+def _format_nodes(nodes: tuple[str, ...]) -> str:
     return f"{number(len(nodes), 'node')}: {listed(nodes, 3)}" if len(nodes) > 1 else listed(nodes)
 
 
-def _paths(some: Iterable[StepVerdict]) -> Iterator[Path]:
-    by_node = group_values((node, one) for one in some for node in one.nodes)
-    alike: dict[tuple[int, ...], list[str]] = defaultdict(list)
-    found: dict[tuple[int, ...], tuple[StepVerdict, ...]] = {}
+def _find_paths(steps: Iterable[StepVerdict]) -> Iterator[Path]:
+    by_node = group_values((node, step) for step in steps for node in step.nodes)
+    nodes_by_steps: dict[tuple[int, ...], list[str]] = defaultdict(list)
+    steps_by_key: dict[tuple[int, ...], tuple[StepVerdict, ...]] = {}
     for node in sorted(by_node):
         # The same objects, so that equal nodes are one group.
         key = tuple(map(id, by_node[node]))
-        alike[key].append(node)
-        found[key] = tuple(by_node[node])
-    for key, nodes in alike.items():
-        yield Path(listed(nodes, NAMED_NODES), tuple(_reached(found[key])), found[key])
+        nodes_by_steps[key].append(node)
+        steps_by_key[key] = tuple(by_node[node])
+    for key, nodes in nodes_by_steps.items():
+        yield Path(listed(nodes, NAMED_NODES), tuple(_list_reached(steps_by_key[key])), steps_by_key[key])
 
 
-def _reached(stopped: tuple[StepVerdict, ...]) -> Iterator[tuple[str, Reached]]:
-    blocked = min((STEPS.index(one.step) for one in stopped if one.answer == "blocked"), default=len(STEPS))
-    unknown = {one.step for one in stopped if one.answer == "unknown"}
+def _list_reached(verdicts: tuple[StepVerdict, ...]) -> Iterator[tuple[str, Reached]]:
+    blocked = min((STEPS.index(step.step) for step in verdicts if step.answer == "blocked"), default=len(STEPS))
+    unknown = {step.step for step in verdicts if step.answer == "unknown"}
     for position, step in enumerate(STEPS):
         if position > blocked:
             yield step, "never"

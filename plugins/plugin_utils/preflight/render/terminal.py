@@ -13,14 +13,14 @@ import textwrap
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.table import render_table
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.paths import stops
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.paths import list_stops
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.view import (
     NAMED,
-    Group,
+    FindingGroup,
     Limits,
     Table,
     View,
-    view_of,
+    create_view,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import listed, number, plain
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import SEVERITIES, Report
@@ -35,83 +35,85 @@ _NAMES = 34
 
 def render_terminal(report: Report, width: int = 100) -> str:
     """The text; no line is longer than width unless a word is."""
-    view = view_of(report, SHOWN)
-    counts = ", ".join(number(view.severities[one], one) for one in SEVERITIES)
-    read = f"{plain(view.cluster)}: {plain(view.versions)}, read at {plain(view.taken_at)}"
+    view = create_view(report, SHOWN)
+    counts = ", ".join(number(view.severities[entry], entry) for entry in SEVERITIES)
+    source = f"{plain(view.cluster)}: {plain(view.versions)}, read at {plain(view.taken_at)}"
     verdict = textwrap.fill(f"{view.headline.upper()}: {plain(view.answer)}", width)
-    parts = [f"{verdict}\n{textwrap.fill(read, width)}\n{counts}"]
+    parts = [f"{verdict}\n{textwrap.fill(source, width)}\n{counts}"]
     if view.first:
-        parts.append(_steps(view, width))
+        parts.append(_render_steps(view, width))
     parts += filter(
         None,
         (
-            _table("WORKLOAD", "AFTER A RESTART", "workload", view.workloads, width),
-            _stops(report, width),
-            _table("NODE", "ITS VOLUMES", "node", view.nodes, width),
-            _table("VOLUME", "CLASS", "volume", view.volumes, width),
+            _render_table("WORKLOAD", "AFTER A RESTART", "workload", view.workloads, width),
+            _render_stops(report, width),
+            _render_table("NODE", "ITS VOLUMES", "node", view.nodes, width),
+            _render_table("VOLUME", "CLASS", "volume", view.volumes, width),
         ),
     )
     if view.assumptions:
-        rows = [[f"{at}.", about, plain(text)] for at, (text, about) in enumerate(view.assumptions, 1)]
+        rows = [[f"{position}.", about, plain(text)] for position, (text, about) in enumerate(view.assumptions, 1)]
         parts.append(render_table(("NO.", "FOR", "ASSUMED"), rows, width))
     if view.unread:
         rows = [
-            [plain(one.get("resource", "")), plain(one.get("why", "")), plain(one.get("rule", ""))]
-            for one in view.unread
+            [plain(entry.get("resource", "")), plain(entry.get("why", "")), plain(entry.get("rule", ""))]
+            for entry in view.unread
         ]
         parts.append(render_table(("NOT READ", "WHY", "RULE TO ADD"), rows, width, _NAMES))
     if view.suppressed:
         rows = [
-            [one.finding.id, plain(one.finding.object), plain(one.expires), plain(one.reason)]
-            for one in view.suppressed
+            [entry.finding.id, plain(entry.finding.object), plain(entry.expires), plain(entry.reason)]
+            for entry in view.suppressed
         ]
         parts.append(render_table(("ACCEPTED", "ABOUT", "UNTIL", "REASON"), rows, width, _NAMES))
-    begin = f"\n{textwrap.fill(_begin(view.first[0]), width)}" if view.first else ""
-    parts.append(f"{verdict}{begin}")
+    beginning = f"\n{textwrap.fill(_format_beginning(view.first[0]), width)}" if view.first else ""
+    parts.append(f"{verdict}{beginning}")
     return "\n\n".join(parts)
 
 
-def _begin(group: Group) -> str:
-    help_ = group.helps[0]
-    return f"Begin with {group.id}: {plain(help_.remedy)} ({help_.about(plain, plain)})"
+def _format_beginning(group: FindingGroup) -> str:
+    remedy_group = group.remedies[0]
+    return f"Begin with {group.id}: {plain(remedy_group.remedy)} ({remedy_group.describe_objects(plain, plain)})"
 
 
-def _steps(view: View, width: int) -> str:
+def _render_steps(view: View, width: int) -> str:
     rows: list[list[str]] = []
     for position, group in enumerate(view.first, 1):
-        helps = [f"{plain(one.remedy)} ({one.about(plain, plain)})" for one in group.helps[:NAMED]]
-        more = len(group.helps) - NAMED
-        helps += [f"and {number(more, 'other remedy', 'other remedies')}"] if more > 0 else []
-        helps += [f"blocks {group.concerns}"] if group.concerns else []
+        texts = [
+            f"{plain(remedy.remedy)} ({remedy.describe_objects(plain, plain)})" for remedy in group.remedies[:NAMED]
+        ]
+        hidden = len(group.remedies) - NAMED
+        texts += [f"and {number(hidden, 'other remedy', 'other remedies')}"] if hidden > 0 else []
+        texts += [f"blocks {group.concerns}"] if group.concerns else []
         kind = f"{group.severity}, unknown" if group.doubt else group.severity
-        rows += [[f"{position}.", kind, group.id, helps[0]], *(["", "", "", one] for one in helps[1:])]
+        rows += [[f"{position}.", kind, group.id, texts[0]], *(["", "", "", text] for text in texts[1:])]
     return render_table(("DO", "BECAUSE OF A", "FINDING", "WHAT HELPS, AND WHERE"), rows, width)
 
 
-def _stops(report: Report, width: int) -> str:
+def _render_stops(report: Report, width: int) -> str:
     """Where pods stop on their way to running, a line for each reason."""
-    found, more = stops(report, SHOWN.most)
+    stops, hidden = list_stops(report, SHOWN.most)
     rows = [
-        [plain(listed(one.pods, NAMED)), one.at, plain(one.where), f"{plain(one.because)} -> {plain(one.first)}"]
-        for one in found
+        [plain(listed(stop.pods, NAMED)), stop.at, plain(stop.where), f"{plain(stop.because)} -> {plain(stop.first)}"]
+        for stop in stops
     ]
     if not rows:
         return ""
-    shown = render_table(("WORKLOAD", "STEP", "ON", "BECAUSE, AND WHAT TO DO FIRST"), rows, width, _NAMES)
-    return f"{shown}\n(and {number(more, 'other reason')})" if more else shown
+    table = render_table(("WORKLOAD", "STEP", "ON", "BECAUSE, AND WHAT TO DO FIRST"), rows, width, _NAMES)
+    return f"{table}\n(and {number(hidden, 'other reason')})" if hidden else table
 
 
-def _table(name: str, state: str, kind: str, table: Table, width: int) -> str:
+def _render_table(name: str, state: str, kind: str, table: Table, width: int) -> str:
     """The lines that are not ready, and the number of ready ones."""
-    alike = group_values(
+    groups = group_values(
         ((line.state, _ITS_CLAIM.sub("its claim is", line.because)), line) for line in table.lines if line.mark != "yes"
     )
     rows = [
-        [", ".join(plain(one.name) for one in some), state, plain(reason if len(some) > 1 else some[0].because)]
-        for (state, reason), some in alike.items()
+        [", ".join(plain(line.name) for line in lines), state, plain(reason if len(lines) > 1 else lines[0].because)]
+        for (state, reason), lines in groups.items()
     ]
-    well = table.counts["yes"]
+    ready = table.counts["yes"]
     if not rows:
-        return f"{name}S: all {well:,} are OK" if well else ""
-    shown = render_table((name, state, "BECAUSE"), rows, width, _NAMES)
-    return f"{shown}\n({number(well, f'further {kind}')} {'is' if well == 1 else 'are'} OK)" if well else shown
+        return f"{name}S: all {ready:,} are OK" if ready else ""
+    text = render_table((name, state, "BECAUSE"), rows, width, _NAMES)
+    return f"{text}\n({number(ready, f'further {kind}')} {'is' if ready == 1 else 'are'} OK)" if ready else text

@@ -119,25 +119,25 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Help:
+class RemedyGroup:
     """A remedy, and what it is for."""
 
     remedy: str
     findings: tuple[Finding, ...]
 
-    def about(self, name: Callable[[str], str], text: Callable[[str], str]) -> str:
+    def describe_objects(self, name: Callable[[str], str], text: Callable[[str], str]) -> str:
         """Of a single object what is wrong with it; of several the first ones, and how many more there are."""
-        shown = "; ".join(name(one.object) for one in self.findings[:NAMED])
+        names = "; ".join(name(finding.object) for finding in self.findings[:NAMED])
         if len(self.findings) == 1:
-            return f"{shown}: {text(self.findings[0].message)}"
-        return f"{shown} and {len(self.findings) - NAMED:,} more" if len(self.findings) > NAMED else shown
+            return f"{names}: {text(self.findings[0].message)}"
+        return f"{names} and {len(self.findings) - NAMED:,} more" if len(self.findings) > NAMED else names
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class FindingGroup:
     """All findings of one id.
 
-    helps: what does, each with all objects that it helps. total: how many findings there are, of which cases are shown.
+    remedies: each with all objects that it helps. total: how many findings there are, of which cases are shown.
     concerns: how many workloads and nodes it stands in the way of, in words.
     """
 
@@ -145,7 +145,7 @@ class Group:
     severity: Severity
     doubt: bool
     why: str
-    helps: tuple[Help, ...]
+    remedies: tuple[RemedyGroup, ...]
     link: str
     cases: tuple[Case, ...]
     total: int
@@ -154,7 +154,7 @@ class Group:
     @property
     def remedy(self) -> str:
         """What helps all of them, empty where it is not the same."""
-        return self.helps[0].remedy if len(self.helps) == 1 else ""
+        return self.remedies[0].remedy if len(self.remedies) == 1 else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,11 +185,11 @@ class View:
     verdict: str
     headline: str
     answer: str
-    first: tuple[Group, ...]
+    first: tuple[FindingGroup, ...]
     workloads: Table
     nodes: Table
     volumes: Table
-    groups: tuple[Group, ...]
+    groups: tuple[FindingGroup, ...]
     severities: Mapping[str, int]
     unread: tuple[Mapping[str, str], ...]
     suppressed: tuple[Suppressed, ...]
@@ -200,14 +200,16 @@ class View:
 PAGE = Limits()
 
 
-def view_of(report: Report, limits: Limits = PAGE) -> View:
+def create_view(report: Report, limits: Limits = PAGE) -> View:
     """The view of a report."""
-    about = _About(report)
+    about = _Relations(report)
     aggregated: list[str] = []
-    workloads = _table("workload", [_workload(one, about) for one in report.workloads], limits, aggregated)
-    nodes = _table("node", [_node(one, about) for one in report.nodes], limits, aggregated)
-    volumes = _table("volume", [_volume(one, about) for one in report.volumes], limits, aggregated)
-    groups = _groups(report, about, limits, aggregated)
+    workloads = _create_table(
+        "workload", [_create_workload_line(one, about) for one in report.workloads], limits, aggregated
+    )
+    nodes = _create_table("node", [_create_node_line(one, about) for one in report.nodes], limits, aggregated)
+    volumes = _create_table("volume", [_create_volume_line(one, about) for one in report.volumes], limits, aggregated)
+    groups = _group_findings(report, about, limits, aggregated)
     if len(report.suppressed) > limits.most:
         aggregated.append(f"accepted findings: {limits.most:,} of {len(report.suppressed):,} are shown")
     return View(
@@ -218,11 +220,11 @@ def view_of(report: Report, limits: Limits = PAGE) -> View:
             if version
         ),
         taken_at=_PART_OF_A_SECOND.sub("", report.taken_at).replace("T", " ").replace("+00:00", " UTC"),
-        asked=_asked(report),
+        asked=_format_target(report),
         verdict=report.verdict,
-        headline=_headline(report),
-        answer=_answer(report, workloads),
-        first=tuple(_steps(groups, report)),
+        headline=_format_headline(report),
+        answer=_format_answer(report, workloads),
+        first=tuple(_select_steps(groups, report)),
         workloads=workloads,
         nodes=nodes,
         volumes=volumes,
@@ -235,7 +237,7 @@ def view_of(report: Report, limits: Limits = PAGE) -> View:
     )
 
 
-def _headline(report: Report) -> str:
+def _format_headline(report: Report) -> str:
     count = len(report.assumptions)
     if report.verdict != "ready" or not count:
         return HEADLINES[report.verdict]
@@ -246,14 +248,14 @@ def _headline(report: Report) -> str:
 _FOLLOWS: Mapping[str, frozenset[str]] = {"CSI-G20": frozenset({"CSI-G10", "CSI-G11", "CSI-G12"})}
 
 
-def _steps(groups: Iterable[Group], report: Report) -> Iterator[Group]:
+def _select_steps(groups: Iterable[FindingGroup], report: Report) -> Iterator[FindingGroup]:
     """What to do, in order: everything that is more than a note and does not go away with another step."""
     objects: dict[str, set[str]] = defaultdict(set)
-    for one in report.findings:
-        objects[one.id].add(one.object)
+    for finding in report.findings:
+        objects[finding.id].add(finding.object)
     for group in groups:
-        before = {about for name in _FOLLOWS.get(group.id, ()) for about in objects[name]}
-        if (group.severity != "note" or group.doubt) and not (before and before >= objects[group.id]):
+        causes = {name for name in _FOLLOWS.get(group.id, ()) for name in objects[name]}
+        if (group.severity != "note" or group.doubt) and not (causes and causes >= objects[group.id]):
             yield group
 
 
@@ -275,38 +277,38 @@ _TARGETS = {
 }
 
 
-def _answer(report: Report, workloads: Table) -> str:
+def _format_answer(report: Report, workloads: Table) -> str:
     """The one sentence."""
     lost, doubtful, total = workloads.counts["no"], workloads.counts["unknown"], workloads.total
-    accepted = sum(bool(one.accepted) for one in report.workloads)
+    accepted = sum(bool(workload.accepted) for workload in report.workloads)
     if lost:
-        result = f"{lost:,} of {number(total, 'workload')} will not start again"
-        result += f"; {doubtful:,} {'is' if doubtful == 1 else 'are'} unknown" if doubtful else ""
+        answer = f"{lost:,} of {number(total, 'workload')} will not start again"
+        answer += f"; {doubtful:,} {'is' if doubtful == 1 else 'are'} unknown" if doubtful else ""
     elif doubtful:
-        some = f"{doubtful:,} of {number(total, 'workload')}" if doubtful < total else f"all {total:,} workloads"
-        some = "the only workload" if total == 1 else some
-        result = f"for {some} it is unknown whether {'it' if doubtful == 1 else 'they'} will start again"
+        subject = f"{doubtful:,} of {number(total, 'workload')}" if doubtful < total else f"all {total:,} workloads"
+        subject = "the only workload" if total == 1 else subject
+        answer = f"for {subject} it is unknown whether {'it' if doubtful == 1 else 'they'} will start again"
     elif total:
-        result = "the only workload will start again" if total == 1 else f"all {total:,} workloads will start again"
+        answer = "the only workload will start again" if total == 1 else f"all {total:,} workloads will start again"
     else:
-        result = nothing_there(report.unread)
+        answer = nothing_there(report.unread)
     if accepted:
-        result += f"; {accepted:,} of these {'is' if accepted == 1 else 'are'} accepted"
-    asked = _asked(report)
-    return f"With {asked}, {result}." if asked else f"{result[0].upper()}{result[1:]}."
+        answer += f"; {accepted:,} of these {'is' if accepted == 1 else 'are'} accepted"
+    asked = _format_target(report)
+    return f"With {asked}, {answer}." if asked else f"{answer[0].upper()}{answer[1:]}."
 
 
-def _asked(report: Report) -> str:
+def _format_target(report: Report) -> str:
     return ", ".join(f"{_TARGETS[key]} {value}" for key, value in report.target.as_dict().items())
 
 
-class _About:
+class _Relations:
     """Nodes, namespaces and classes that are related to an object through its volumes."""
 
     def __init__(self, report: Report) -> None:
         self.severity: dict[str, Worst] = {}
         for finding in report.findings:
-            self.severity[finding.id] = _worst([self.severity.get(finding.id, ""), finding.severity])
+            self.severity[finding.id] = _find_worst([self.severity.get(finding.id, ""), finding.severity])
         self.by_name: dict[str, list[VolumeVerdict]] = defaultdict(list)
         self.on_node: dict[str, list[VolumeVerdict]] = defaultdict(list)
         for volume in report.volumes:
@@ -318,73 +320,78 @@ class _About:
                     self.on_node[node].append(volume)
         self.nodes = frozenset(node.node for node in report.nodes)
         self.stopped_workloads = Counter(
-            finding for one in report.workloads if one.starts_again != "yes" for finding in one.findings
+            finding for verdict in report.workloads if verdict.starts_again != "yes" for finding in verdict.findings
         )
-        self.stopped_nodes = Counter(finding for one in report.nodes if one.ok != "yes" for finding in one.findings)
+        self.stopped_nodes = Counter(
+            finding for verdict in report.nodes if verdict.ok != "yes" for finding in verdict.findings
+        )
 
-    def worst(self, findings: Iterable[str]) -> Worst:
+    def find_worst(self, findings: Iterable[str]) -> Worst:
         """The worst severity that findings of these ids have."""
-        return _worst(self.severity.get(one, "") for one in findings)
+        return _find_worst(self.severity.get(id_, "") for id_ in findings)
 
-    def of_volumes(self, volumes: Iterable[VolumeVerdict]) -> Related:
+    def relate_volumes(self, volumes: Iterable[VolumeVerdict]) -> Related:
         """What volumes have to do with."""
-        found = list(volumes)
-        nodes = unique(node for one in found for node in one.nodes[: NAMED_NODES + 1])
+        verdicts = list(volumes)
+        nodes = unique(node for volume in verdicts for node in volume.nodes[: NAMED_NODES + 1])
         return Related(
             (ANYWHERE,) if len(nodes) > NAMED_NODES else tuple(nodes),
-            tuple(unique(_namespace(one.claim) for one in found)),
-            tuple(unique(one.verdict for one in found)),
+            tuple(unique(_get_namespace(volume.claim) for volume in verdicts)),
+            tuple(unique(volume.verdict for volume in verdicts)),
         )
 
-    def of_object(self, text: str) -> Related:
+    def relate_object(self, text: str) -> Related:
         """What a finding's object has to do with: "Kind name" or "Kind namespace/name"."""
         # "Node win-1, driver disk.csi.azure.com" is about the node.
         name = text.partition(" ")[2].partition(", ")[0]
         if name in self.nodes:
-            return replace(self.of_volumes(self.on_node[name]), nodes=(name,))
-        found = self.of_volumes(self.by_name.get(name, ()))
-        return replace(found, namespaces=tuple(unique((_namespace(name), *found.namespaces))))
+            return replace(self.relate_volumes(self.on_node[name]), nodes=(name,))
+        related = self.relate_volumes(self.by_name.get(name, ()))
+        return replace(related, namespaces=tuple(unique((_get_namespace(name), *related.namespaces))))
 
 
-def _namespace(name: str) -> str:
+def _get_namespace(name: str) -> str:
     return name.partition("/")[0] if name.count("/") == 1 else ""
 
 
-def _worst(severities: Iterable[Worst]) -> Worst:
+def _find_worst(severities: Iterable[Worst]) -> Worst:
     return min(severities, key=_WORST.index, default="")
 
 
-def _workload(one: WorkloadVerdict, about: _About) -> Line:
-    volumes = [volume for name in one.volumes for volume in about.by_name.get(name, ())]
-    name = one.workload.partition(" ")[2]
+def _create_workload_line(workload: WorkloadVerdict, about: _Relations) -> Line:
+    volumes = [volume for name in workload.volumes for volume in about.by_name.get(name, ())]
+    name = workload.workload.partition(" ")[2]
     return Line(
-        name=one.workload,
-        mark=one.starts_again,
-        state=_STARTS_AGAIN[one.starts_again],
-        because=one.because,
-        cells=(_RUNS_ON[one.runs_on], listed(one.volumes, 3) or "none"),
-        evidence=(f"runs on {one.runs_on}: {one.runs_on_because}", *(f"volume {name}" for name in one.volumes)),
-        findings=one.findings,
-        severity=about.worst(one.findings),
-        related=replace(about.of_volumes(volumes), namespaces=tuple(unique([_namespace(name)]))),
+        name=workload.workload,
+        mark=workload.starts_again,
+        state=_STARTS_AGAIN[workload.starts_again],
+        because=workload.because,
+        cells=(_RUNS_ON[workload.runs_on], listed(workload.volumes, 3) or "none"),
+        evidence=(
+            f"runs on {workload.runs_on}: {workload.runs_on_because}",
+            *(f"volume {name}" for name in workload.volumes),
+        ),
+        findings=workload.findings,
+        severity=about.find_worst(workload.findings),
+        related=replace(about.relate_volumes(volumes), namespaces=tuple(unique([_get_namespace(name)]))),
     )
 
 
-def _node(one: NodeVerdict, about: _About) -> Line:
+def _create_node_line(node: NodeVerdict, about: _Relations) -> Line:
     return Line(
-        name=one.node,
-        mark=one.ok,
-        state=_NODE[one.ok],
-        because=one.because,
-        cells=(listed(one.drivers) or "none needed",),
-        evidence=tuple(_checks(one.checks)),
-        findings=one.findings,
-        severity=about.worst(one.findings),
-        related=about.of_object(f"Node {one.node}"),
+        name=node.node,
+        mark=node.ok,
+        state=_NODE[node.ok],
+        because=node.because,
+        cells=(listed(node.drivers) or "none needed",),
+        evidence=tuple(_list_checks(node.checks)),
+        findings=node.findings,
+        severity=about.find_worst(node.findings),
+        related=about.relate_object(f"Node {node.node}"),
     )
 
 
-def _checks(checks: Iterable[Check]) -> Iterator[str]:
+def _list_checks(checks: Iterable[Check]) -> Iterator[str]:
     """Each check that did not pass, then for each driver those that did."""
     passed: dict[str, list[str]] = defaultdict(list)
     for check in sorted(checks, key=lambda check: MARKS.index(check.ok)):
@@ -396,18 +403,18 @@ def _checks(checks: Iterable[Check]) -> Iterator[str]:
     yield from (f"passed{driver}: {', '.join(names)}" for driver, names in passed.items())
 
 
-def _volume(one: VolumeVerdict, about: _About) -> Line:
-    mark: Mark = "unknown" if one.verdict == "UNKNOWN" else "watch" if one.works else "no"
+def _create_volume_line(volume: VolumeVerdict, about: _Relations) -> Line:
+    mark: Mark = "unknown" if volume.verdict == "UNKNOWN" else "watch" if volume.works else "no"
     return Line(
-        name=one.volume or f"claim {one.claim}",
-        mark="yes" if one.verdict in READY else mark,
-        state=one.verdict,
-        because=one.because,
-        cells=(one.claim or "no claim", one.driver or one.source, listed(one.nodes, 3) or "no node"),
-        evidence=one.evidence,
-        findings=one.findings,
-        severity=about.worst(one.findings),
-        related=about.of_volumes([one]),
+        name=volume.volume or f"claim {volume.claim}",
+        mark="yes" if volume.verdict in READY else mark,
+        state=volume.verdict,
+        because=volume.because,
+        cells=(volume.claim or "no claim", volume.driver or volume.source, listed(volume.nodes, 3) or "no node"),
+        evidence=volume.evidence,
+        findings=volume.findings,
+        severity=about.find_worst(volume.findings),
+        related=about.relate_volumes([volume]),
     )
 
 
@@ -418,55 +425,61 @@ _TABLES = {
 }
 
 
-def _table(kind: str, lines: list[Line], limits: Limits, aggregated: list[str]) -> Table:
+def _create_table(kind: str, lines: list[Line], limits: Limits, aggregated: list[str]) -> Table:
     """The lines worst first; a long table groups ready ones, and those beyond the limit, by kind."""
     counts = Counter(line.mark for line in lines)
     lines.sort(key=lambda line: (MARKS.index(line.mark), _WORST.index(line.severity), line.name))
     if len(lines) > limits.whole:
-        well = [line for line in lines if line.mark == "yes" and not line.severity]
+        ready = [line for line in lines if line.mark == "yes" and not line.severity]
         others = [line for line in lines if line.mark != "yes" or line.severity]
-        if well:
-            aggregated.append(f"{number(len(well), kind)} without a finding: one line for all alike")
+        if ready:
+            aggregated.append(f"{number(len(ready), kind)} without a finding: one line for all alike")
         if len(others) > limits.most:
             aggregated.append(f"{number(len(others) - limits.most, kind)} more with findings: one line for all alike")
-        lines = others[: limits.most] + _alike(others[limits.most :], kind) + _alike(well, kind)
+        lines = others[: limits.most] + _aggregate_lines(others[limits.most :], kind) + _aggregate_lines(ready, kind)
     return Table(*_TABLES[kind], tuple(lines), {mark: counts[mark] for mark in MARKS})
 
 
-def _alike(lines: Iterable[Line], kind: str) -> list[Line]:
+def _aggregate_lines(lines: Iterable[Line], kind: str) -> list[Line]:
     """One line for all lines with the same state and the same findings."""
     # Of volumes the driver is the one further column that says what kind they are; of nodes the drivers.
     kinds = 1 if kind == "volume" else 0
     by_kind = group_values(((line.state, line.findings, line.cells[kinds]), line) for line in lines)
-    found = []
-    for (state, findings, of), alike in by_kind.items():
-        first = alike[0]
-        nodes = unique(node for line in alike for node in line.related.nodes)
-        namespaces = unique(name for line in alike for name in line.related.namespaces)
-        where = [number(len(nodes), "node")] if nodes and ANYWHERE not in nodes and kind != "node" else []
-        where += [number(len(namespaces), "namespace")] if namespaces else []
-        found.append(
+    aggregated = []
+    for (state, findings, kind_cell), group in by_kind.items():
+        first = group[0]
+        nodes = unique(node for line in group for node in line.related.nodes)
+        namespaces = unique(name for line in group for name in line.related.namespaces)
+        places = [number(len(nodes), "node")] if nodes and ANYWHERE not in nodes and kind != "node" else []
+        places += [number(len(namespaces), "namespace")] if namespaces else []
+        aggregated.append(
             Line(
-                name=number(len(alike), kind),
+                name=number(len(group), kind),
                 mark=first.mark,
                 state=state,
-                because=f"such as {listed([line.name for line in alike], 3)}"
+                because=f"such as {listed([line.name for line in group], 3)}"
                 + (f"; findings {', '.join(findings)}" if findings else ""),
                 cells=tuple(
-                    of if cell == of else f"on {' in '.join(where)}" if at == 0 and where else "various"
-                    for at, cell in enumerate(first.cells)
+                    kind_cell
+                    if cell == kind_cell
+                    else f"on {' in '.join(places)}"
+                    if column == 0 and places
+                    else "various"
+                    for column, cell in enumerate(first.cells)
                 ),
                 evidence=(),
                 findings=findings,
                 severity=first.severity,
                 related=Related((ANYWHERE,), (ANYWHERE,), first.related.classes),
-                count=len(alike),
+                count=len(group),
             )
         )
-    return found
+    return aggregated
 
 
-def _groups(report: Report, about: _About, limits: Limits, aggregated: list[str]) -> tuple[Group, ...]:
+def _group_findings(
+    report: Report, about: _Relations, limits: Limits, aggregated: list[str]
+) -> tuple[FindingGroup, ...]:
     """Findings by id, in the order in which they are to be dealt with."""
     by_id = group_values((finding.id, finding) for finding in report.findings)
     share = max(20, limits.most // max(1, len(by_id)))
@@ -475,27 +488,27 @@ def _groups(report: Report, about: _About, limits: Limits, aggregated: list[str]
         findings.sort(key=lambda finding: (_WORST.index(finding.severity), finding.object))
         if len(findings) > share:
             aggregated.append(f"{name}: {share:,} of {len(findings):,} are shown")
-        helps = group_values((finding.remedy, finding) for finding in findings)
+        remedies = group_values((finding.remedy, finding) for finding in findings)
         concerns = [
             number(count, kind)
             for kind, count in (("workload", about.stopped_workloads[name]), ("node", about.stopped_nodes[name]))
             if count
         ]
         groups.append(
-            Group(
+            FindingGroup(
                 id=name,
                 severity=findings[0].severity,
                 doubt=any(finding.doubt for finding in findings),
                 why=sentence(findings[0].why),
-                helps=tuple(Help(sentence(remedy), tuple(alike)) for remedy, alike in helps.items()),
+                remedies=tuple(RemedyGroup(sentence(remedy), tuple(alike)) for remedy, alike in remedies.items()),
                 link=findings[0].link,
-                cases=tuple(Case(finding, about.of_object(finding.object)) for finding in findings[:share]),
+                cases=tuple(Case(finding, about.relate_object(finding.object)) for finding in findings[:share]),
                 total=len(findings),
                 concerns=" and ".join(concerns),
             )
         )
 
-    def order(group: Group) -> tuple[int, bool, int, int, str]:
+    def order(group: FindingGroup) -> tuple[int, bool, int, int, str]:
         stopped = about.stopped_workloads[group.id] + about.stopped_nodes[group.id]
         letter = "V" if group.id in _SUFFERED else group.id[4]
         return _WORST.index(group.severity), group.doubt, _CAUSES.find(letter), -stopped, group.id

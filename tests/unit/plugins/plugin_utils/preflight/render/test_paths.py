@@ -6,7 +6,7 @@ from __future__ import annotations
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.html import render_html
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.markdown import render_markdown
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.paths import stops, walks
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.paths import list_stops, list_walks
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.terminal import render_terminal
 from situations.named import SITUATIONS
 from unit.plugins.plugin_utils.preflight.reports import report, step, workload
@@ -21,7 +21,7 @@ def test_a_reason_that_several_workloads_have_is_one_line() -> None:
     lost = [
         workload(f"Pod shop/{name}", "no", steps=(step(pod=name, volume=f"shop/{name}-data"),)) for name in ("a", "b")
     ]
-    [one], more = stops(report(workloads=tuple(lost)), 20)
+    [one], more = list_stops(report(workloads=tuple(lost)), 20)
     assert (one.pods, one.at, one.where, more) == (
         ("Pod shop/a", "Pod shop/b"),
         "stage is blocked",
@@ -35,13 +35,13 @@ def test_a_reason_that_several_workloads_have_is_one_line() -> None:
 
 def test_no_more_reasons_than_a_reader_takes() -> None:
     many = tuple(step("stage", nodes=(f"win-{number}",)) for number in range(30))
-    found, more = stops(report(workloads=(workload(starts_again="no", steps=many),)), 20)
+    found, more = list_stops(report(workloads=(workload(starts_again="no", steps=many),)), 20)
     assert (len(found), more) == (20, 10)
 
 
 def test_steps_that_do_not_decide_are_shown_in_the_longer_forms_only() -> None:
     lost = report(workloads=(workload(starts_again="unknown", steps=(step("schedule", decides=False),)),))
-    assert stops(lost, 20) == ((), 0)
+    assert list_stops(lost, 20) == ((), 0)
     assert "schedule ✗" in render_markdown(lost)
 
 
@@ -51,7 +51,7 @@ def test_each_group_of_nodes_has_its_six_steps() -> None:
         step("attach", "unknown", nodes=("win-1", "win-2")),
         step("stage", nodes=("win-2",)),
     )
-    [walk] = walks(report(workloads=(workload(starts_again="no", steps=both),)), 20)
+    [walk] = list_walks(report(workloads=(workload(starts_again="no", steps=both),)), 20)
     [(pod, paths)] = walk.paths
     assert pod == "db"
     assert {path.nodes: [reached for dummy, reached in path.steps] for path in paths} == {

@@ -14,7 +14,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.view 
     MARKS,
     Limits,
     Related,
-    view_of,
+    create_view,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import (
     Check,
@@ -73,7 +73,7 @@ DOUBT = finding("CSI-V21", "PersistentVolumeClaim lab/x", severity="warning", do
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_one_sentence_has_the_answer(changes: dict[str, Any], verdict: str, answer: str) -> None:
-    view = view_of(report(**changes))
+    view = create_view(report(**changes))
     assert (view.headline, view.answer) == (verdict, answer)
 
 
@@ -89,25 +89,25 @@ def test_causes_are_dealt_with_before_what_suffers_from_them_and_blockers_before
     ]
     expected = ["CSI-C14", "CSI-N44", "CSI-V12", "CSI-W01", "CSI-C09", "CSI-V21"]
     # A note asks for nothing, unless it stands for something unknown.
-    assert [group.id for group in view_of(report(findings=tuple(findings))).first] == expected
-    assert [group.id for group in view_of(report(findings=tuple(reversed(findings)))).first] == expected
+    assert [group.id for group in create_view(report(findings=tuple(findings))).first] == expected
+    assert [group.id for group in create_view(report(findings=tuple(reversed(findings)))).first] == expected
 
 
 def test_of_equal_findings_the_one_with_more_workloads_comes_first() -> None:
     lost = [workload(f"Deployment shop/{name}", "no", findings=("CSI-V30",)) for name in "abc"]
     both = (finding("CSI-V12", "PersistentVolume pv-1"), finding("CSI-V30", "PersistentVolume pv-2"))
-    view = view_of(report(findings=both, workloads=(*lost, workload(findings=("CSI-V12",)))))
+    view = create_view(report(findings=both, workloads=(*lost, workload(findings=("CSI-V12",)))))
     assert [(group.id, group.concerns) for group in view.first] == [("CSI-V30", "3 workloads"), ("CSI-V12", "")]
 
 
 def test_findings_of_one_id_are_one_step_with_each_remedy_once() -> None:
     alike = [finding(about=f"Node win-{at}", remedy="drain it") for at in range(5)]
-    (group,) = view_of(report(findings=(*alike, finding(about="Node win-9", remedy="kubectl drain win-9")))).first
+    (group,) = create_view(report(findings=(*alike, finding(about="Node win-9", remedy="kubectl drain win-9")))).first
     assert (group.total, group.remedy) == (6, "")
-    assert [(one.remedy, len(one.findings)) for one in group.helps] == [("Drain it.", 5), ("kubectl drain win-9", 1)]
-    assert group.helps[1].about(str, str) == "Node win-9: something about Node win-9"
-    assert group.helps[0].about(str, str) == "Node win-0; Node win-1; Node win-2 and 2 more"
-    (group,) = view_of(report(findings=tuple(alike))).first
+    assert [(one.remedy, len(one.findings)) for one in group.remedies] == [("Drain it.", 5), ("kubectl drain win-9", 1)]
+    assert group.remedies[1].describe_objects(str, str) == "Node win-9: something about Node win-9"
+    assert group.remedies[0].describe_objects(str, str) == "Node win-0; Node win-1; Node win-2 and 2 more"
+    (group,) = create_view(report(findings=tuple(alike))).first
     assert group.remedy == "Drain it."
 
 
@@ -115,12 +115,12 @@ def test_a_finding_about_a_driver_on_a_node_is_about_the_node() -> None:
     evaluated = report(
         findings=(finding("CSI-G20", "Node win-1, driver ebs.csi.aws.com"),), nodes=(node(),), volumes=(volume(),)
     )
-    (group,) = view_of(evaluated).groups
+    (group,) = create_view(evaluated).groups
     assert group.cases[0].related == Related(("win-1",), ("shop",), ("NATIVE_CSI",))
 
 
 def test_the_worst_is_first_in_each_table() -> None:
-    view = view_of(troubled())
+    view = create_view(troubled())
     assert [line.mark for line in view.workloads.lines] == ["no", "unknown", "yes"]
     assert [line.name for line in view.nodes.lines] == ["win-2", "win-1"]
     assert [line.state for line in view.volumes.lines] == ["NATIVE_NO_DRIVER", "UNKNOWN", "NATIVE_CSI"]
@@ -128,7 +128,7 @@ def test_the_worst_is_first_in_each_table() -> None:
 
 @pytest.mark.parametrize("name", get_args(VolumeClass))
 def test_every_class_of_volumes_has_a_mark_and_a_meaning(name: str) -> None:
-    (line,) = view_of(report(volumes=(volume(verdict=name),))).volumes.lines
+    (line,) = create_view(report(volumes=(volume(verdict=name),))).volumes.lines
     assert line.mark in MARKS
     assert (line.mark == "yes") == (name in ("NATIVE_CSI", "MIGRATED_OK", "NOT_CSI"))
     assert CLASSES[name].endswith(".")
@@ -142,7 +142,7 @@ def test_a_node_shows_the_checks_that_failed_one_by_one_and_those_that_passed_by
         Check("csi-proxy", "disk.csi.azure.com", "unknown", "CSI-G40: not read"),
         Check("registered", "ebs.csi.aws.com", "no", "CSI-G20: not in its CSINode"),
     )
-    (line,) = view_of(report(nodes=(node(checks=checks),))).nodes.lines
+    (line,) = create_view(report(nodes=(node(checks=checks),))).nodes.lines
     assert line.evidence == (
         "failed for ebs.csi.aws.com: registered, CSI-G20: not in its CSINode",
         "unknown for disk.csi.azure.com: csi-proxy, CSI-G40: not read",
@@ -155,13 +155,13 @@ class TestLongReports:
     LIMITS = Limits(whole=10, most=5)
 
     def test_up_to_a_length_everything_has_its_line(self) -> None:
-        view = view_of(report(volumes=tuple(volume(f"pv-{at}") for at in range(10))), self.LIMITS)
+        view = create_view(report(volumes=tuple(volume(f"pv-{at}") for at in range(10))), self.LIMITS)
         assert (len(view.volumes.lines), view.aggregated) == (10, ())
 
     def test_ready_objects_that_are_alike_become_one_line_with_their_number_and_some_names(self) -> None:
         volumes = [volume(f"pv-{at:02}", claim=f"team-{at % 3}/c", nodes=(f"win-{at % 2}",)) for at in range(11)]
         volumes += [volume("mine", "MIGRATED_OK", source="awsElasticBlockStore")]
-        view = view_of(report(volumes=tuple(volumes)), self.LIMITS)
+        view = create_view(report(volumes=tuple(volumes)), self.LIMITS)
         assert [(line.name, line.state, line.count) for line in view.volumes.lines] == [
             ("1 volume", "MIGRATED_OK", 1),
             ("11 volumes", "NATIVE_CSI", 11),
@@ -173,7 +173,7 @@ class TestLongReports:
 
     def test_not_ready_objects_keep_their_lines_up_to_the_limit_and_the_rest_is_counted(self) -> None:
         bad = [volume(f"pv-{at}", "DEAD", findings=("CSI-V12",)) for at in range(9)]
-        view = view_of(report(volumes=(*bad, volume("good"), volume("fine"))), self.LIMITS)
+        view = create_view(report(volumes=(*bad, volume("good"), volume("fine"))), self.LIMITS)
         assert [line.count for line in view.volumes.lines] == [1, 1, 1, 1, 1, 4, 2]
         assert view.volumes.lines[5].because == "such as pv-5, pv-6, pv-7 and 1 more; findings CSI-V12"
         assert view.aggregated[1] == "4 volumes more with findings: one line for all alike"
@@ -181,11 +181,11 @@ class TestLongReports:
     def test_a_ready_object_with_a_finding_keeps_its_line(self) -> None:
         noted = finding("CSI-V18", severity="warning", doubt=True)
         volumes = [volume(f"pv-{at}") for at in range(11)] + [volume("odd", findings=("CSI-V18",))]
-        view = view_of(report(volumes=tuple(volumes), findings=(noted,)), self.LIMITS)
+        view = create_view(report(volumes=tuple(volumes), findings=(noted,)), self.LIMITS)
         assert [line.name for line in view.volumes.lines] == ["odd", "11 volumes"]
 
     def test_of_a_finding_with_many_objects_some_are_shown_and_all_are_counted(self) -> None:
-        view = view_of(
+        view = create_view(
             report(findings=tuple(finding(about=f"PersistentVolume pv-{at:02}") for at in range(25))), self.LIMITS
         )
         (group,) = view.groups
@@ -193,36 +193,36 @@ class TestLongReports:
         assert view.aggregated == ("CSI-V10: 20 of 25 are shown",)
 
     def test_of_many_accepted_findings_the_first_are_shown_with_their_number(self) -> None:
-        view = view_of(report(suppressed=(Suppressed(finding(), "why", "2027-01-31"),) * 7), self.LIMITS)
+        view = create_view(report(suppressed=(Suppressed(finding(), "why", "2027-01-31"),) * 7), self.LIMITS)
         assert len(view.suppressed) == 5
         assert view.aggregated == ("accepted findings: 5 of 7 are shown",)
 
     def test_whatever_is_put_together_no_object_is_lost_from_the_count(self) -> None:
         nodes = tuple(node(f"win-{at}", ("yes", "no", "unknown")[at % 3]) for at in range(40))
-        view = view_of(report(nodes=nodes), self.LIMITS)
+        view = create_view(report(nodes=nodes), self.LIMITS)
         assert sum(line.count for line in view.nodes.lines) == 40
         assert dict(view.nodes.counts) == {"no": 13, "unknown": 13, "watch": 0, "yes": 14}
 
 
 def test_every_field_of_a_target_has_a_text() -> None:
     asked = Target(**{one.name: "x" for one in fields(Target)})
-    assert view_of(report(target=asked)).asked.count(" x") == len(fields(Target))
+    assert create_view(report(target=asked)).asked.count(" x") == len(fields(Target))
 
 
 def test_a_finding_that_another_step_resolves_is_no_step_of_its_own() -> None:
     on_1, on_2 = "Node win-1, driver ebs.csi.aws.com", "Node win-2, driver ebs.csi.aws.com"
     crashes, absent = finding("CSI-G11", on_1), finding("CSI-G20", on_1)
-    shown = view_of(report(findings=(crashes, absent)))
+    shown = create_view(report(findings=(crashes, absent)))
     assert [group.id for group in shown.first] == ["CSI-G11"]
     assert [group.id for group in shown.groups] == ["CSI-G11", "CSI-G20"]
     # Where nothing else explains it, it is.
-    shown = view_of(report(findings=(crashes, absent, finding("CSI-G20", on_2))))
+    shown = create_view(report(findings=(crashes, absent, finding("CSI-G20", on_2))))
     assert [group.id for group in shown.first] == ["CSI-G11", "CSI-G20"]
-    assert [group.id for group in view_of(report(findings=(absent,))).first] == ["CSI-G20"]
+    assert [group.id for group in create_view(report(findings=(absent,))).first] == ["CSI-G20"]
 
 
 def test_a_claim_without_its_volume_has_a_line_by_its_own_name() -> None:
-    shown = view_of(
+    shown = create_view(
         report(volumes=(volume("", "UNKNOWN", claim="shop/lost"),), taken_at="2026-11-20T08:00:00.4711+00:00")
     )
     assert [line.name for line in shown.volumes.lines] == ["claim shop/lost"]
@@ -232,4 +232,4 @@ def test_a_claim_without_its_volume_has_a_line_by_its_own_name() -> None:
 def test_an_attachment_that_failed_comes_after_the_driver_that_does_not_work() -> None:
     names = ("CSI-N34", "CSI-G03", "CSI-N35", "CSI-N30")
     made = report(findings=tuple(finding(name, "Node win-3") for name in names))
-    assert [group.id for group in view_of(made).groups] == ["CSI-N30", "CSI-G03", "CSI-N34", "CSI-N35"]
+    assert [group.id for group in create_view(made).groups] == ["CSI-N30", "CSI-G03", "CSI-N34", "CSI-N35"]
