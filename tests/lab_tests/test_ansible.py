@@ -206,6 +206,16 @@ def test_each_refusal_has_its_own_sentence(
         refused = "Check ansible_user and ansible_password first."
         tried(f"{plugin}-password", "AccessDeniedError", refused, ntlm, ansible_password="wrong")
         tried(f"{plugin}-basic", "AccessDeniedError", refused, tls, ansible_password="wrong")
+        unset = f"No password is set for http://{http}, and the logon failed"
+        for kind, password in (("blank", ""), ("no", None)):
+            for auth in ("ntlm", "basic"):
+                tried(
+                    f"{plugin}-{auth}-{kind}-password",
+                    "PasswordMissingError",
+                    unset,
+                    f"{plugin}-{auth}-http",
+                    ansible_password=password,
+                )
         certificate = {"ansible_winrm_cert_pem": str(pki.cert), "ansible_winrm_cert_key_pem": str(pki.key)}
         certificate |= {"ansible_psrp_certificate_pem": str(pki.cert), "ansible_psrp_certificate_key_pem": str(pki.key)}
         tried(
@@ -248,6 +258,14 @@ def test_each_refusal_has_its_own_sentence(
         "refused the logon over ssh",
         "ssh",
         ansible_ssh_private_key_file=str(pki.ssh_host_key),
+    )
+    tried(
+        "ssh-no-password",
+        "PasswordMissingError",
+        f"No password is set for 127.0.0.1:{host.ports['ssh']}, and the logon failed",
+        "ssh",
+        ansible_ssh_private_key_file="",
+        ansible_ssh_extra_args="-o IdentityFile=none -o IdentityAgent=none",
     )
     strict = "-F none -o StrictHostKeyChecking=yes -o UserKnownHostsFile=/dev/null"
     tried(

@@ -12,6 +12,11 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_
 OUTPUT_LIMIT = 32 << 20
 """Bytes of what a line may print. Ours print kilobytes; the most is the end of a log, which an option of gather limits."""
 
+NOTHING_SENT = (
+    "No command was sent. Check address, port, ansible_user and ansible_password of the host, then run again."
+)
+"""remedy of an error before the first command"""
+
 
 class NodeError(Exception):
     """Something on or about the node stopped the work.
@@ -91,6 +96,17 @@ class AccessDeniedError(ChannelError):
             message,
             remedy=f"{first} an account that may log on remotely and is a member of the local Administrators group; for a local account "
             "other than the built-in Administrator also set LocalAccountTokenFilterPolicy to 1.",
+        )
+
+
+class PasswordMissingError(ChannelError):
+    """The logon failed, and the connection has no password."""
+
+    def __init__(self, endpoint: str, text: str) -> None:
+        super().__init__(
+            "access_denied",
+            f"No password is set for {endpoint}, and the logon failed: {text.rstrip('.')}",
+            remedy="Set ansible_password, or check the key, certificate or Kerberos ticket that the connection uses.",
         )
 
 

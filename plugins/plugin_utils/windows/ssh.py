@@ -16,15 +16,19 @@ from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible.plugins.loader import shell_loader
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands, reach
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import (
+    NOTHING_SENT,
     OUTPUT_LIMIT,
     AccessDeniedError,
     Completed,
     ConnectionLostError,
     OutputLimitError,
+    PasswordMissingError,
     UnsupportedError,
     misconfigured,
 )
 
+_REFUSED = re.compile(r"permission denied|authentication|incorrect password", re.IGNORECASE)
+"""what ssh and sshpass print of a logon that failed"""
 _ALIVE = "-o ServerAliveInterval=15 -o ServerAliveCountMax=4"
 
 
@@ -72,7 +76,9 @@ class SshChannel:
     def __init__(self, connection: Any) -> None:
         self._connection = connection
         self._notice_dead_peers()
+        self._remedy = NOTHING_SENT
         self._powershell = self._is_powershell()
+        self._remedy = ""
 
     def run(self, line: str, *, stdin: BinaryIO | None = None, timeout: float = 60.0) -> Completed:
         # The timeout is the connection plugin's: ssh ends a broken connection by itself (ServerAlive*), and everything
@@ -138,16 +144,19 @@ class SshChannel:
                 code, stdout, stderr = self._connection.exec_command(command, in_data=stdin, sudoable=False)
         except AnsibleConnectionFailure as error:
             text = str(error)
-            if "Permission denied" in text or "Authentication" in text or "Invalid/incorrect password" in text:
+            if _REFUSED.search(text):
+                option = self._connection.get_option
+                if not option("password") and not option("private_key_file"):
+                    raise PasswordMissingError(self._endpoint(), text) from error
                 raise AccessDeniedError(f"The node refused the logon over ssh: {text}", logon=True) from error
             why = reach.explain(text, reach.Way(self._endpoint(), "", {}))
             if why is not None:
                 raise ConnectionLostError(why.found, why.remedy, detail=text) from error
-            raise ConnectionLostError(f"The ssh connection to the node failed: {text}") from error
+            raise ConnectionLostError(f"The ssh connection to the node failed: {text}", self._remedy) from error
         except AnsibleError as error:
             raise misconfigured("ssh", str(error)) from error
         except OSError as error:
-            raise ConnectionLostError(f"The ssh connection to the node failed: {error}") from error
+            raise ConnectionLostError(f"The ssh connection to the node failed: {error}", self._remedy) from error
         if len(stdout) + len(stderr) > OUTPUT_LIMIT:
             raise OutputLimitError(self._endpoint(), stdout)
         return Completed(int(code) & 0xFFFFFFFF, stdout, stderr)

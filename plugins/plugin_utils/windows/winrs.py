@@ -22,6 +22,7 @@ from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import read_number
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands, reach
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import (
+    NOTHING_SENT,
     OUTPUT_LIMIT,
     AccessDeniedError,
     ChannelError,
@@ -29,6 +30,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import 
     Completed,
     ConnectionLostError,
     OutputLimitError,
+    PasswordMissingError,
     QuotaExceededError,
     RemoteShellRefusedError,
     TicketError,
@@ -55,6 +57,10 @@ _FAULT_MANY_SHELLS = 2150859173
 _FAULT_MANY_OPERATIONS = 2150859174
 _FAULT_SHELLS_REFUSED = 2150859180
 """ERROR_WSMAN_REMOTESHELLS_NOT_ALLOWED (wsmerror.h)"""
+
+_REFUSED = ("InvalidCredentialsError", "BasicAuthDisabledError", "AuthenticationError")
+# What pywinrm, pypsrp and pyspnego say of a password that is None.
+_NO_PASSWORD = re.compile(r"requires a password|password must be specified|No username or password was specified")
 
 # What the winrm plugin says of kinit, and codes of MIT Kerberos (krb5_err.et), with a sign or without, which psrp passes on.
 _NO_TICKET = re.compile(r"Kerberos auth failure|\bkinit:|(?<!\d)(-17653\d{5}|25296(38|39)\d{3})\b")
@@ -204,10 +210,10 @@ class _WinrsChannel(ABC):
         if _FAULT_SHELLS_REFUSED in codes or str(_FAULT_SHELLS_REFUSED) in text:
             return RemoteShellRefusedError(text)
         name = type(error).__name__
-        if (
-            name in ("InvalidCredentialsError", "BasicAuthDisabledError", "AuthenticationError")
-            or "credentials were rejected" in text
-        ):
+        refused = name in _REFUSED or "credentials were rejected" in text
+        if not line and (refused or _NO_PASSWORD.search(text)) and not self._connection.get_option("remote_password"):
+            return PasswordMissingError(self._way().endpoint, text)
+        if refused:
             return AccessDeniedError(f"WinRM refused the logon: {text}", logon=True)
         if _FAULT_DENIED in codes:
             return AccessDeniedError(f"WinRM let the account log on, but denied the command: {text}")
@@ -223,10 +229,7 @@ class _WinrsChannel(ABC):
             return ConnectionLostError(why.found, why.remedy, detail=text)
         if cannot_try:
             return misconfigured(self._connection.transport.rpartition(".")[2], text)
-        return ConnectionLostError(
-            f"The node cannot be reached over WinRM: {text}",
-            "No command was sent. Check address, port, ansible_user and ansible_password of the host, then run again.",
-        )
+        return ConnectionLostError(f"The node cannot be reached over WinRM: {text}", NOTHING_SENT)
 
 
 class WinrmChannel(_WinrsChannel):

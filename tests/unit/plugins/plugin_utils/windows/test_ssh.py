@@ -17,10 +17,10 @@ from ansible.plugins.loader import connection_loader
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands, ssh
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.channel import open_channel
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import (
-    AccessDeniedError,
     ChannelError,
     ConnectionLostError,
     OutputLimitError,
+    PasswordMissingError,
     UnsupportedError,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Node
@@ -72,7 +72,8 @@ def test_no_character_changes_on_the_way_through_powershell(text: str) -> None:
         ),
         (b" %OS%\n", UnsupportedError, "not_windows"),
         (b"", UnsupportedError, "not_windows"),
-        (AnsibleConnectionFailure("Permission denied (publickey,password)."), AccessDeniedError, "access_denied"),
+        (AnsibleConnectionFailure("Permission denied (publickey,password)."), PasswordMissingError, "access_denied"),
+        (AnsibleConnectionFailure("Too many authentication failures"), PasswordMissingError, "access_denied"),
         (AnsibleConnectionFailure("Connection timed out"), ConnectionLostError, "connection_lost"),
         (AnsibleError("you must install the sshpass program"), UnsupportedError, "connection_configuration"),
     ],
@@ -81,6 +82,7 @@ def test_anything_else_is_refused(answer: bytes | Exception, kind: type[ChannelE
     with pytest.raises(kind) as caught:
         open_channel(OneAnswer(answer))
     assert caught.value.reason == reason
+    assert "may have finished" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
