@@ -144,6 +144,17 @@ def list_links(root: str) -> Command:
     return Command(rf'(for /d %d in ({_path(root + chr(92) + "*")}) do @for /d %v in ("%d\*") do @{inner})')
 
 
+def hash_service_program(key: str) -> Command:
+    """Print ``*<path>`` of the program in a service's ImagePath, then what certutil.exe says of it.
+
+    Only the first word of the value is taken: a path with blanks is not hashed, which its mark shows.
+    """
+    # reg.exe prints an empty line, the key, and the value's name, type and data.
+    value = program("reg", "query", key, "/v", "ImagePath")
+    inner = rf'(echo *%v& {SYSTEM32}\certutil.exe -hashfile "%v" SHA256)'
+    return Command(f"(for /f \"skip=2 tokens=3\" %v in ('{value.text}') do @{inner}) 2>nul")
+
+
 EACH = "KUBEWIN_EACH"
 """stands for the word of a round in the command of :func:`for_each`"""
 

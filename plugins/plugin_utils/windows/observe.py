@@ -18,6 +18,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands impor
     builtin,
     check_value,
     for_each,
+    hash_service_program,
     list_links,
     list_pipes,
     open_for_writing,
@@ -125,6 +126,8 @@ def first_steps(desired: model.Desired, with_mounts: bool = False) -> list[tuple
     ]
     if desired.version:
         steps.append(("staged", program("certutil", "-hashfile", desired.executable, "SHA256")))
+    else:
+        steps.append(("program", hash_service_program(rf"{_SERVICES}\{name}")))
     steps += [
         ("processes", program("tasklist", "/fi", f"IMAGENAME eq {IMAGE}", "/fo", "csv", "/nh")),
         ("own", _query(model.OWN_KEY)),
@@ -245,15 +248,15 @@ def observe(node: Node, desired: model.Desired, *, with_mounts: bool = False) ->
         name = next(iter([*preferred, *filter(_PLAIN_NAME.fullmatch, sorted(image_paths))]), name)
     executable = _program_of(service) if service else parse.executable_of(image_paths.get(name, ""))
     found_processes = parse.processes(answers.text("processes"))
-    elsewhere = bool(executable) and (
-        service is None or executable.lower() != desired.executable.lower() or not desired.version
-    )
+    hashed_path = desired.executable if desired.version else parse.marked_path(answers.text("program"))
+    path = (_on_disk(executable) or "").lower()
+    elsewhere = bool(executable) and (service is None or path != hashed_path.lower() or not path.endswith("\\" + IMAGE))
     read_whole = parse.search_ended(answers.text("scan"))
     more = _second_steps(node, answers, name, read_whole)
     if elsewhere:
         more += _detail_steps(name, executable)
     second = node.ask(more) if more else Answers({})
-    hashed, hash_step = (second, "executable") if elsewhere else (answers, "staged")
+    hashed, hash_step = (second, "executable") if elsewhere else (answers, "staged" if desired.version else "program")
     if elsewhere:
         service = _service(name, second)
         found_processes = tuple(dict.fromkeys((*found_processes, *parse.processes(second.text("processes")))))

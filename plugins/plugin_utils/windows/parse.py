@@ -147,6 +147,12 @@ def sha256(text: str) -> str | None:
     return None
 
 
+def marked_path(text: str) -> str:
+    """The path that ``commands.hash_service_program`` printed before its digest; empty when it printed none."""
+    mark = text.lstrip().partition("\n")[0]
+    return mark[1:].strip() if mark.startswith("*") else ""
+
+
 def processes(text: str) -> tuple[tuple[str, int], ...]:
     """(image, PID) of ``tasklist /fo csv /nh``; the translated sentence for "none" is no quoted line."""
     return tuple((found[1], int(found[2])) for line in text.splitlines() if (found := _CSV.match(line)))

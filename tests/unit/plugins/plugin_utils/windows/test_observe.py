@@ -200,6 +200,7 @@ def test_services_behind_a_denied_key_are_found_by_their_processes(host: Host, a
     assert "CSI-N08" in {finding["id"] for finding in prove.state(looked_for, snapshot)["findings"]}
 
 
+@pytest.mark.parametrize("name", ["csi-proxy", "csiproxy"])
 @pytest.mark.parametrize(
     ("image_path", "read"),
     [
@@ -209,9 +210,11 @@ def test_services_behind_a_denied_key_are_found_by_their_processes(host: Host, a
         (r"C:\a&b\csi-proxy.exe", False),
     ],
 )
-def test_a_foreign_service_whose_path_cannot_stand_on_a_line(host: Host, image_path: str, read: bool) -> None:
+def test_a_foreign_service_whose_path_cannot_stand_on_a_line(
+    host: Host, image_path: str, read: bool, name: str
+) -> None:
     host.plant(files={r"C:\Windows\proxy\csi-proxy.exe": {"exe": {"kind": "csi-proxy", "release": NEW}}})
-    host.plant(services=[{"name": "csiproxy", "command": image_path}])
+    host.plant(services=[{"name": name, "command": image_path}])
     looked_for, snapshot = info(host)
     assert snapshot.service is not None
     assert prove.state(looked_for, snapshot)["managed_by"] == "foreign"
@@ -228,6 +231,15 @@ def test_info_has_the_digest_of_any_service(host: Host, artifacts: Artifacts) ->
     assert state["executable"]["release"] == NEW
     assert state["serving"] is True
     assert state["missing_pipes"] == []
+    assert len(host.lines) == 1
+
+
+def test_a_program_in_a_directory_with_blanks_is_read_by_a_second_line(host: Host) -> None:
+    path = r"C:\Program Files\csi-proxy.exe"
+    host.plant(files={path: {"exe": {"kind": "csi-proxy", "release": NEW}}})
+    host.plant(services=[{"name": "csi-proxy", "command": f'"{path}" -windows-service'}])
+    dummy, snapshot = info(host)
+    assert snapshot.executable_sha256 is not None
     assert len(host.lines) == 2
 
 
