@@ -74,6 +74,8 @@ class _WinrsChannel(ABC):
     def __init__(self, connection: Any, sleep: Callable[[float], None] = time.sleep) -> None:
         self._connection = connection
         self._sleep = sleep
+        self._ended = ""
+        """a command that ended by itself, whose slot the next command gives back, or the end of the shell"""
         try:
             self._connect()
         except Exception as error:
@@ -145,6 +147,7 @@ class _WinrsChannel(ABC):
                 if size > OUTPUT_LIMIT:
                     raise OutputLimitError(self._way().endpoint)
                 if code is not None:
+                    self._ended = command
                     return Completed(code & 0xFFFFFFFF, b"".join(stdout), b"".join(stderr))
                 if time.monotonic() > deadline:
                     raise CommandTimeoutError(f"A command on the node did not end within {timeout:g} s and was ended.")
@@ -154,14 +157,16 @@ class _WinrsChannel(ABC):
             # A task timeout or Ctrl-C may have cut a request in the middle; with message encryption the session that
             # it belonged to is useless then. The next message, first of all the signal below, logs on again.
             self._new_session()
-            raise
-        finally:
-            # On a way out before the end the signal ends the command, so that nothing runs on behind our back.
-            # After it a failure costs only its slot, and before it the error that brought us here says more.
+            # The command ends, so that nothing runs on behind our back; the error that brought us here says more.
             with contextlib.suppress(Exception):
                 self._signal(command)
+            raise
 
     def _start(self, line: str, console: bool) -> str:
+        if self._ended:
+            with contextlib.suppress(Exception):  # a failure costs only its slot
+                self._signal(self._ended)
+            self._ended = ""
         arguments = [*commands.WRAPPER_ARGUMENTS, f'"{line}"']
         try:
             return self._begin(arguments, console)
