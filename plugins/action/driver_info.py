@@ -39,7 +39,7 @@ class ActionModule(ClusterAction):
         driver = find_driver(options["driver"])
         request = read_request(options)
         client = self.connect(options)
-        observed = snapshot(client, driver, request, check_access=options["check_access"])
+        observed = snapshot(client, driver, request)
         planned = plan(driver, request, observed)
         if planned.change is not None and planned.change.drain:
             # Volumes are read only if they matter: that takes every pod of the cluster.

@@ -42,6 +42,11 @@ options:
     description: Objects as YAML text with one or more documents, or as a list of dictionaries.
     type: raw
     required: true
+  nodes:
+    description: Nodes whose plugin may be changed, the canary first. Defaults to every Node of the DaemonSet.
+    type: list
+    elements: str
+    default: []
 seealso:
   - module: kubewin.csi.driver_info
   - module: kubewin.csi.cluster_apply

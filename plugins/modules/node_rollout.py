@@ -30,6 +30,21 @@ attributes:
     support: full
     details: In check mode it checks once, does not wait, and does not fail on the result.
 options:
+  nodes:
+    description: Check only these Nodes and report the others. Defaults to every expected Node.
+    type: list
+    elements: str
+    default: []
+  proven:
+    description: Nodes on which M(kubewin.csi.storage_proof) has just proven a volume of this driver. This replaces reading their hosts;
+      problems found on a host still count.
+    type: list
+    elements: str
+    default: []
+  allow_zero_nodes:
+    description: Pass the gate when there is no Node to check.
+    type: bool
+    default: false
   daemonset:
     description: Name of the DaemonSet. Defaults to upstream's name.
     type: str

@@ -30,6 +30,7 @@ APPLY = """
     ansible_python_interpreter: "{{ ansible_playbook_python }}"
   module_defaults:
     group/kubewin.csi.cluster: {kubeconfig: "{{ kubewin_kubeconfig }}"}
+    kubewin.csi.driver_apply: {kubeconfig: "{{ kubewin_kubeconfig }}", nodes: "{{ roll_nodes | default([]) }}"}
   tasks:
     - ansible.builtin.include_role:
         name: "kubewin.csi.{{ kubewin_drivers }}_csi"
@@ -58,6 +59,11 @@ def at_rest(lab: Lab, driver: Driver) -> bool:
     hashes = {pod["metadata"]["labels"]["controller-revision-hash"] for pod in pods}
     rolling = any(one["metadata"]["name"] == f"kubewin-roll-{driver.daemonset}" for one in leases)
     return hashes == {newest["metadata"]["labels"]["controller-revision-hash"]} and not rolling
+
+
+def memory(size: int) -> dict[str, Any]:
+    """Resources that limit the driver's container, in MiB: a change of the pod template."""
+    return {"driver": {"limits": {"memory": f"{size}Mi"}}}
 
 
 def mode(lab: Lab, driver: Driver) -> str:

@@ -41,12 +41,10 @@ def connect(kubeconfig: str, retry_for: float = 20) -> Client:
     return create_client(lambda: get_api_client(kubeconfig=kubeconfig), retry_for)
 
 
-def planned(
-    client: Client, wanted: Request | None = None, *, driver: Driver = VSPHERE, check_access: bool = True
-) -> Plan:
+def planned(client: Client, wanted: Request | None = None, *, driver: Driver = VSPHERE) -> Plan:
     """What driver_info returns."""
     desired = wanted or Request()
-    return plan(driver, desired, snapshot(client, driver, desired, check_access=check_access))
+    return plan(driver, desired, snapshot(client, driver, desired))
 
 
 def applied(client: Client, wanted: Request | None = None, *, check: bool = False, driver: Driver = VSPHERE) -> Outcome:

@@ -27,6 +27,7 @@ from integration.changes import (
     held,
     images,
     killed,
+    memory,
     mode,
     plugins,
     recorded,
@@ -148,7 +149,7 @@ def test_a_run_with_the_former_options_moves_no_pod_and_writes_nothing(cluster: 
 
 
 def test_a_run_whose_daemon_set_another_run_changed_fails_in_its_gate(cluster: Lab, role: Path, tmp_path: Path) -> None:
-    mine, others = {"azure_disk_csi_log_level": "3"}, {"azure_disk_csi_log_level": "4"}
+    mine, others = ({"azure_disk_csi_resources": memory(size)} for size in (303, 304))
     # The user's play has a task between the deployment and the gate, which gives another run the time.
     (play_of_role,) = yaml.safe_load(APPLY)
     meanwhile_file, gate = tmp_path / "meanwhile", {"name": "kubewin.csi.azure_disk_csi", "tasks_from": "gate"}
@@ -206,11 +207,9 @@ def test_a_run_killed_at_several_points_succeeds_when_run_again(cluster: Lab, ro
 NEWER = {"azure_disk_csi_mode": "csi_proxy", "kubewin_prepull": "yes"}
 
 
-def late(
-    lab: Lab, role: Path, tmp_path: Path, choice: Choice, level: int, **of_next_run: Any
-) -> list[LateWrite] | None:
+def late(lab: Lab, role: Path, tmp_path: Path, choice: Choice, size: int, **of_next_run: Any) -> list[LateWrite] | None:
     """A change that is killed with its writes held, until the next run has made it. of_next_run: options of that run alone."""
-    options = reported(lab, azure_disk_csi_mode="host_process", azure_disk_csi_log_level=str(level))
+    options = reported(lab, azure_disk_csi_mode="host_process", azure_disk_csi_resources=memory(size))
 
     def begin(kubeconfig: str) -> Popen[str]:
         variables = {**options, "kubewin_kubeconfig": kubeconfig}
@@ -226,7 +225,7 @@ def late(
 def test_a_held_change_of_the_daemon_set_is_refused_after_the_next_run(
     cluster: Lab, role: Path, tmp_path: Path
 ) -> None:
-    found = late(cluster, role, tmp_path, first("patch", "daemonsets"), 6)
+    found = late(cluster, role, tmp_path, first("patch", "daemonsets"), 306)
     assert found
     assert accepted(found) == []
     assert at_rest(cluster, DISK)
@@ -236,7 +235,7 @@ def test_a_held_deletion_is_refused_after_a_run_that_left_its_pod_to_others(
     cluster: Lab, role: Path, tmp_path: Path
 ) -> None:
     pods = plugins(cluster, DISK)
-    found = late(cluster, role, tmp_path, first("delete", "pods"), 7, azure_disk_csi_roll_nodes=["win-2"])
+    found = late(cluster, role, tmp_path, first("delete", "pods"), 307, roll_nodes=["win-2"])
     assert found
     assert accepted(found) == []
     after = plugins(cluster, DISK)
@@ -246,7 +245,7 @@ def test_a_held_deletion_is_refused_after_a_run_that_left_its_pod_to_others(
 @pytest.mark.torture
 def test_no_write_of_a_change_is_accepted_after_the_next_run(cluster: Lab, role: Path, tmp_path: Path) -> None:
     for number in itertools.count(1):
-        found = late(cluster, role, tmp_path, nth(number), 8 + number % 2)
+        found = late(cluster, role, tmp_path, nth(number), 308 + number % 2)
         if found is None:
             break
         assert accepted(found) == [], f"write {number}"

@@ -74,7 +74,7 @@ def upgrade(cluster: str, kubelet: str) -> Cell:
 
 VERIFY = {"kubewin_verify_namespace": "kubewin", "kubewin_verify_step_timeout": 300, "kubewin_verify_parallel": 2}
 # A change of csi-proxy and one of the node plugin, each batch after the one before.
-CHANGE = {"kubewin_batches": "1,100%", "vsphere_csi_log_level": "INFO"}
+CHANGE = {"kubewin_batches": "1,100%", "vsphere_csi_resources": {"driver": {"limits": {"memory": "600Mi"}}}}
 # In this order each cell finds most of what it begins with.
 CELLS = (
     Cell(
@@ -82,7 +82,7 @@ CELLS = (
         "enable_csi",
         {"kubewin_batches": "100%"},
         begins=NONE,
-        leaves={"csi-proxy": [OLD, OLD], "plugin": "ours", "log level": "DEBUG"},
+        leaves={"csi-proxy": [OLD, OLD], "plugin": "ours", "memory": "unlimited"},
         files=("enable-csi.json",),
     ),
     Cell(EMPTY, "preflight", files=("readiness.json", "snapshot.json")),
@@ -99,9 +99,9 @@ CELLS = (
         "handover",
         {"kubewin_handover": "to_platform", "kubewin_handover_stable_for": 1, "kubewin_quiesce": "none"},
         begins=BOTH,
-        leaves={"plugin": "theirs", "log level": ""},
+        leaves={"plugin": "theirs", "memory": ""},
     ),
-    Cell(EMPTY, "remove", leaves={"plugin": "none", "log level": ""}),
+    Cell(EMPTY, "remove", leaves={"plugin": "none", "memory": ""}),
     Cell(
         USED,
         "handover",
@@ -111,13 +111,13 @@ CELLS = (
             "kubewin_replace": f"{UPSTREAMS['metadata']['namespace']}/{UPSTREAMS['metadata']['name']}",
         },
         begins=THEIRS,
-        leaves={"plugin": "ours", "log level": "DEBUG"},
+        leaves={"plugin": "ours", "memory": "unlimited"},
     ),
     Cell(
         USED,
         "enable_csi",
         CHANGE,
-        leaves={"csi-proxy": [NEW, NEW], "log level": "INFO"},
+        leaves={"csi-proxy": [NEW, NEW], "memory": "600Mi"},
         files=("enable-csi.json",),
     ),
     Cell(USED, "preflight", files=("readiness.json", "snapshot.json")),
@@ -271,14 +271,15 @@ class Cluster:
         """What the playbooks change: on the hosts, and in the cluster. kubelet: the cell's, if a node has it. claims: created since."""
         ours, api = vsphere_daemon_set(self.lab), self.lab.api
         owner = "ours" if ours else "theirs" if any(map(api.ok, map(foreign.path, (OPERATORS, UPSTREAMS)))) else "none"
-        levels = [
-            entry["value"]
-            for container in (ours or {"spec": {"template": {"spec": {"containers": []}}}})["spec"]["template"]["spec"][
-                "containers"
+        limits = (
+            [
+                ((container.get("resources") or {}).get("limits") or {}).get("memory", "unlimited")
+                for container in ours["spec"]["template"]["spec"]["containers"]
+                if container["name"] == VSPHERE.container
             ]
-            for entry in container.get("env") or []
-            if entry["name"] == "X_CSI_LOG_LEVEL"
-        ]
+            if ours
+            else []
+        )
         volume = f"{convert.VOLUMES}/{SHOP.volume}"
         target = cell.leaves.get("kubelet", "")
         created = [
@@ -287,7 +288,7 @@ class Cluster:
         return {
             "csi-proxy": [self.release(host) for host in NODES],
             "plugin": owner,
-            "log level": next(iter(levels), ""),
+            "memory": next(iter(limits), ""),
             "kubelet": next((target for node in NODES if upgrading.kubelet(self.lab, node) == target), ""),
             "volume": ("csi" if "csi" in api.get(volume)["spec"] else "in-tree") if api.ok(volume) else "",
             "claims": len(created) if cell.playbook == "verify" else 0,

@@ -139,10 +139,10 @@ def test_only_the_object_that_differs_is_written(clean: Lab) -> None:
     client = connect(kubewin(clean))
     applied(client)
     size = clean.audit_size()
-    outcome = applied(client, Request(log_level="INFO"))
+    outcome = applied(client, Request(resources={"driver": {"limits": {"memory": "600Mi"}}}))
     assert [(one.kind, one.action) for one in outcome.changes if one.action != "none"] == [("DaemonSet", "update")]
     assert len(writes(clean, size)) == 1
-    assert "X_CSI_LOG_LEVEL" in str(outcome.changes[-1].diff()["after"])
+    assert "600Mi" in str(outcome.changes[-1].diff()["after"])
 
 
 def test_a_removed_object_is_created_again(clean: Lab) -> None:
@@ -252,7 +252,7 @@ def test_a_controller_that_is_not_there_is_refused_with_where_to_get_it(lab: Lab
 PLAN_PLAY = """
 - hosts: localhost
   gather_facts: false
-  vars: {vsphere_csi_log_level: PRODUCTION}
+  vars: {vsphere_csi_node_selector: {pool: storage}}
   tasks:
     - name: Plan
       kubewin.csi.driver_info:
@@ -266,7 +266,7 @@ def test_a_plan_without_a_driver_is_for_the_only_one_that_is_installed_and_else_
     run = play(str(playbook), "localhost,", env=env)
     assert run.code == 0, run.screen
     driver_plan = run.results("Plan")["localhost"]["driver_plan"]
-    assert (driver_plan["driver"], driver_plan["settings"]["log_level"]) == ("vsphere", "PRODUCTION")
+    assert (driver_plan["driver"], driver_plan["settings"]["node_selector"]["pool"]) == ("vsphere", "storage")
     with lab.without("Deployment", "vsphere-csi-controller"):
         run = play(str(playbook), "localhost,", env=env)
     assert run.code != 0

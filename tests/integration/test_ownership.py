@@ -94,7 +94,7 @@ def test_each_platforms_plugin_is_named_and_left_as_it_is(prepared: Lab) -> None
     before, size = brought(prepared), prepared.audit_size()
     client = connect(prepared.state.kubeconfigs["kubewin"])
     for key, (thing, expected, how) in BROUGHT.items():
-        made = planned(client, driver=DRIVERS[key], check_access=False)
+        made = planned(client, driver=DRIVERS[key])
         name = f"{thing['metadata']['namespace']}/{thing['metadata']['name']}"
         assert not made.deployable
         assert f"provided by DaemonSet {name}, {expected}" in made.summary()
@@ -192,8 +192,8 @@ def verdicts(lab: Lab, table: list[Any]) -> None:
         lab.api.ensure("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space}})
         path = f"/apis/apps/v1/namespaces/{space}/deployments"
         lab.api.ensure(path, controller(space, deployment, container, image))
-        wanted = Request(controller_namespace=space, **options)
-        made = planned(client, wanted, driver=DRIVERS[driver], check_access=False)
+        wanted = Request(namespace=space, **options)
+        made = planned(client, wanted, driver=DRIVERS[driver])
         ids_found = {one.id for one in made.findings if one.id in ("CSI-D32", "CSI-D33", "CSI-D34")}
         assert made.rule is not None
         assert (name, str(made.version), made.rule.mode, ids_found) == (name, version, mode, ids)
@@ -243,8 +243,9 @@ def test_a_digest_has_the_release_of_its_openshift_and_the_scc_is_checked(opensh
     verdicts(openshift, DIGESTS)
 
     client = connect(openshift.state.kubeconfigs["kubewin"])
-    wanted = Request(controller_namespace="skew-ocp-vsphere", namespace=vsphere.NAMESPACE, csi_proxy_managed=False)
-    command = "oc adm policy add-scc-to-user privileged -z kubewin-vsphere-csi-node -n vmware-system-csi"
+    space = "skew-ocp-vsphere"
+    wanted = Request(namespace=space, csi_proxy_managed=False)
+    command = f"oc adm policy add-scc-to-user privileged -z kubewin-vsphere-csi-node -n {space}"
 
     def scc() -> str:
         found = [one for one in planned(client, wanted).findings if one.id == "CSI-D12"]
@@ -272,17 +273,15 @@ def test_a_digest_has_the_release_of_its_openshift_and_the_scc_is_checked(opensh
         bound = {
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "RoleBinding",
-            "metadata": {"name": "scc", "namespace": vsphere.NAMESPACE},
+            "metadata": {"name": "scc", "namespace": space},
             "roleRef": {
                 "apiGroup": "rbac.authorization.k8s.io",
                 "kind": "ClusterRole",
                 "name": grant["metadata"]["name"],
             },
-            "subjects": [
-                {"kind": "ServiceAccount", "name": "kubewin-vsphere-csi-node", "namespace": vsphere.NAMESPACE}
-            ],
+            "subjects": [{"kind": "ServiceAccount", "name": "kubewin-vsphere-csi-node", "namespace": space}],
         }
-        openshift.api.ensure(f"{rbac}/namespaces/{vsphere.NAMESPACE}/rolebindings", bound)
+        openshift.api.ensure(f"{rbac}/namespaces/{space}/rolebindings", bound)
         eventually(lambda: scc() == "", "no finding of the SCC")
     sync = [one for one in planned(client, wanted).findings if one.id == "CSI-D13"]
     assert "security.openshift.io/scc.podSecurityLabelSync=false" in sync[0].remedy

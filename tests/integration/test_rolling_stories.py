@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from integration.changes import APPLY, at_rest, images, killed, plugins, recorded
+from integration.changes import APPLY, at_rest, images, killed, memory, plugins, recorded
 from integration.kube import also_holds
 from integration.late_writes import accepted, late_writes, nth
 from integration.playbooks import Run, play, start
@@ -46,7 +46,7 @@ class Cluster:
     def newer(self) -> dict[str, Any]:
         """Options with which every pod changes."""
         self.number += 1
-        return {"azure_disk_csi_log_level": str(3 + self.number % 5), "azure_disk_csi_version": "1.34.3"}
+        return {"azure_disk_csi_resources": memory(300 + self.number), "azure_disk_csi_version": "1.34.3"}
 
     def options(self, **variables: Any) -> dict[str, Any]:
         return {**OPTIONS, "kubewin_kubeconfig": self.lab.state.kubeconfigs["kubewin"], **variables}
@@ -104,20 +104,20 @@ def test_a_plugin_that_is_ready_and_never_registers_is_taken_back_and_the_next_s
     }
     before, was = plugins(lab, DISK), images(lab, DISK)
     with recorded(lab, DISK) as record:
-        message = refused(cluster.apply(**newer, azure_disk_csi_roll_nodes="win-2,win-3"), "canary_failed")
+        message = refused(cluster.apply(**newer, roll_nodes="win-2,win-3"), "canary_failed")
         assert "is not in the CSINode's spec.drivers" in message
         assert "Rolled back" in message
         assert set(record.order) == {"win-2"}
         assert images(lab, DISK) == was
         assert at_rest(lab, DISK)
         after = plugins(lab, DISK)
-        message = refused(cluster.apply(**newer, azure_disk_csi_roll_nodes="win-4,win-5"), "canary_failed")
+        message = refused(cluster.apply(**newer, roll_nodes="win-4,win-5"), "canary_failed")
         assert "failed on the canary win-2" in message
         assert plugins(lab, DISK) == after
         # The cause is repaired: the run with that node tries it again, and then the others do.
         with lab.settings(silent_images=()):
             for nodes in ("win-3,win-2", "win-1,win-4,win-5"):
-                run = cluster.apply(**newer, azure_disk_csi_roll_nodes=nodes)
+                run = cluster.apply(**newer, roll_nodes=nodes)
                 assert run.code == 0, run.screen
     assert record.order == ["win-2", "win-2", "win-2", "win-3", "win-1", "win-4", "win-5"]
     assert record.away <= 2
@@ -223,7 +223,7 @@ def test_slices_of_two_users_with_other_settings_each_change_their_own_nodes(clu
         running = [
             start(
                 str(cluster.role), "localhost,", record=tmp_path / f"{number}.jsonl",
-                variables=cluster.options(**options, azure_disk_csi_roll_nodes=nodes, kubewin_node_timeout=60),
+                variables=cluster.options(**options, roll_nodes=nodes, kubewin_node_timeout=60),
             )
             for number, (nodes, options) in enumerate(users.items())
         ]  # fmt: skip

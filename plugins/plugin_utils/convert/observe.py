@@ -24,7 +24,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.facts import (
     Whose,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import Record, Workload
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.controllers_observe import controllers
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.controllers_observe import list_controllers
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
@@ -85,13 +85,13 @@ def _if_served(client: Client, kind: Kind, namespace: str | None) -> tuple[dict[
 def controller_trouble(client: Client, driver: Driver) -> str:
     """Why a driver's controller is not at work, empty when it is."""
     observed: list[str] = []
-    for found, _container in controllers(client, driver, driver.controller.namespaces):
+    for found, _container in list_controllers(client, driver):
         namespace, name = found["metadata"]["namespace"], found["metadata"]["name"]
         if int((found.get("status") or {}).get("readyReplicas") or 0):
             return _lease_trouble(client, driver.controller.lease, namespace)
         observed.append(f"Deployment {namespace}/{name} has no ready pod")
     return "; ".join(observed) or (
-        f"no Deployment {' or '.join(driver.controller.deployments)} in {', '.join(driver.controller.namespaces)}; "
+        f"no Deployment {' or '.join(driver.controller.deployments)} in any namespace; "
         "expected the driver's controller, whose provisioner and attacher the conversion needs"
     )
 

@@ -40,7 +40,7 @@ def _applied(driver: Driver, desired: Request, namespace: str, live: Mapping[str
 
     https://github.com/kubernetes/kubernetes/blob/v1.36.3/staging/src/k8s.io/apiserver/pkg/endpoints/handlers/patch.go
     """
-    account = desired.service_account or driver.service_account
+    account = driver.service_account
     kinds: list[tuple[str, str, str | None, str]] = [
         ("", "serviceaccounts", namespace, account),
         (_RBAC, "clusterroles", None, account),
@@ -68,7 +68,7 @@ def _granted(driver: Driver, desired: Request, namespace: str) -> Iterator[Need]
 
     https://kubernetes.io/docs/reference/access-authn-authz/rbac/#privilege-escalation-prevention-and-bootstrapping
     """
-    name = desired.service_account or driver.service_account
+    name = driver.service_account
     both: tuple[tuple[str, tuple[Rule, ...], str | None], ...] = (
         ("clusterroles", driver.cluster_rules, None),
         ("roles", driver.namespace_rules, namespace),

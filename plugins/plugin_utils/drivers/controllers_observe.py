@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
@@ -15,17 +15,26 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 
 
-def controllers(client: Client, driver: Driver, namespaces: Iterable[str]) -> Iterator[tuple[dict[str, Any], str]]:
-    """The Deployments of a driver's controller and its container in each: those of a name that it is known by come first."""
-    for namespace in namespaces:
-        found = [
+def list_controllers(client: Client, driver: Driver, namespace: str = "") -> Iterator[tuple[dict[str, Any], str]]:
+    """List the Deployments of a driver's controller with its container in each; one with a name of upstream's comes first.
+
+    Those in the given namespace and upstream's, else those of the whole cluster.
+    """
+    names = driver.controller.deployments
+    known = list(dict.fromkeys(filter(None, (namespace, *driver.controller.namespaces))))
+    any_controller = False
+    for place in (*known, None):
+        if place is None and any_controller:
+            return
+        controllers = [
             (item, installed[1])
-            for item in client.list(kinds.DEPLOYMENT, namespace).items
+            for item in client.list(kinds.DEPLOYMENT, place).items
             if (installed := installed_as(item)) is not None and installed[0].key == driver.key
         ]
-        names = driver.controller.deployments
+        any_controller = any_controller or bool(controllers)
         yield from sorted(
-            found, key=lambda one: names.index(name) if (name := one[0]["metadata"]["name"]) in names else len(names)
+            controllers,
+            key=lambda pair: names.index(name) if (name := pair[0]["metadata"]["name"]) in names else len(names),
         )
 
 

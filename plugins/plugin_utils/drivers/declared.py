@@ -88,10 +88,6 @@ OPTIONS: dict[str, Option] = {
         "Namespace of the DaemonSet. Defaults to the namespace of the Linux controller, else to upstream's.",
         modules=(INFO, ROLLOUT),
     ),
-    "controller_namespace": Option("Namespace in which to look for the Linux controller first."),
-    "service_account": Option(
-        "Name of the plugin's own ServiceAccount and of the roles bound to it. Defaults to the catalog's."
-    ),
     "create_cluster_objects": _switch(
         "Create the CSIDriver, and the feature-state map of vSphere, if they are missing, instead of failing.",
         playbooks="kubewin_create_cluster_objects",
@@ -111,9 +107,6 @@ OPTIONS: dict[str, Option] = {
     "image_digests": Option(
         "Digests (C(sha256:...)) that pin the images.", "dict", default={}, suboptions=_containers("str")
     ),
-    "image_pull_policy": Option(
-        "Pull policy of all images. Defaults to upstream's.", choices=("Always", "IfNotPresent", "Never")
-    ),
     "image_pull_secrets": _names("Names of Secrets for the registry, in the namespace of the DaemonSet."),
     "kubelet_dir": Option("The kubelet's root directory on Windows.", default="C:\\var\\lib\\kubelet"),
     "tolerations": Option(
@@ -129,7 +122,6 @@ OPTIONS: dict[str, Option] = {
         "Maximum number or percentage of Nodes without a Ready plugin during a rolling update. Defaults to upstream's.",
         modules=(INFO, APPLY),
     ),
-    "log_level": Option("Log level of the driver, in the driver's own terms. Defaults to upstream's."),
     "storage_class": Option(
         "The StorageClass for Windows claims.",
         "dict",
@@ -138,21 +130,11 @@ OPTIONS: dict[str, Option] = {
             "create": _switch("Whether to apply a StorageClass.", default=True),
             "name": Option("Name of the StorageClass."),
             "parameters": Option("Parameters in addition to the file system.", "dict", default={}),
-            "reclaim_policy": Option(
-                "What happens to a volume whose claim is deleted.", choices=("Delete", "Retain")
-            ),
-            "binding_mode": Option("When a volume is created.", choices=("WaitForFirstConsumer", "Immediate")),
-            "default": _switch("Whether claims without a class use this one."),
         },
     ),
     "force_conflicts": _switch(
         "Take over fields of another field manager. Otherwise a conflict fails and names that manager.", modules=(APPLY,)
     ),
-    "check_access": _switch(
-        "First check every permission that deploying and the gate need, and report all missing ones in one message.",
-        default=True,
-    ),
-    "show_plan": _switch("Print the plan. Blockers are always printed.", default=True, modules=()),
     "batches": Option(
         "Sizes of the batches in which a running node plugin is changed, as numbers or percentages of all Nodes. The "
         "first Node is changed alone; the last value repeats.",
@@ -168,11 +150,6 @@ OPTIONS: dict[str, Option] = {
         modules=(APPLY,),
         playbooks="kubewin_node_timeout",
     ),
-    "roll_nodes": _names(
-        "Nodes whose plugin may be changed, the canary first. Defaults to every Node of the DaemonSet.",
-        modules=(APPLY,),
-        named="nodes",
-    ),
     "prepull": _switch(
         "Pull the images of a changed plugin on its Nodes before the run replaces the first pod. Requires the ClusterRole "
         "C(kubewin-csi-prepull) in the driver's namespace.",
@@ -184,15 +161,6 @@ OPTIONS: dict[str, Option] = {
         1800,
         modules=(APPLY,),
         playbooks="kubewin_prepull_timeout",
-    ),
-    "hosts": Option(
-        "State of the Windows hosts; see O(kubewin.csi.node_rollout#module:hosts).", "list", "dict", [], modules=()
-    ),
-    "nodes": _names("Check only these Nodes and report the others. Defaults to every expected Node.", modules=(ROLLOUT,)),
-    "proven": _names(
-        "Nodes on which M(kubewin.csi.storage_proof) has just proven a volume of this driver. This replaces reading "
-        "their hosts; problems found on a host still count.",
-        modules=(ROLLOUT,),
     ),
     "gate_timeout": _seconds(
         "Timeout in seconds until the driver works on all Nodes.",
@@ -207,7 +175,6 @@ OPTIONS: dict[str, Option] = {
         modules=(ROLLOUT,),
         playbooks="kubewin_accept_unproven",
     ),
-    "allow_zero_nodes": _switch("Pass the gate when there is no Node to check.", modules=(ROLLOUT,)),
 }  # fmt: skip
 
 

@@ -33,15 +33,13 @@ class Request:
     the DaemonSet goes only where its pipes were proven. csi_proxy_version: the release that it installs.
     images: by role, whole references. image_mirror: replaces the
     registry host of every image. image_digests: by role, "sha256:...". resources: by container role, requests and
-    limits. storage_class: {create, name, parameters, reclaim_policy, binding_mode, default}. options: declared ones that no code
+    limits. storage_class: {create, name, parameters}. options: declared ones that no code
     reads, for templates.
     """
 
     mode: str = "auto"
     version: str | None = None
     namespace: str | None = None
-    controller_namespace: str | None = None
-    service_account: str | None = None
     create_cluster_objects: bool = False
     allow_version_skew: bool = False
     csi_proxy_managed: bool = True
@@ -49,14 +47,12 @@ class Request:
     images: Mapping[str, str] = field(default_factory=dict)
     image_mirror: str | None = None
     image_digests: Mapping[str, str] = field(default_factory=dict)
-    image_pull_policy: str | None = None
     image_pull_secrets: tuple[str, ...] = ()
     kubelet_dir: str = "C:\\var\\lib\\kubelet"
     tolerations: tuple[Mapping[str, Any], ...] | None = None
     node_selector: Mapping[str, str] = field(default_factory=dict)
     resources: Mapping[str, Any] = field(default_factory=dict)
     max_unavailable: str | None = None
-    log_level: str | None = None
     storage_class: Mapping[str, Any] = field(default_factory=dict)
     replace: str = ""
     options: Mapping[str, Any] = field(default_factory=lambda: dict(UNREAD))
@@ -66,7 +62,7 @@ class Request:
 UNREAD: Mapping[str, Any] = {
     name: option.default
     for name, (_role, option) in declared.of_module(declared.INFO).items()
-    if name not in {*(one.name for one in fields(Request)), "check_access"}
+    if name not in {field.name for field in fields(Request)}
 }
 
 

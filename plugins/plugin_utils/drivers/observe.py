@@ -12,7 +12,7 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import parse_image_tag
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.access import needs, roles_of
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.controllers_observe import controllers
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.controllers_observe import list_controllers
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import (
     ObservedController,
     Request,
@@ -30,15 +30,17 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import Obser
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.permissions import list_bind_commands
 
 
-def snapshot(client: Client, driver: Driver, desired: Request, *, check_access: bool) -> Snapshot:
-    """Read everything a plan is made from. With check_access also the permissions of this account.
+def snapshot(client: Client, driver: Driver, desired: Request) -> Snapshot:
+    """Read everything a plan is made from, with the permissions of this account.
 
     A missing permission to read is raised as ClusterError, whose text names the rule to add; missing permissions to
     write end up in the snapshot, all of them at once.
     """
     kubernetes = client.read_version()
-    where = _unique([desired.controller_namespace, desired.namespace, *driver.controller.namespaces])
-    installed = tuple(ObservedController.from_object(item, name) for item, name in controllers(client, driver, where))
+    installed = tuple(
+        ObservedController.from_object(item, name)
+        for item, name in list_controllers(client, driver, desired.namespace or "")
+    )
     namespaces = _unique([desired.namespace, *(observed.namespace for observed in installed), driver.namespace])
     nodes = client.list_windows_nodes()
     observed = tuple(ObservedNode.from_object(node) for node in nodes)
@@ -52,11 +54,7 @@ def snapshot(client: Client, driver: Driver, desired: Request, *, check_access: 
         one.managed_by != MANAGER and not one.ready and one.serves_on_windows(driver.name) for one in daemon_sets
     )
 
-    missing = (
-        find_missing_needs(needs(driver, desired, namespace, live.get(namespace)), client.is_allowed)
-        if check_access
-        else ()
-    )
+    missing = find_missing_needs(needs(driver, desired, namespace, live.get(namespace)), client.is_allowed)
     return Snapshot(
         kubernetes=kubernetes,
         nodes=observed,
@@ -67,7 +65,7 @@ def snapshot(client: Client, driver: Driver, desired: Request, *, check_access: 
         feature_states={namespace: _feature_states(client, driver, namespace)},
         storage_class=client.get(kinds.STORAGE_CLASS, storage_class),
         openshift=openshift,
-        privileged=_privileged(client, namespace, desired.service_account or driver.service_account)
+        privileged=_privileged(client, namespace, driver.service_account)
         if openshift or any(node.of_operator for node in observed)
         else None,
         replacing=begun(client, driver, namespace).get("replaced", ""),

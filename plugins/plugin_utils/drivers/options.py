@@ -26,7 +26,6 @@ _VALUE = re.compile(r"([A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?)?")
 _SHARE = re.compile(r"[0-9]+%?")
 _QUANTITY = re.compile(r"[0-9]+([.][0-9]+)?(m|[KMGTPE]i|[kMGTPE])?")
 _WINDOWS_PATH = re.compile(r'[A-Za-z]:\\[^"*?<>|/]*')
-_WORD = re.compile(r"\S+")
 
 _NAMESPACE = "expected a namespace name: at most 63 lower-case letters, digits and '-'"
 _OBJECT = "expected an object name: at most 253 lower-case letters, digits, '-' and '.'"
@@ -54,14 +53,12 @@ def tolerates(toleration: Mapping[str, Any]) -> bool:
 def _wrong(desired: Request) -> Iterator[tuple[str, Any, str]]:
     """Option, value and what is expected."""
     checks: list[tuple[re.Pattern[str], str, Iterable[tuple[str, Any]]]] = [
-        (_LABEL, _NAMESPACE, [("namespace", desired.namespace), ("controller_namespace", desired.controller_namespace)]),
-        (_NAME, _OBJECT, [("service_account", desired.service_account)]),
+        (_LABEL, _NAMESPACE, [("namespace", desired.namespace)]),
         (_NAME, _OBJECT, [("storage_class.name", desired.storage_class.get("name"))]),
         (_NAME, _OBJECT, [("image_pull_secrets", name) for name in desired.image_pull_secrets]),
         (_IMAGE, "expected an image reference", [("image_mirror", desired.image_mirror), *_each("images", desired.images)]),
         (_DIGEST, "expected sha256: and 64 hexadecimal digits", _each("image_digests", desired.image_digests)),
         (_SHARE, "expected a number of nodes or a percentage", [("max_unavailable", desired.max_unavailable)]),
-        (_WORD, "expected a word", [("log_level", desired.log_level)]),
         (_WINDOWS_PATH, "expected a path on Windows, such as C:\\var\\lib\\kubelet", [("kubelet_dir", desired.kubelet_dir)]),
     ]  # fmt: skip
     for pattern, why, given in checks:

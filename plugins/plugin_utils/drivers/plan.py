@@ -219,7 +219,7 @@ def _around(
     found += surroundings.controller_findings(driver, desired, snapshot, controller)
     if choice.version is not None:
         found += surroundings.object_findings(driver, desired, snapshot, choice.version, namespace)
-    found += surroundings.openshift_findings(snapshot, namespace, desired.service_account or driver.service_account)
+    found += surroundings.openshift_findings(snapshot, namespace, driver.service_account)
     found += surroundings.provider_findings(driver, desired, snapshot, namespace)
     if choice.rule is not None and choice.version is not None:
         found += surroundings.node_findings(driver, desired, choice.rule, choice.version, snapshot)

@@ -45,7 +45,7 @@ def settings(
         "feature_states_data": _feature_states(driver, version),
         "daemonset": driver.daemonset,
         "container": driver.container,
-        "service_account": desired.service_account or driver.service_account,
+        "service_account": driver.service_account,
         "app_label": driver.app_label,
         "role_label": driver.role_label,
         "labels": {
@@ -55,7 +55,6 @@ def settings(
         },
         "annotations": {"kubewin.io/mode": rule.mode, "kubewin.io/driver-version": str(version)},
         "images": images(driver, desired, version, rule),
-        "image_pull_policy": desired.image_pull_policy,
         "image_pull_secrets": list(desired.image_pull_secrets),
         "kubelet_dir": desired.kubelet_dir.rstrip("\\"),
         "pipes": list(rule.all_pipes),
@@ -68,7 +67,6 @@ def settings(
         "max_volumes": release.max_volumes
         if release
         else max((known.max_volumes for known in driver.releases), default=0),
-        "log_level": desired.log_level,
         "node_selector": selector,
         "tolerations": [
             dict(entry) for entry in (_TOLERATE_EVERYTHING if desired.tolerations is None else desired.tolerations)
@@ -147,8 +145,7 @@ def _storage_class(driver: Driver, desired: Request) -> dict[str, Any]:
         "create": bool(given.get("create", True)) and complete,
         "name": given.get("name") or upstream.name,
         "parameters": parameters,
-        "reclaim_policy": given.get("reclaim_policy") or upstream.reclaim_policy,
-        "binding_mode": given.get("binding_mode") or upstream.binding_mode,
+        "reclaim_policy": upstream.reclaim_policy,
+        "binding_mode": upstream.binding_mode,
         "allow_expansion": upstream.allow_expansion,
-        "default": bool(given.get("default", False)),
     }

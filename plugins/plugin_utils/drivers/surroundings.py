@@ -83,13 +83,8 @@ def controller_findings(
     """The Linux controller belongs to the driver's own installation: it is read, never changed."""
     names = " or ".join(driver.controller.deployments)
     if controller is None:
-        looked = ", ".join(
-            dict.fromkeys(
-                [*filter(None, [desired.controller_namespace, desired.namespace]), *driver.controller.namespaces]
-            )
-        )
         severity: Severity = "warning" if desired.create_cluster_objects else "blocker"
-        message = f"found no Deployment {names}, and none with its image, in {looked}, so no volume is provisioned or attached"
+        message = f"found no Deployment {names}, and none with its image, in any namespace, so no volume is provisioned or attached"
         remedy = f"install the driver first: {driver.controller.pointer}"
         yield Finding("CSI-D30", severity, f"{driver.title} controller", message, remedy)
         return
@@ -297,7 +292,7 @@ def node_findings(
     if not snapshot.nodes:
         labels = {"kubernetes.io/os": "windows", **desired.node_selector}
         message = f"no Node has the label {' and '.join(f'{key}={value}' for key, value in labels.items())}"
-        yield warning("CSI-D50", "Nodes", message, "label a Node, or set allow_zero_nodes; otherwise the gate fails")
+        yield warning("CSI-D50", "Nodes", message, "label a Node; without one the gate fails")
         return
     yield from _build_findings(driver, version, rule, snapshot)
     yield from _runtime_findings(driver, version, rule, snapshot)

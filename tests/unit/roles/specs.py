@@ -52,7 +52,6 @@ def _own(driver: Driver) -> Iterator[tuple[str, str]]:
     made = driver.storage_class
     yield "version", f"The catalog's default is {driver.default_version}."
     yield "namespace", f"Upstream's is C({driver.namespace})."
-    yield "service_account", f"The catalog's is C({driver.service_account})."
     needed = f" Requires the parameter {' and '.join(f'C({name})' for name in made.required)}." if made.required else ""
     yield "storage_class", f"Its name defaults to C({made.name}).{needed}"
 

@@ -102,7 +102,7 @@ def _whole(daemon_set: DaemonSetFacts, rules: Rules, evaluated: Sequence[NodeVer
         yield Lack("CSI-G06", "red", message, remedy)
     if not evaluated and not rules.allow_zero_nodes:
         message = "there is no node to check: the DaemonSet matches no Windows node"
-        yield Lack("CSI-G01", "red", message, "see the reasons per node, or set allow_zero_nodes if that is intended")
+        yield Lack("CSI-G01", "red", message, "see the reasons per node")
     elif not daemon_set.observed:
         message = "the DaemonSet controller has not processed the newest DaemonSet yet"
         yield Lack("CSI-G04", "waiting", message, "check that kube-controller-manager runs")

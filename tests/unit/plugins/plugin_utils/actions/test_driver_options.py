@@ -46,7 +46,7 @@ def test_a_variable_of_the_driver_outranks_one_for_all_drivers() -> None:
             "value of smb_csi_mode must be one of: auto, csi_proxy, host_process, got: hostprocess",
         ),
         ("gate_timeout", "soon", "smb_csi_gate_timeout"),
-        ("allow_zero_nodes", "maybe", "smb_csi_allow_zero_nodes"),
+        ("accept_unproven", "maybe", "smb_csi_accept_unproven"),
         ("storage_class", {"nam": "x"}, "smb_csi_storage_class.nam"),
     ],
 )

@@ -19,9 +19,8 @@ LONG = "a" * 254
     ("desired", "reported"),
     [
         *[(Request(namespace=name), f"namespace {name}") for name in ("Kube-System", "kube_system", "-a", "a-", "a/b", "a" * 64)],
-        (Request(controller_namespace="a\n"), "controller_namespace 'a\\n'"),
-        (Request(service_account="My Account"), "service_account My Account"),
-        (Request(service_account=LONG), f"service_account {LONG}"),
+        (Request(namespace="a\n"), "namespace 'a\\n'"),
+        (Request(storage_class={"name": LONG}), f"storage_class.name {LONG}"),
         (Request(storage_class={"name": "Fast_Disks"}), "storage_class.name Fast_Disks"),
         (Request(image_pull_secrets=("good", "a..b")), "image_pull_secrets a..b"),
         (Request(images={"driver": "no such image"}), "images.driver no such image"),
@@ -29,7 +28,6 @@ LONG = "a" * 254
         (Request(image_digests={"driver": "sha256:zz"}), "image_digests.driver sha256:zz"),
         (Request(max_unavailable="lots"), "max_unavailable lots"),
         (Request(max_unavailable="-1"), "max_unavailable -1"),
-        (Request(log_level="4 --v"), "log_level 4 --v"),
         (Request(kubelet_dir="/var/lib/kubelet"), "kubelet_dir /var/lib/kubelet"),
         (Request(node_selector={"bad key!": "x"}), "node_selector bad key!=x"),
         (Request(node_selector={"pool": True}), "node_selector pool=True"),  # type: ignore[dict-item] # as YAML gives it
@@ -48,14 +46,12 @@ def test_an_impossible_option_is_refused_with_its_value(desired: Request, report
 def test_possible_options_pass() -> None:
     desired = Request(
         namespace="a" * 63,
-        service_account="a.b-c",
         storage_class={"name": "a" * 253},
         image_pull_secrets=("registry",),
         images={"driver": "registry.corp:5000/Path/driver:v3.4.0@sha256:" + "0" * 64},
         image_mirror="registry.corp:5000/mirror/",
         image_digests={"driver": "sha256:" + "0" * 64},
         max_unavailable="25%",
-        log_level="PRODUCTION",
         kubelet_dir="D:\\var lib\\kubelet",
         node_selector={"example.com/pool": "Fast_1", "empty": ""},
         resources={"driver": {"limits": {"memory": "1.5Gi", "cpu": 2}, "requests": {}}},
