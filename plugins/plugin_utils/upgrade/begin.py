@@ -50,7 +50,7 @@ class Request:
     cluster: str = ""
 
 
-def begin(desired: Request, observed: Observation, before: str = "", confirmed: Sequence[str] = ()) -> Journal:
+def begin(desired: Request, observed: Observation, confirmed: Sequence[str] = ()) -> Journal:
     """The journal of an upgrade that nothing was done for yet. Raises RefusedError with every blocker."""
     problems = [
         f"Node {name} is not a Windows node of this cluster, expected one of {', '.join(sorted(observed.nodes)) or 'none'}."
@@ -86,7 +86,6 @@ def begin(desired: Request, observed: Observation, before: str = "", confirmed: 
         target=desired.target,
         began=stamp(observed.now),
         nodes=tuple(made),
-        before=before,
         only=desired.nodes,
         cluster=desired.cluster,
     )

@@ -12,6 +12,7 @@ from datetime import datetime, timezone
 from typing import Literal
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import FormatError, read
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.picture import Picture
 
 SCHEMA = 1
 
@@ -146,7 +147,7 @@ class Journal:
     only: the Nodes that were named, empty for all. generation: grows whenever a run resumes it, so that a run that was taken over
     can write nothing more. run: the run of this generation, as the lease names it. due: nodes whose tasks that run began, and whose
     results are not recorded yet. approval: name of the pause that waits for an approval. held_since: since when the next batch has
-    been waiting. confirmed: pauses that were approved, and when. before: the volumes as they were, as Picture.pack makes it.
+    been waiting. confirmed: pauses that were approved, and when. before: the volumes as they were.
     ended: when everything was proven and compared after
     the last node. compared: the claims whose baselines were compared then, and are needed no more. happened: the newest events, one line each.
     """
@@ -166,7 +167,7 @@ class Journal:
     stopping: Stopping | None = None
     held_since: str = ""
     confirmed: Mapping[str, str] = field(default_factory=dict)
-    before: str = ""
+    before: Picture = field(default_factory=Picture)
     ended: str = ""
     compared: tuple[str, ...] = ()
     only: tuple[str, ...] = ()

@@ -5,16 +5,12 @@
 
 from __future__ import annotations
 
-import base64
 import json
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import inflate, read_json
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import restore
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.in_tree import PLUGINS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import is_of_run
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import list_claims
@@ -72,8 +68,8 @@ class NodeWas:
 class Picture:
     """What is compared. volumes: by claim, of pods on Windows nodes. nodes: by name."""
 
-    volumes: Mapping[str, Claimed]
-    nodes: Mapping[str, NodeWas]
+    volumes: Mapping[str, Claimed] = field(default_factory=dict)
+    nodes: Mapping[str, NodeWas] = field(default_factory=dict)
 
     @classmethod
     def from_objects(
@@ -95,25 +91,6 @@ class Picture:
         ]
         named = used.union(former)
         return cls({one.claim: one for one in sorted(claimed, key=lambda one: one.claim) if one.claim in named}, nodes)
-
-    def pack(self) -> str:
-        """Small, for a journal."""
-        data = {
-            "volumes": [asdict(one) for one in self.volumes.values()],
-            "nodes": {name: asdict(one) for name, one in self.nodes.items()},
-        }
-        return base64.b64encode(zlib.compress(json.dumps(data).encode(), 9)).decode()
-
-
-def unpack(text: str) -> Picture:
-    """Read what pack made. ValueError when it is none."""
-    try:
-        found = read_json(inflate(base64.b64decode(text)))
-        volumes = restore(tuple[Claimed, ...], found["volumes"], "volumes")
-        nodes = restore(Mapping[str, NodeWas], found["nodes"], "nodes")
-    except (ValueError, TypeError, KeyError) as error:
-        raise ValueError(f"the earlier list of volumes cannot be read: {error}") from error
-    return Picture({one.claim: one for one in volumes}, nodes)
 
 
 def compare(before: Picture, after: Picture) -> Iterator[Finding]:

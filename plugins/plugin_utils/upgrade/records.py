@@ -17,7 +17,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.store import LIMI
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.explain import describe
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import Journal, from_json, newest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.lease import PART
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.picture import unpack
 
 _JSON, _TEXT = "journal.json", "journal.txt"
 # Maximum length of the readable text beside the journal.
@@ -72,9 +71,7 @@ class Pages:
         for store, text in texts.items():
             try:
                 found[store] = from_json(text)
-                unpack(found[store].before)
-            except ValueError as error:
-                found.pop(store, None)
+            except FormatError as error:
                 bad.append(f"{store}: {error}")
         if bad and not found:
             raise ClusterError(

@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import Waits
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS, refuse_unknown_driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import parse
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
@@ -24,6 +26,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.begin import (
     Request,
     begin,
     check_batch,
+    delegated_to,
     returned,
     same,
     take_up,
@@ -32,14 +35,16 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import 
     Decision,
     Delegate,
     Delegated,
+    Do,
     Done,
     Rules,
     Settled,
+    Wait,
+    decide,
     left_cordoned,
     notice,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.drain import drain
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.drive import drive
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.explain import describe, plan_of, unfinished
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.facts import Observation
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.hours import read as read_hours
@@ -51,6 +56,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.records import
 # Runs the gate or the verification on nodes; by node why it failed, empty if it passed.
 Check = Callable[[Delegated, Sequence[str]], Mapping[str, str]]
 
+_LOOK = 1.0
 _LOST = (
     "its tasks did not end: the host became unreachable, or they ended the play (ansible.builtin.meta with end_host, "
     "end_batch or end_play)"
@@ -113,7 +119,7 @@ class Upgrade:
             journal = take_up(found, self.desired, observed, confirmed)
         else:
             self.pages.warnings += [unfinished(other) for other in self.pages.beside()]
-            journal = begin(self.desired, observed, self.watcher.picture().pack(), confirmed)
+            journal = replace(begin(self.desired, observed, confirmed), before=self.watcher.picture())
         return replace(journal, run=self._holder)
 
     def _is_over(self, found: Journal | None) -> bool:
@@ -202,7 +208,7 @@ class Upgrade:
         """Go on until the user's tasks are due or no node is in progress. only: nodes that may start, None for all."""
         self.watcher.only, rules = only, replace(self.rules, only=only)
         while True:
-            decision = drive(journal, self.pages, self.watcher, self.worker, rules, self._notify)
+            decision = advance(journal, self.pages.keep, self.watcher.observe, self.worker.do, rules, self._notify)
             if not isinstance(decision, Delegate) or decision.kind == "hook":
                 return decision
             results = self._check(decision.kind, decision.nodes)
@@ -220,21 +226,53 @@ class Upgrade:
 
     def compare(self, journal: Journal) -> tuple[list[str], list[Finding]]:
         """The nodes and volumes before and after, as text, and what changed."""
-        before = picture.unpack(journal.before)
-        after = self.watcher.picture(before.volumes)
-        return picture.lines(before, after), list(picture.compare(before, after))
+        after = self.watcher.picture(journal.before.volumes)
+        return picture.lines(journal.before, after), list(picture.compare(journal.before, after))
 
     def describe(self, journal: Journal) -> dict[str, Any]:
         """The state of the upgrade as a result."""
         return {
             "journal": [asdict(entry) for entry in journal.nodes],
             "text": describe(journal).splitlines(),
-            "claims": list(picture.unpack(journal.before).volumes),
+            "claims": list(journal.before.volumes),
             "approval": journal.approval,
             "ended": journal.ended,
             "compared": list(journal.compared),
             "place": self.pages.location,
         }
+
+
+def advance(
+    journal: Journal, keep: Callable[[Journal], Journal], observe: Callable[[Journal], Observation],
+    execute: Callable[[Do], None], rules: Rules, notify: Callable[[str], None],
+    sleep: Callable[[float], None] = time.sleep,
+) -> Decision:  # fmt: skip
+    """Advance until the upgrade needs an external action: a Delegate, Pause, Stop, Settled or Done, whose journal is stored.
+
+    keep: stores a journal and returns it as it was written. execute: makes one change; each is safe to repeat.
+    """
+    waits = Waits(lambda line: notify(f"waiting: {line}"))
+    while True:
+        observed = observe(journal)
+        decision = decide(journal, observed, rules)
+        following = decision.journal
+        if isinstance(decision, Delegate):
+            following = delegated_to(following, decision.kind, decision.nodes, observed.now)
+        awaited = decision.what if isinstance(decision, Wait) else ()
+        for event in following.happened:
+            text = event.partition(" ")[2]
+            # What the run waits for is reported below, with its time.
+            if event not in journal.happened and text not in [one.what for one in awaited]:
+                notify(text)
+        if following != journal:
+            journal = keep(following)
+        if isinstance(decision, Do):
+            execute(decision)
+        elif isinstance(decision, Wait):
+            waits.report(*awaited)
+            sleep(_LOOK)
+        else:
+            return replace(decision, journal=journal)
 
 
 def _settled(journal: Journal) -> Done | Settled:

@@ -42,7 +42,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight import windo
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedCsiNode
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import quantity
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod, ObservedTemplate
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade import journal, picture
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade import journal
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands, observe, parse, stage
 
 from ..kube.fakes import ApiError, Response, Script
@@ -181,7 +181,6 @@ READERS: dict[str, tuple[Callable[[str], Any], tuple[type[Exception], ...]]] = {
     "a record of a conversion": (record.from_json, (stored.FormatError,)),
     "a baseline": (manifest.from_json, (stored.FormatError,)),
     "a baseline's second line": (lambda text: manifest.from_json(f'{{"schema": 1}}\n{text}'), (stored.FormatError,)),
-    "a list of volumes in a journal": (picture.unpack, (ValueError,)),
     "a compressed record": (of_config_map, ()),
     "a list of services": (lambda text: windows_services.faults({"services": text, "files": text}), ()),
     "an answer of a server": (of_server, (ClusterError,)),

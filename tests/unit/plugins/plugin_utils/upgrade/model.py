@@ -33,7 +33,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import 
     whose_pods,
     whose_return,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.drive import drive
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.facts import (
     ClusterNow,
     NodeNow,
@@ -47,6 +46,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import
     Workload,
     from_json,
 )
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.run import advance
 
 BEGAN = datetime(2026, 11, 21, 20, 0, tzinfo=timezone.utc)
 LOOK = timedelta(seconds=5)
@@ -208,7 +208,9 @@ class World:
         self.only = only
         rules = replace(self.rules, only=only)
         while True:
-            decision = drive(journal, self, self, self, rules, self.messages.append, lambda _seconds: None)
+            decision = advance(
+                journal, self.keep, self.observe, self.do, rules, self.messages.append, lambda _seconds: None
+            )
             if not isinstance(decision, Delegate) or decision.kind == "hook":
                 return decision
             results = {name: self.do_delegated(decision.kind, name) for name in decision.nodes}

@@ -70,7 +70,7 @@ def test_an_approval_of_no_pause_is_refused_with_the_nearest(resumed: bool) -> N
     journal = begin(desired, now)
 
     def run(*confirmed: str) -> object:
-        return take_up(journal, desired, now, confirmed) if resumed else begin(desired, now, "", confirmed)
+        return take_up(journal, desired, now, confirmed) if resumed else begin(desired, now, confirmed)
 
     with pytest.raises(RefusedError, match=r"kubewin_upgrade_confirmed has 'canry', .* Did you mean canary\?"):
         run("canry")

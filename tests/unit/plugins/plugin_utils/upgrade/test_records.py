@@ -29,13 +29,22 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import
     Workload,
     from_json,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.picture import Picture
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.picture import Claimed, NodeWas, Picture
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.records import Pages
 from unit.plugins.plugin_utils.base.by_hand import spoiled_by_hand
 from unit.plugins.plugin_utils.kube.fakes import ObjectStore, client_of
 
 PAGE = "/api/v1/namespaces/kubewin/configmaps/kubewin-upgrade-first"
 BEGAN = "2026-11-21T20:00:00Z"
+
+
+def with_volumes(*backends: str) -> Picture:
+    claims = [f"shop/claim-{number}" for number in range(len(backends))]
+    volumes = [
+        Claimed(claim, "c", "pv", "v", "csi", backend, "Delete")
+        for claim, backend in zip(claims, backends, strict=True)
+    ]
+    return Picture({volume.claim: volume for volume in volumes}, {"win-1": NodeWas("v1.26.1", "")})
 
 
 def journal(**changes: Any) -> Journal:
@@ -45,7 +54,7 @@ def journal(**changes: Any) -> Journal:
         Target(kubelet="1.27"),
         "2026-11-21T20:00:00Z",
         (NodeEntry("win-1", 0),),
-        before=Picture({}, {}).pack(),
+        before=with_volumes("pv-1"),
     )
     return replace(made, **changes)
 
@@ -75,13 +84,13 @@ def test_a_journal_is_kept_in_the_cluster_and_in_files_and_read_from_either(tmp_
 def test_a_journal_that_may_outgrow_its_config_map_is_refused_before_the_upgrade_begins(tmp_path: Path) -> None:
     chance, store = random.Random(1), ObjectStore()
     pages = Pages(client_of(store), "kubewin", "first", tmp_path)
-    many = base64.b64encode(chance.randbytes(LIMIT // 2)).decode()
+    many = [base64.b64encode(chance.randbytes(1 << 10)).decode() for _volume in range(LIMIT // (2 << 10))]
     with pytest.raises(ClusterError, match=r"kubewin-upgrade-first: its text has .* Scale down workloads") as refused:
-        pages.keep(journal(before=many))
+        pages.keep(journal(before=with_volumes(*many)))
     assert refused.value.reason == "too_large"
     assert (store.things, list(tmp_path.iterdir())) == ({}, [])
     # One that just fits can grow, and its state stays readable.
-    kept = pages.keep(journal(before=many[: -(100 << 10)]))
+    kept = pages.keep(journal(before=with_volumes(*many[:-100])))
     pages.keep(replace(kept, compared=tuple(chance.randbytes(20).hex() for _claim in range(5_000))))
     assert "journal.json" not in store.things[PAGE]["data"]
     assert store.things[PAGE]["data"]["journal.txt"].startswith(f"Upgrade first, begun {BEGAN}: open")
