@@ -30,12 +30,12 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import Clu
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import identify_run, is_dead
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import SECONDS, uptime
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.termination import Interrupted
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.begin import RefusedError, plan_batches
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import Decision, Delegated, Stop
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.facts import TAINT
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.begin import UpgradeRefusedError, plan_batches
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import Decision, DelegatedStep, StopUpgrade
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import Journal
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.lease import upgrade_lease
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.run import Upgrade, outcome_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.observation import TAINT
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.run import Upgrade, name_outcome
 
 # What a failed task returns of what is long, by the fields of its entries; the journal has the rest.
 _BRIEF = {"journal": ("node", "step", "failed", "why"), "findings": ("id", "object")}
@@ -68,18 +68,18 @@ class ActionModule(ClusterAction):
             if not self.check_mode:
                 with self._hold_lease(holder):
                     {"prepare": self._prepare, "begin": self._begin, "finish": self._finish, "end": self._end}[step]()
-        except RefusedError as error:
+        except UpgradeRefusedError as error:
             self.result = shorten(self.result)
             raise TaskError(str(error), "refused") from None
         except (ClusterError, TaskError) as error:
             self.result = shorten(self.result)
-            if isinstance(error, ClusterError) and self._upgrade.pages.written:
-                text = f"{error} The state of each node is in {self._upgrade.pages.location}. Run again to continue."
+            if isinstance(error, ClusterError) and self._upgrade.journal_store.written:
+                text = f"{error} The state of each node is in {self._upgrade.journal_store.location}. Run again to continue."
                 raise TaskError(text, error.reason) from None
             raise
-        for text in upgrade.pages.warnings:
+        for text in upgrade.journal_store.warnings:
             self.warn(text)
-        self.result["changed"] = self.result["changed"] or upgrade.pages.written
+        self.result["changed"] = self.result["changed"] or upgrade.journal_store.written
         self.result["proceed"] = True
 
     @contextlib.contextmanager
@@ -187,7 +187,7 @@ class ActionModule(ClusterAction):
     def _begin(self) -> None:
         decision = self._upgrade.begin(self._options["batch"])
         self._describe(decision.journal)
-        self.result["outcome"] = outcome_of(decision)
+        self.result["outcome"] = name_outcome(decision)
         self._raise_stop(decision)
         if self.result["outcome"] == "paused":
             raise TaskError(decision.journal.why, "paused")
@@ -196,7 +196,7 @@ class ActionModule(ClusterAction):
     def _finish(self) -> None:
         decision = self._upgrade.finish(self._options["results"])
         self._describe(decision.journal)
-        self.result["outcome"] = outcome_of(decision)
+        self.result["outcome"] = name_outcome(decision)
         self._raise_stop(decision)
         # Step end of the playbook, which follows, takes the Lease again.
         self._over = self.result["outcome"] == "finished"
@@ -205,7 +205,7 @@ class ActionModule(ClusterAction):
         """Upgrade what is left, or settle what the play left, then verify, compare and report."""
         upgrade = self._upgrade
         decision = self._settle() if self._options["hook"] == "tasks" else upgrade.follow()
-        journal, outcome = decision.journal, outcome_of(decision)
+        journal, outcome = decision.journal, name_outcome(decision)
         if outcome == "settled":
             journal, outcome = journal if journal.state == "paused" else upgrade.leave(journal), "paused"
         self._describe(journal)
@@ -242,7 +242,12 @@ class ActionModule(ClusterAction):
         report, findings = upgrade.compare(journal)
         self._describe(journal, findings)
         self.result.update(report=report, data=messages, next=[])
-        self.result["lines"] = [*self.result["text"][:1], *report, *messages, f"the journal: {upgrade.pages.location}"]
+        self.result["lines"] = [
+            *self.result["text"][:1],
+            *report,
+            *messages,
+            f"the journal: {upgrade.journal_store.location}",
+        ]
         if lost:
             raise TaskError(
                 "Every node is upgraded, but files of the baseline are missing, truncated or changed on these volumes:\n"
@@ -267,24 +272,24 @@ class ActionModule(ClusterAction):
 
     def _state_lines(self) -> list[str]:
         text = self.result["text"]
-        return [*text[: text.index("What happened:")], f"the journal: {self._upgrade.pages.location}"]
+        return [*text[: text.index("What happened:")], f"the journal: {self._upgrade.journal_store.location}"]
 
     def _next(self, journal: Journal) -> list[str]:
         return ["upgrade" + (f" -e kubewin_upgrade_confirmed={journal.approval}" if journal.approval else "")]
 
     def _raise_stop(self, decision: Decision) -> None:
         stopping = decision.journal.stopping
-        if isinstance(decision, Stop) and stopping is not None:
+        if isinstance(decision, StopUpgrade) and stopping is not None:
             self.result["finding"] = stopping.id
             raise TaskError(
                 f"{stopping.id} {stopping.object}: {stopping.message} -> {stopping.remedy}. The journal: "
-                f"{self._upgrade.pages.location}",
+                f"{self._upgrade.journal_store.location}",
                 "stopped",
             )
 
     # Other features
 
-    def _check_nodes(self, kind: Delegated, nodes: Sequence[str]) -> Mapping[str, str]:
+    def _check_nodes(self, kind: DelegatedStep, nodes: Sequence[str]) -> Mapping[str, str]:
         """Run the gate or the verification on each node; by node why it failed, empty if it passed."""
         results = {}
         for node in nodes:

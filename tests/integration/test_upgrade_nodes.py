@@ -27,8 +27,8 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import Request
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import identify_process
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import Done, Stop
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import Target
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import StopUpgrade, UpgradeDone
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import UpgradeTarget
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.needs import needs
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.run import Upgrade
 from integration.kube import VSPHERE, applied, connect, install_csi_proxy
@@ -195,8 +195,8 @@ def from_8_to_9(lab: Lab, folder: Path, kills: Sequence[Instant]) -> None:
     assert "stories/db-a: no difference in what was compared; some content was not compared" in done.screen
 
     again = upgrade_call(lab.state.kubeconfigs["kubewin"], name="nine", hook="wmco", target=NINE)
-    assert isinstance(follow(again), Done)
-    assert not again.pages.written
+    assert isinstance(follow(again), UpgradeDone)
+    assert not again.journal_store.written
 
 
 def meanwhile(lab: Lab, plan: str) -> None:
@@ -486,7 +486,7 @@ def test_a_node_is_waited_for_until_its_owner_has_upgraded_it_and_a_stubborn_bud
         eventually(lambda: waits.done() or reported(ready, "by-hand", "its kubelet is v1."), "it waits for the node")
         another_run_is_refused(ready, other)
         upgrade(ready, node, "v1.36.5")
-        assert isinstance(waits.result(PATIENCE), Done)
+        assert isinstance(waits.result(PATIENCE), UpgradeDone)
     awaited = [line for line in lines if line.startswith("waiting: ")]
     assert [
         line
@@ -502,11 +502,13 @@ def test_a_node_is_waited_for_until_its_owner_has_upgraded_it_and_a_stubborn_bud
     late = {"metadata": {"annotations": {"kubewin.io/cordoned": "upgrade by-hand"}}, "spec": {"unschedulable": True}}
     ready.api.patch(f"/api/v1/nodes/{node}", late)
     ready.api.patch("/api/v1/nodes/win-1", {"spec": {"unschedulable": True}})
-    assert isinstance(follow(upgrade_of(ready, **options)), Done)
+    assert isinstance(follow(upgrade_of(ready, **options)), UpgradeDone)
     assert closed(ready) == {"win-1": [""]}
     ready.api.patch("/api/v1/nodes/win-1", {"spec": {"unschedulable": False}})
     asked = {(call.verb, call.group, call.resource) for call in listening.calls if not call.resource.startswith("/")}
-    looked_up = {(need.verb, need.group, need.resource) for need in needs("kubewin", "", "none", Target("1.36.5"))}
+    looked_up = {
+        (need.verb, need.group, need.resource) for need in needs("kubewin", "", "none", UpgradeTarget("1.36.5"))
+    }
     assert asked <= looked_up
 
 
@@ -555,7 +557,7 @@ def test_a_node_that_cannot_be_drained_is_uncordoned_and_the_budget_named(ready:
     assert any(
         line.startswith(f"{node}: {refusal} now: The disruption budget {name}-stays needs 1") for line in checked
     )
-    assert isinstance(stopped, Stop)
+    assert isinstance(stopped, StopUpgrade)
     assert stopping is not None
     assert stopping.id == "CSI-U03"
     assert f"{refusal}: The disruption budget {name}-stays needs 1 healthy pods" in stopping.message
@@ -563,7 +565,7 @@ def test_a_node_that_cannot_be_drained_is_uncordoned_and_the_budget_named(ready:
     assert not ready.api.ok(LEASE)
     beside = upgrade_of(ready, name="beside", target={"kubelet": "1.36.7"})
     beside.plan()
-    (left,) = [text for text in beside.pages.warnings if text.startswith("upgrade stuck began")]
+    (left,) = [text for text in beside.journal_store.warnings if text.startswith("upgrade stuck began")]
     assert f"is not finished (stopped; {node} failed (CSI-U03))" in left
     assert "kubewin_upgrade_name=stuck" in left
 
@@ -582,7 +584,7 @@ def late_upgrade(lab: Lab, name: str, choice: Choice, *, stop: bool = False) -> 
     assert not lab.api.ok(LEASE)
     running(lab, "db-c")
     # A run that another one overtook has nothing to finish.
-    assert isinstance(upgrade_of(lab, holder=identify_process(os.getppid()), **options).finish({}), Done)
+    assert isinstance(upgrade_of(lab, holder=identify_process(os.getppid()), **options).finish({}), UpgradeDone)
     return late
 
 

@@ -23,26 +23,30 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.modify import mod
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode, Taint
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.quiesce import Object, plan_cordon, plan_uncordon
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import Do, whose_pods, whose_return
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.facts import (
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import (
+    ChangeObject,
+    select_nodes_to_read,
+    select_workloads_to_read,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import Journal, UpgradeTarget, UpgradeWorkload
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.observation import (
     OPERATOR,
     TAINT,
-    ClusterNow,
-    NodeNow,
-    Observation,
-    PlanNow,
-    WorkloadNow,
+    ClusterState,
+    InstallPlan,
+    UpgradeNode,
+    UpgradeObservation,
+    WorkloadState,
     read_pod,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import Journal, Target, Workload
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.picture import NodeWas, Picture
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.snapshot import NodeReleases, UpgradeSnapshot
 
 # An eviction that was refused is tried again after so many seconds, as kubectl drain does.
 _EVICT_AGAIN = 5.0
 
 
-class Watcher:
-    """Looks. operator: namespace of WMCO. check: raises when this run is to end."""
+class UpgradeObserver:
+    """Reads the cluster. operator: namespace of WMCO. check: raises when this run is to end."""
 
     def __init__(self, client: Client, operator: str, check: Callable[[], None]) -> None:
         self._client, self._operator, self._check = client, operator, check
@@ -50,114 +54,126 @@ class Watcher:
         # Nodes that may start, as of Rules.
         self.only: frozenset[str] | None = None
 
-    def refuse(self, uid: str, why: str) -> None:
-        """Keep in mind that a pod may not be evicted now."""
+    def record_refusal(self, uid: str, why: str) -> None:
+        """Record that the API server refused an eviction."""
         self._refused[uid] = (time.monotonic(), why)
 
-    def observe(self, journal: Journal) -> Observation:
-        """What the journal's next step is decided from: pods only where they matter."""
+    def observe(self, journal: Journal) -> UpgradeObservation:
+        """Read what the journal's next step is decided from: pods only where they matter."""
         self._check()
-        listed = self._nodes()
-        plain = _plain(listed)
-        chosen = whose_pods(journal, plain, self.only)
-        nodes = {name: self._node(item) if name in chosen else plain[name] for name, item in listed.items()}
-        now = time.monotonic()
-        return Observation(
-            now=self._client.now(),
+        listed = self._list_nodes()
+        plain = _read_without_pods(listed)
+        chosen = select_nodes_to_read(journal, plain, self.only)
+        nodes = {name: self._read_node(item) if name in chosen else plain[name] for name, item in listed.items()}
+        elapsed_clock = time.monotonic()
+        return UpgradeObservation(
+            current_time=self._client.now(),
             nodes=nodes,
-            workloads={one: self._workload(one.kind, one.namespace, one.name) for one in whose_return(journal)},
+            workloads={
+                workload: self._read_workload(workload.kind, workload.namespace, workload.name)
+                for workload in select_workloads_to_read(journal)
+            },
             refused={uid: why for uid, (dummy, why) in self._refused.items()},
-            again=frozenset(uid for uid, (when, dummy) in self._refused.items() if now - when >= _EVICT_AGAIN),
-            cluster=self._cluster(journal) if chosen or not any(entry.under_way for entry in journal.nodes) else None,
+            retriable=frozenset(
+                uid for uid, (when, dummy) in self._refused.items() if elapsed_clock - when >= _EVICT_AGAIN
+            ),
+            cluster=self._read_cluster(journal)
+            if chosen or not any(entry.under_way for entry in journal.nodes)
+            else None,
         )
 
-    def everything(self, target: Target) -> Observation:
-        """The observation for the beginning or takeover of an upgrade."""
-        nodes = {name: self._node(item) for name, item in self._nodes().items()}
-        return Observation(
-            now=self._client.now(),
+    def observe_all(self, target: UpgradeTarget) -> UpgradeObservation:
+        """Read what the beginning or takeover of an upgrade is decided from."""
+        nodes = {name: self._read_node(item) for name, item in self._list_nodes().items()}
+        return UpgradeObservation(
+            current_time=self._client.now(),
             nodes=nodes,
-            cluster=self._openshift() if target.openshift else None,
+            cluster=self._read_openshift() if target.openshift else None,
             api_server=self._client.read_version() if target.kubelet else "",
         )
 
-    def nodes(self) -> dict[str, NodeNow]:
-        """All Windows nodes, without their pods."""
-        return _plain(self._nodes())
+    def read_nodes(self) -> dict[str, UpgradeNode]:
+        """Read all Windows nodes, without their pods."""
+        return _read_without_pods(self._list_nodes())
 
-    def _nodes(self) -> dict[str, Object]:
+    def _list_nodes(self) -> dict[str, Object]:
         items = self._client.list_windows_nodes()
         return {item["metadata"]["name"]: item for item in items}
 
-    def pods(self, node: str) -> tuple[Object, ...]:
-        """All pods of a node."""
+    def list_pods(self, node: str) -> tuple[Object, ...]:
+        """List all pods of a node."""
         return self._client.list(kinds.POD, field_selector=f"spec.nodeName={node}").items
 
-    def _node(self, item: Object) -> NodeNow:
-        pods = self.pods(item["metadata"]["name"])
-        found = {read_pod(pod): pod["metadata"].get("labels") or {} for pod in pods}
+    def _read_node(self, item: Object) -> UpgradeNode:
+        pods = self.list_pods(item["metadata"]["name"])
+        labels_by_pod = {read_pod(pod): pod["metadata"].get("labels") or {} for pod in pods}
         keys = {
             (*named, pod.namespace)
-            for pod, labels in found.items()
+            for pod, labels in labels_by_pod.items()
             if pod.volumes and not pod.finished and (named := pod.workload(labels)) is not None
         }
         workloads = [
-            Workload(kind, namespace, name, self._workload(kind, namespace, name).ready)
+            UpgradeWorkload(kind, namespace, name, self._read_workload(kind, namespace, name).ready)
             for kind, name, namespace in sorted(keys)
         ]
-        return NodeNow.from_object(item, tuple(found), tuple(workloads))
+        return UpgradeNode.from_object(item, tuple(labels_by_pod), tuple(workloads))
 
-    def _workload(self, kind: str, namespace: str, name: str) -> WorkloadNow:
+    def _read_workload(self, kind: str, namespace: str, name: str) -> WorkloadState:
         live = self._client.get(kinds.SCALABLE[kind], name, namespace)
         if live is None:
             # Deleted by its owner; none of its pods will start again.
-            return WorkloadNow(0, 0)
+            return WorkloadState(0, 0)
         spec, status = live.get("spec") or {}, live.get("status") or {}
         replicas = spec.get("replicas")
         conditions = status.get("conditions") or []
         why = next(
-            (join_lines(str(one.get("message", ""))) for one in conditions if one["type"] == "ReplicaFailure"), ""
+            (
+                join_lines(str(condition.get("message", "")))
+                for condition in conditions
+                if condition["type"] == "ReplicaFailure"
+            ),
+            "",
         )
-        return WorkloadNow(1 if replicas is None else int(replicas), int(status.get("readyReplicas") or 0), why)
+        return WorkloadState(1 if replicas is None else int(replicas), int(status.get("readyReplicas") or 0), why)
 
-    def _cluster(self, journal: Journal) -> ClusterNow:
-        found, wmco, plans = ClusterNow(), "", tuple[PlanNow, ...]()
+    def _read_cluster(self, journal: Journal) -> ClusterState:
+        state, wmco, plans = ClusterState(), "", tuple[InstallPlan, ...]()
         if journal.target.openshift or journal.hook == "wmco":
-            found = self._openshift()
+            state = self._read_openshift()
         if journal.hook == "wmco":
-            wmco = self.wmco()
+            wmco = self.read_wmco_release()
             if not is_at_least(wmco, journal.target.wmco):
                 listed = self._client.list(kinds.INSTALL_PLAN, self._operator).items
-                plans = tuple(PlanNow.from_object(item) for item in listed)
-        return replace(found, wmco=wmco, plans=plans)
+                plans = tuple(InstallPlan.from_object(item) for item in listed)
+        return replace(state, wmco=wmco, plans=plans)
 
-    def _openshift(self) -> ClusterNow:
+    def _read_openshift(self) -> ClusterState:
         live = self._client.get(kinds.CLUSTER_VERSION, "version")
         status = (live or {}).get("status") or {}
         history, conditions = status.get("history") or [], status.get("conditions") or []
         complete = str(history[0].get("version", "")) if history and history[0].get("state") == "Completed" else ""
         failing = [
-            join_lines(str(one.get("message")))
-            for one in conditions
-            if (one["type"], one["status"]) == ("Failing", "True")
+            join_lines(str(condition.get("message")))
+            for condition in conditions
+            if (condition["type"], condition["status"]) == ("Failing", "True")
         ]
-        return ClusterNow(openshift=complete, failing=next(iter(failing), ""), is_openshift=live is not None)
+        return ClusterState(openshift=complete, failing=next(iter(failing), ""), is_openshift=live is not None)
 
-    def wmco(self) -> str:
-        """The release of WMCO that OLM has installed, empty when there is none."""
-        found = []
+    def read_wmco_release(self) -> str:
+        """Read the release of WMCO that OLM has installed, empty when there is none."""
+        releases = []
         for item in self._client.list(kinds.CLUSTER_SERVICE_VERSION, self._operator).items:
             spec, status = item.get("spec") or {}, item.get("status") or {}
             if item["metadata"]["name"].startswith(OPERATOR) and status.get("phase") == "Succeeded":
-                found.append(str(spec.get("version", "")))
-        return max(found, key=lambda version: parse(version).release, default="")
+                releases.append(str(spec.get("version", "")))
+        return max(releases, key=lambda version: parse(version).release, default="")
 
-    def kept_off(self, drivers: Iterable[str], upgrade: str) -> list[str]:
-        """DaemonSets of these drivers' node plugins that our taint would keep off a node where they go now."""
+    def find_repelled_plugins(self, drivers: Iterable[str], upgrade: str) -> list[str]:
+        """Find DaemonSets of these drivers' node plugins that our taint would repel from a node that they can go to now."""
         taint = Taint(TAINT, upgrade, "NoSchedule")
-        nodes = [ObservedNode.from_object(item) for item in self._nodes().values()]
+        nodes = [ObservedNode.from_object(item) for item in self._list_nodes().values()]
         names = [DRIVERS[key].name for key in drivers]
-        found = []
+        repelled = []
         for item in self._client.list(kinds.DAEMON_SET).items if names else ():
             observed = ObservedDaemonSet.from_object(item)
             if not any(observed.serves_on_windows(name) for name in names):
@@ -167,29 +183,29 @@ class Watcher:
                 why_not(facts, node) is None and why_not(facts, replace(node, taints=(*node.taints, taint))) is not None
                 for node in nodes
             ):
-                found.append(f"{observed.namespace}/{observed.name}")
-        return found
+                repelled.append(f"{observed.namespace}/{observed.name}")
+        return repelled
 
-    def picture(self, claims: Iterable[str] = ()) -> Picture:
-        """The volumes of pods on Windows nodes and of these claims, and the nodes' releases."""
-        nodes = self.nodes()
-        return Picture.from_objects(
-            {name: NodeWas(node.kubelet, node.version) for name, node in nodes.items()},
-            [pod for name in nodes for pod in self.pods(name)],
+    def take_snapshot(self, claims: Iterable[str] = ()) -> UpgradeSnapshot:
+        """Read the volumes of pods on Windows nodes and of these claims, and the nodes' releases."""
+        nodes = self.read_nodes()
+        return UpgradeSnapshot.from_objects(
+            {name: NodeReleases(node.kubelet, node.version) for name, node in nodes.items()},
+            [pod for name in nodes for pod in self.list_pods(name)],
             self._client.list(kinds.PERSISTENT_VOLUME_CLAIM).items,
             self._client.list(kinds.PERSISTENT_VOLUME).items,
             claims,
         )
 
 
-class Worker:
-    """Changes. client: checks before each write that the run may still do it. notify: progress callback."""
+class UpgradeExecutor:
+    """Changes the cluster. client: checks before each write that the run may still do it. notify: progress callback."""
 
-    def __init__(self, client: Client, watcher: Watcher, notify: Callable[[str], None]) -> None:
-        self._client, self._watcher, self._notify = client, watcher, notify
+    def __init__(self, client: Client, observer: UpgradeObserver, notify: Callable[[str], None]) -> None:
+        self._client, self._observer, self._notify = client, observer, notify
 
-    def do(self, action: Do) -> None:
-        """One change; the next observation shows its effect."""
+    def execute(self, action: ChangeObject) -> None:
+        """Make one change; the next observation shows its effect."""
         if action.kind == "evict":
             for pod in action.pods:
                 try:
@@ -200,28 +216,28 @@ class Worker:
                     # It changed since it was observed: the next observation has it, or another pod in its place.
                     continue
                 if why:
-                    self._watcher.refuse(pod.uid, why)
+                    self._observer.record_refusal(pod.uid, why)
                 else:
                     self._notify(f"{action.node}: {pod.title} is evicted")
             return
-        modify(self._client, kinds.NODE, action.node, None, lambda node: _changes(node, action))
+        modify(self._client, kinds.NODE, action.node, None, lambda node: _build_patch(node, action))
 
-    def rehearse(self, node: str, pods: Sequence[PodFacts]) -> list[str]:
-        """What would keep these pods now; nothing is evicted."""
+    def dry_run_evictions(self, node: str, pods: Sequence[PodFacts]) -> list[str]:
+        """Return why the API server would refuse to evict these pods now."""
         answers = [(pod, self._client.evict(pod.name, pod.namespace, pod.uid, dry_run=True)) for pod in pods]
         return [f"{node}: {pod.title} may not be evicted now: {why}" for pod, why in answers if why]
 
 
-def _plain(listed: Mapping[str, Object]) -> dict[str, NodeNow]:
-    return {name: NodeNow.from_object(item) for name, item in listed.items()}
+def _read_without_pods(listed: Mapping[str, Object]) -> dict[str, UpgradeNode]:
+    return {name: UpgradeNode.from_object(item) for name, item in listed.items()}
 
 
-def _changes(node: Object, action: Do) -> Object:
-    """The patch for a Node as it is now, empty when nothing is to be done."""
+def _build_patch(node: Object, action: ChangeObject) -> Object:
+    """Build the patch for a Node as it is now, empty if it needs no change."""
     journal, spec = action.journal, node.get("spec") or {}
     labels = node["metadata"].get("labels") or {}
     taints = spec.get("taints") or []
-    tainted = any(one["key"] == TAINT for one in taints)
+    tainted = any(taint["key"] == TAINT for taint in taints)
     if action.kind == "allow":
         return {} if labels.get(ALLOW) == "true" else {"metadata": {"labels": {ALLOW: "true"}}}
     if action.kind == "cordon":
@@ -235,7 +251,7 @@ def _changes(node: Object, action: Do) -> Object:
         return plan_cordon(node, journal.mark)
     patch = plan_uncordon(node, journal.mark)
     if tainted:
-        patch.setdefault("spec", {})["taints"] = [one for one in taints if one["key"] != TAINT]
-    if journal.hook == "wmco" and labels.get(ALLOW) == "true" and journal.entry(action.node).step == "uncordon":
+        patch.setdefault("spec", {})["taints"] = [taint for taint in taints if taint["key"] != TAINT]
+    if journal.hook == "wmco" and labels.get(ALLOW) == "true" and journal.find_entry(action.node).step == "uncordon":
         patch.setdefault("metadata", {})["labels"] = {ALLOW: None}
     return patch

@@ -16,28 +16,30 @@ _SLACK = timedelta(seconds=30)
 
 
 @dataclass(frozen=True, slots=True)
-class Drain:
-    """A node's pods, sorted.
+class DrainPlan:
+    """The pods that leave a node.
 
-    evict: to be evicted now. left: all that still have to leave. blocked: what keeps pods. never: what waiting does not resolve.
+    evict: to be evicted now. remaining: all that still have to leave. blocked: why pods remain. never: what waiting does not resolve.
     """
 
     evict: tuple[PodFacts, ...]
-    left: tuple[PodFacts, ...]
+    remaining: tuple[PodFacts, ...]
     blocked: tuple[str, ...]
     never: tuple[str, ...]
 
 
-def drain(pods: Iterable[PodFacts], refused: Mapping[str, str], now: datetime, *, delete_unowned: bool) -> Drain:
-    """Sort a node's pods. refused: evictions that the server refused, by uid.
+def plan_drain(
+    pods: Iterable[PodFacts], refused: Mapping[str, str], current_time: datetime, *, delete_unowned: bool
+) -> DrainPlan:
+    """Decide which pods of a node are evicted. refused: evictions that the server refused, by uid.
 
     Pods of DaemonSets and static pods stay, as their controllers ignore cordons; finished ones hold nothing.
     """
-    left = tuple(pod for pod in pods if not pod.mirror and not pod.finished and pod.owner[0] != "DaemonSet")
+    remaining = tuple(pod for pod in pods if not pod.mirror and not pod.finished and pod.owner[0] != "DaemonSet")
     blocked, never, evict = [], [], []
-    for pod in left:
+    for pod in remaining:
         if pod.deleting_since is not None:
-            if now - pod.deleting_since > _SLACK:
+            if current_time - pod.deleting_since > _SLACK:
                 blocked.append(
                     f"{pod.title} should have ended at {pod.deleting_since:%H:%M:%SZ}; check its node's kubelet and "
                     "its finalizers"
@@ -52,4 +54,4 @@ def drain(pods: Iterable[PodFacts], refused: Mapping[str, str], now: datetime, *
         evict.append(pod)
         if pod.uid in refused:
             blocked.append(f"{pod.title} may not be evicted: {refused[pod.uid]}")
-    return Drain(() if never else tuple(evict), left, tuple(blocked), tuple(never))
+    return DrainPlan(() if never else tuple(evict), remaining, tuple(blocked), tuple(never))

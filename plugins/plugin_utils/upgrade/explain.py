@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import TABLES, Journal, NodeEntry, Step
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import STEPS_BY_HOOK, Journal, NodeEntry, Step
 
-_DOES = {
+_STEP_DESCRIPTIONS = {
     "cordon": "cordoned",
     "drain": "drained",
     "allow": "released to WMCO",
@@ -20,7 +20,7 @@ _DOES = {
 }
 
 # How a node is left that failed while this was done.
-_LEFT: dict[Step, str] = {
+_STATES_AFTER_FAILURE: dict[Step, str] = {
     "waiting": "it was uncordoned",
     "allow": "it stays cordoned",
     "hook": "it stays cordoned and drained",
@@ -30,22 +30,22 @@ _LEFT: dict[Step, str] = {
     "workloads": "it is schedulable",
 }
 # The finding of a node that is not there any more.
-_GONE = "CSI-U10"
+_NODE_DELETED = "CSI-U10"
 
 
 def describe(journal: Journal) -> str:
-    """The whole, as a text."""
+    """Describe the whole journal."""
     lines = [
         f"Upgrade {journal.name}, begun {journal.began}: {journal.state}" + (f", {journal.why}" if journal.why else ""),
-        f"Hook {journal.hook}, target {journal.target.text() or 'none'}; run {journal.generation}",
+        f"Hook {journal.hook}, target {journal.target.describe() or 'none'}; run {journal.generation}",
     ]
     if journal.ended:
         lines.append(f"Verified and compared after the last node: {journal.ended}")
     if journal.stopping is not None:
-        found = journal.stopping
-        lines += ["", f"{found.id} {found.object}: {found.message}", f"  -> {found.remedy}"]
+        finding = journal.stopping
+        lines += ["", f"{finding.id} {finding.object}: {finding.message}", f"  -> {finding.remedy}"]
     lines.append("")
-    lines += [_line(entry, journal) for entry in journal.nodes]
+    lines += [_describe_entry(entry, journal) for entry in journal.nodes]
     if journal.confirmed:
         lines += [
             "",
@@ -54,22 +54,24 @@ def describe(journal: Journal) -> str:
     return "\n".join([*lines, "", "What happened:", *(f"  {line}" for line in journal.happened)]) + "\n"
 
 
-def unfinished(journal: Journal) -> str:
-    """Message that another upgrade is not finished, for a run that begins a new one."""
-    left = "; ".join(
+def describe_unfinished(journal: Journal) -> str:
+    """Describe an unfinished upgrade to a run that begins another one."""
+    nodes = "; ".join(
         f"{entry.node} {entry.status}" for entry in journal.nodes if entry.step != "waiting" or entry.failed
     )
     return (
         f"upgrade {journal.name} began {journal.began} and is not finished "
-        f"({journal.state}{f'; {left}' if left else ''}). Continue it under its name "
+        f"({journal.state}{f'; {nodes}' if nodes else ''}). Continue it under its name "
         f"(kubewin_upgrade_name={journal.name}), or delete its journal to abandon it. No other upgrade uncordons its "
         "nodes"
     )
 
 
-def plan_of(journal: Journal) -> list[str]:
-    """What is to come, a line for each batch."""
-    lines = [f"upgrade {journal.name}, hook {journal.hook}, target {journal.target.text() or 'none'}: {journal.state}"]
+def describe_plan(journal: Journal) -> list[str]:
+    """Describe the remaining steps, one line for each batch."""
+    lines = [
+        f"upgrade {journal.name}, hook {journal.hook}, target {journal.target.describe() or 'none'}: {journal.state}"
+    ]
     for number in sorted({entry.batch for entry in journal.nodes}):
         names = ", ".join(
             entry.node if entry.step == "waiting" else f"{entry.node} ({entry.status})"
@@ -77,13 +79,20 @@ def plan_of(journal: Journal) -> list[str]:
             if entry.batch == number
         )
         lines.append(f"{'canary' if number == 0 else f'batch {number}'}: {names}")
-    return [*lines, f"each: {', then '.join(_DOES[step] for step in TABLES[journal.hook] if step in _DOES)}"]
+    return [
+        *lines,
+        f"each: {', then '.join(_STEP_DESCRIPTIONS[step] for step in STEPS_BY_HOOK[journal.hook] if step in _STEP_DESCRIPTIONS)}",
+    ]
 
 
-def _line(entry: NodeEntry, journal: Journal) -> str:
+def _describe_entry(entry: NodeEntry, journal: Journal) -> str:
     since = f" since {entry.since}" if entry.since else ""
     notes = [entry.why] if entry.why else []
-    notes += [_LEFT[entry.step]] if entry.failed not in ("", _GONE) and entry.step in _LEFT else []
+    notes += (
+        [_STATES_AFTER_FAILURE[entry.step]]
+        if entry.failed not in ("", _NODE_DELETED) and entry.step in _STATES_AFTER_FAILURE
+        else []
+    )
     if entry.by_itself:
         notes.append(
             "it began by itself"

@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 from typing import Literal
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import FormatError, read
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.picture import Picture
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.snapshot import UpgradeSnapshot
 
 SCHEMA = 1
 
@@ -21,7 +21,7 @@ Step = Literal["waiting", "cordon", "drain", "allow", "hook", "back", "gate", "c
 State = Literal["open", "paused", "stopped", "finished"]
 
 # Steps of a node with each hook. cordon: a cordon of ours, or with WMCO, which uncordons by itself, a taint of ours.
-TABLES: Mapping[Hook, tuple[Step, ...]] = {
+STEPS_BY_HOOK: Mapping[Hook, tuple[Step, ...]] = {
     "none": ("waiting", "cordon", "drain", "back", "gate", "canary", "uncordon", "workloads", "done"),
     "tasks": ("waiting", "cordon", "drain", "hook", "back", "gate", "canary", "uncordon", "workloads", "done"),
     "wmco": ("waiting", "cordon", "allow", "back", "gate", "canary", "uncordon", "workloads", "done"),
@@ -29,7 +29,7 @@ TABLES: Mapping[Hook, tuple[Step, ...]] = {
 DRAINING: frozenset[Step] = frozenset({"cordon", "drain"})
 
 # As text.
-_WORDS: Mapping[Step, str] = {
+_STEP_STATES: Mapping[Step, str] = {
     "waiting": "is waiting",
     "cordon": "is being cordoned",
     "drain": "is being drained",
@@ -44,11 +44,11 @@ _WORDS: Mapping[Step, str] = {
 }
 
 # The newest lines of what happened; a ConfigMap has an end.
-_KEPT = 200
+_MAX_EVENTS = 200
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Workload:
+class UpgradeWorkload:
     """A Deployment or StatefulSet that had a pod with a volume on the node, and how many of its pods were Ready in all."""
 
     kind: str
@@ -58,22 +58,22 @@ class Workload:
 
     @property
     def title(self) -> str:
-        """As text."""
+        """Kind and name."""
         return f"{self.kind} {self.namespace}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """What nodes and cluster are to become: Kubernetes of the kubelets, OpenShift, WMCO; empty where it does not matter."""
+class UpgradeTarget:
+    """The target releases of kubelets, OpenShift and WMCO; empty without a target."""
 
     kubelet: str = ""
     openshift: str = ""
     wmco: str = ""
 
-    def text(self) -> str:
-        """As text."""
+    def describe(self) -> str:
+        """Name the releases."""
         named = (("kubelet", self.kubelet), ("OpenShift", self.openshift), ("WMCO", self.wmco))
-        return ", ".join(f"{what} {version}" for what, version in named if version)
+        return ", ".join(f"{component} {version}" for component, version in named if version)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,31 +98,31 @@ class NodeEntry:
     kubelet: str = ""
     wmco: str = ""
     tries: int = 0
-    workloads: tuple[Workload, ...] = ()
+    workloads: tuple[UpgradeWorkload, ...] = ()
 
-    def at(self, step: Step, now: datetime, why: str = "") -> NodeEntry:
-        """At that step, from now on."""
-        return replace(self, step=step, since=stamp(now), why=why)
+    def move_to(self, step: Step, current_time: datetime, why: str = "") -> NodeEntry:
+        """Return the entry at that step."""
+        return replace(self, step=step, since=format_time(current_time), why=why)
 
-    def begun(self, now: datetime) -> NodeEntry:
-        """The entry at the start of its node's upgrade."""
-        return replace(self, step="cordon", since=stamp(now), began=stamp(now), why="")
+    def start(self, current_time: datetime) -> NodeEntry:
+        """Return the entry at the start of its node's upgrade."""
+        return replace(self, step="cordon", since=format_time(current_time), began=format_time(current_time), why="")
 
     @property
     def status(self) -> str:
         """Its step as text. A node that failed before its first change has no step."""
         if not self.failed:
-            return _WORDS[self.step]
-        return f"failed ({self.failed})" + (f" while: {_WORDS[self.step]}" if self.step != "waiting" else "")
+            return _STEP_STATES[self.step]
+        return f"failed ({self.failed})" + (f" while: {_STEP_STATES[self.step]}" if self.step != "waiting" else "")
 
     @property
     def untouched(self) -> bool:
-        """Whether it has begun but nothing was changed on the node itself yet, so that it can be released as it was."""
+        """Whether the upgrade has begun but has not changed the node, so that it can be uncordoned."""
         return self.tries == 0 and (self.step in DRAINING or self.step == "hook")
 
     @property
     def under_way(self) -> bool:
-        """Whether something is still to be done or waited for."""
+        """Whether the node has steps left."""
         if self.failed:
             # A later failure stays as it is until an administrator checks it.
             return self.untouched
@@ -154,7 +154,7 @@ class Journal:
 
     name: str
     hook: Hook
-    target: Target
+    target: UpgradeTarget
     began: str
     nodes: tuple[NodeEntry, ...]
     state: State = "open"
@@ -167,55 +167,55 @@ class Journal:
     stopping: Stopping | None = None
     held_since: str = ""
     confirmed: Mapping[str, str] = field(default_factory=dict)
-    before: Picture = field(default_factory=Picture)
+    before: UpgradeSnapshot = field(default_factory=UpgradeSnapshot)
     ended: str = ""
     compared: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
     cluster: str = ""
     happened: tuple[str, ...] = field(default=(), compare=False)
 
-    def entry(self, node: str) -> NodeEntry:
-        """A node's entry; KeyError when it has none."""
+    def find_entry(self, node: str) -> NodeEntry:
+        """Return a node's entry; KeyError if it has none."""
         for entry in self.nodes:
             if entry.node == node:
                 return entry
         raise KeyError(node)
 
-    def following(self, step: Step) -> Step:
-        """The step after that one."""
-        table = TABLES[self.hook]
+    def find_next_step(self, step: Step) -> Step:
+        """Return the step after that one."""
+        table = STEPS_BY_HOOK[self.hook]
         return table[table.index(step) + 1]
 
-    def put(self, entry: NodeEntry, now: datetime) -> Journal:
-        """With this entry instead of the node's former one, and a line about what changed in it."""
-        old = self.entry(entry.node)
+    def put(self, entry: NodeEntry, current_time: datetime) -> Journal:
+        """Replace a node's entry, and add an event about the change."""
+        old = self.find_entry(entry.node)
         changed = (old.step, old.failed, old.by_itself) != (entry.step, entry.failed, entry.by_itself)
         happened = self.happened
         if changed:
             line = (
-                f"{stamp(now)} {entry.node}: {entry.status if entry.failed and not old.failed else _WORDS[entry.step]}"
+                f"{format_time(current_time)} {entry.node}: {entry.status if entry.failed and not old.failed else _STEP_STATES[entry.step]}"
                 + (f" ({entry.why})" if entry.why else "")
             )
-            happened = (*happened, line)[-_KEPT:]
-        nodes = tuple(entry if one.node == entry.node else one for one in self.nodes)
+            happened = (*happened, line)[-_MAX_EVENTS:]
+        nodes = tuple(entry if former.node == entry.node else former for former in self.nodes)
         return replace(self, nodes=nodes, happened=happened)
 
-    def note(self, text: str, now: datetime) -> Journal:
-        """With one more line."""
-        return replace(self, happened=(*self.happened, f"{stamp(now)} {text}")[-_KEPT:])
+    def add_event(self, text: str, current_time: datetime) -> Journal:
+        """Add an event."""
+        return replace(self, happened=(*self.happened, f"{format_time(current_time)} {text}")[-_MAX_EVENTS:])
 
     @property
     def mark(self) -> str:
         """The mark that identifies our cordons."""
         return f"upgrade {self.name}"
 
-    def as_json(self) -> str:
-        """To be stored."""
+    def to_json(self) -> str:
+        """Serialize the journal for the store."""
         return json.dumps({"schema": SCHEMA, **asdict(self)}, sort_keys=True, ensure_ascii=False)
 
 
-def stamp(when: datetime) -> str:
-    """A time as the journal writes it."""
+def format_time(when: datetime) -> str:
+    """Format a time as the journal writes it."""
     return when.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -226,11 +226,11 @@ def from_json(text: str) -> Journal:
     if not names or len(set(names)) < len(names):
         raise FormatError(f"nodes are {', '.join(names) or 'none'}, expected at least one, each once")
     for entry in journal.nodes:
-        if entry.step not in TABLES[journal.hook]:
+        if entry.step not in STEPS_BY_HOOK[journal.hook]:
             raise FormatError(f"{entry.node} is at step {entry.step}, which hook {journal.hook} does not have")
     return journal
 
 
-def newest(copies: Mapping[str, Journal]) -> Journal | None:
-    """The copy that was written last, None without any. copies: by where each was found."""
-    return max(copies.values(), key=lambda one: (one.generation, one.sequence), default=None)
+def select_newest(copies: Mapping[str, Journal]) -> Journal | None:
+    """Return the copy that was written last, None without any. copies: by where each was found."""
+    return max(copies.values(), key=lambda journal: (journal.generation, journal.sequence), default=None)

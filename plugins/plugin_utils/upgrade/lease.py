@@ -20,10 +20,10 @@ PART = "upgrade"
 def upgrade_lease(
     client: Client, namespace: str, holder: str, notify: Callable[[str], None] = lambda _line: None
 ) -> Lease:
-    """holder: of the run."""
+    """Return the Lease. holder: of the run."""
     labels = {MANAGED_BY: MANAGER, PART_OF: PART}
 
-    def late() -> Iterator[Reference]:
+    def list_late_writes() -> Iterator[Reference]:
         """Name what a run may still write: journals and Nodes.
 
         An eviction names the pod's uid, and the journal names the nodes that it drains, so the next run drains those first.
@@ -33,4 +33,6 @@ def upgrade_lease(
         for item in client.list_windows_nodes():
             yield Reference(kinds.NODE, item["metadata"]["name"])
 
-    return Lease(client, About(namespace, NAME, labels, "an upgrade of this cluster"), holder, notify, late=late)
+    return Lease(
+        client, About(namespace, NAME, labels, "an upgrade of this cluster"), holder, notify, late=list_late_writes
+    )

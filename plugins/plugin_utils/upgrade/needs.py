@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need, list_needs
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import Hook, Target
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import Hook, UpgradeTarget
 
 
-def needs(namespace: str, operator: str, hook: Hook, target: Target) -> Iterator[Need]:
-    """Everything that is asked of the API. namespace: of journal and lease; operator: of WMCO."""
+def needs(namespace: str, operator: str, hook: Hook, target: UpgradeTarget) -> Iterator[Need]:
+    """Return the permissions of an upgrade. namespace: of journal and lease; operator: of WMCO."""
     for name in (namespace, "kube-system"):
         yield from list_needs("get", "", "namespaces", name=name)
     yield from list_needs("get list patch", "", "nodes")

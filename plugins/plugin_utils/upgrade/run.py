@@ -19,42 +19,46 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Cli
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import bind_client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.namespaces import check_namespace, read_cluster_uid
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.permissions import require
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade import picture, wmco
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.apply import Watcher, Worker
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade import snapshot, wmco
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.apply import UpgradeExecutor, UpgradeObserver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.begin import (
-    RefusedError,
-    Request,
+    UpgradeRefusedError,
+    UpgradeRequest,
     begin,
     check_batch,
-    delegated_to,
-    returned,
-    same,
-    take_up,
+    check_same_request,
+    record_delegation,
+    record_results,
+    resume,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import (
+    ChangeObject,
     Decision,
-    Delegate,
-    Delegated,
-    Do,
-    Done,
-    Rules,
-    Settled,
-    Wait,
+    DelegatedStep,
+    DelegateStep,
+    NodesSettled,
+    ObserveAgain,
+    UpgradeDone,
+    UpgradeRules,
     decide,
-    left_cordoned,
-    notice,
+    find_left_cordoned,
+    record_external_changes,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.drain import drain
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.explain import describe, plan_of, unfinished
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.facts import Observation
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.hours import read as read_hours
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import Journal, Target, stamp
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.drain import plan_drain
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.explain import (
+    describe,
+    describe_plan,
+    describe_unfinished,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import Journal, UpgradeTarget, format_time
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal_store import NAMES, JournalStore
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.lease import upgrade_lease
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.maintenance_windows import parse_window as read_hours
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.needs import needs
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.records import NAMES, Pages
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.observation import UpgradeObservation
 
 # Runs the gate or the verification on nodes; by node why it failed, empty if it passed.
-Check = Callable[[Delegated, Sequence[str]], Mapping[str, str]]
+Check = Callable[[DelegatedStep, Sequence[str]], Mapping[str, str]]
 
 _LOOK = 1.0
 _LOST = (
@@ -64,20 +68,20 @@ _LOST = (
 
 
 class Upgrade:
-    """One step of a run. options: of the module. holder: of the run, for its Lease. notify: progress callback."""
+    """Runs one step of the play. options: of the module. holder: of the run, for its Lease. notify: progress callback."""
 
     def __init__(
         self, client: Client, options: Mapping[str, Any], holder: str, notify: Callable[[str], None], check: Check
     ) -> None:
         self._options, self._holder, self._notify, self._check = options, holder, notify, check
-        self.desired, self.rules = desired(options), rules(options)
+        self.desired, self.rules = parse_request(options), parse_rules(options)
         self.lease = upgrade_lease(client, options["namespace"], holder, notify)
         self._leased = False
         self._client = client = bind_client(client, self._confirm)
         folder = Path(options["output_dir"]) if options["output_dir"] else None
-        self.pages = Pages(client, options["namespace"], options["name"], folder)
-        self.watcher = Watcher(client, options["operator_namespace"], self._check_lease)
-        self.worker = Worker(client, self.watcher, notify)
+        self.journal_store = JournalStore(client, options["namespace"], options["name"], folder)
+        self.observer = UpgradeObserver(client, options["operator_namespace"], self._check_lease)
+        self.executor = UpgradeExecutor(client, self.observer, notify)
 
     def _check_lease(self) -> None:
         if self._leased:
@@ -89,92 +93,100 @@ class Upgrade:
         self.lease.confirm()
 
     def take_lease(self) -> None:
-        """Hold the Lease from here on; ClusterError locked if another run does."""
+        """Take the Lease. ClusterError locked if another run does."""
         self.lease.take()
         self._leased = True
 
     def refuse(self) -> None:
-        """Check what would fail half way: access and the journal's namespace."""
+        """Refuse what would fail half way: missing permissions and the journal's namespace."""
         options = self._options
         required = needs(options["namespace"], options["operator_namespace"], self.desired.hook, self.desired.target)
         require(self._client, required, "an upgrade", "kubewin-csi-upgrade and kubewin-csi-records")
         if why := check_namespace(self._client, options["namespace"], "the journal is"):
-            raise RefusedError(why)
+            raise UpgradeRefusedError(why)
         self.desired = replace(self.desired, cluster=read_cluster_uid(self._client))
 
-    def findings(self, observed: Observation) -> list[Finding]:
-        """Findings about WMCO; blockers among them raise RefusedError in `open`."""
+    def collect_findings(self, observed: UpgradeObservation) -> list[Finding]:
+        """Return findings about WMCO; blockers among them raise UpgradeRefusedError in `open`."""
         if self.desired.hook != "wmco":
             return []
         chosen = [node for name, node in observed.nodes.items() if not self.desired.nodes or name in self.desired.nodes]
-        found = list(wmco.notes(chosen, self.watcher.wmco(), self.desired.target))
-        for name in self.watcher.kept_off(self._options["drivers"], self.desired.name):
-            found.append(wmco.plugin_kept_off(name))
-        return found
+        findings = list(wmco.find_warnings(chosen, self.observer.read_wmco_release(), self.desired.target))
+        for name in self.observer.find_repelled_plugins(self._options["drivers"], self.desired.name):
+            findings.append(wmco.report_repelled_plugin(name))
+        return findings
 
-    def _start(self, found: Journal | None, observed: Observation) -> Journal:
-        """The journal that this run continues, not stored yet."""
+    def _start(self, stored: Journal | None, observed: UpgradeObservation) -> Journal:
+        """Return the journal that this run continues; does not store it."""
         confirmed = self._options["confirmed"]
-        if found is not None:
-            journal = take_up(found, self.desired, observed, confirmed)
+        if stored is not None:
+            journal = resume(stored, self.desired, observed, confirmed)
         else:
-            self.pages.warnings += [unfinished(other) for other in self.pages.beside()]
-            journal = replace(begin(self.desired, observed, confirmed), before=self.watcher.picture())
+            self.journal_store.warnings += [
+                describe_unfinished(journal) for journal in self.journal_store.find_unfinished()
+            ]
+            journal = replace(begin(self.desired, observed, confirmed), before=self.observer.take_snapshot())
         return replace(journal, run=self._holder)
 
-    def _is_over(self, found: Journal | None) -> bool:
-        """Whether nothing is to be done for the nodes of this upgrade any more."""
-        if found is None or found.state != "finished":
+    def _is_over(self, stored: Journal | None) -> bool:
+        """Whether the upgrade is finished and none of its nodes carries our cordon."""
+        if stored is None or stored.state != "finished":
             return False
-        same(found, self.desired)
-        return not left_cordoned(found, self.watcher.nodes())
+        check_same_request(stored, self.desired)
+        return not find_left_cordoned(stored, self.observer.read_nodes())
 
     def plan(self) -> tuple[Journal, list[str]]:
-        """The journal that the run would continue, and what it would do, as text. Writes nothing."""
-        observed = self.watcher.everything(self.desired.target)
-        found = self.pages.read()
-        over = self._is_over(found)
-        if found is not None and found.ended and over:
-            self.pages.warnings.append(
-                f"upgrade {found.name} finished at {found.ended}; nothing was done. To upgrade nodes again, set "
+        """Return the journal that the run would continue, and its plan as text. Writes nothing."""
+        observed = self.observer.observe_all(self.desired.target)
+        stored = self.journal_store.read()
+        over = self._is_over(stored)
+        if stored is not None and stored.ended and over:
+            self.journal_store.warnings.append(
+                f"upgrade {stored.name} finished at {stored.ended}; nothing was done. To upgrade nodes again, set "
                 "another name (kubewin_upgrade_name)"
             )
-        journal = found if found is not None and over else notice(self._start(found, observed), observed)
-        return journal, [*plan_of(journal), *self._rehearse(journal, observed)]
+        journal = (
+            stored if stored is not None and over else record_external_changes(self._start(stored, observed), observed)
+        )
+        return journal, [*describe_plan(journal), *self._rehearse(journal, observed)]
 
-    def _rehearse(self, journal: Journal, observed: Observation) -> list[str]:
-        """What would block the first drains."""
+    def _rehearse(self, journal: Journal, observed: UpgradeObservation) -> list[str]:
+        """Describe what would block the first drains."""
         waiting = [entry for entry in journal.nodes if entry.step == "waiting"]
         lines: list[str] = []
         if self.desired.hook == "wmco":
             return lines
-        for entry in (one for one in waiting if one.batch == waiting[0].batch and one.node in observed.nodes):
+        for entry in (entry for entry in waiting if entry.batch == waiting[0].batch and entry.node in observed.nodes):
             pods = observed.nodes[entry.node].pods or ()
-            empty = drain(pods, {}, observed.now, delete_unowned=self.rules.delete_unowned)
+            empty = plan_drain(pods, {}, observed.current_time, delete_unowned=self.rules.delete_unowned)
             lines += [f"{entry.node}: {why}" for why in empty.never]
-            lines += self.worker.rehearse(entry.node, empty.left)
+            lines += self.executor.dry_run_evictions(entry.node, empty.remaining)
         return lines
 
     def open(self) -> Journal:
-        """The journal that this run continues, stored. The run holds the Lease."""
-        found = self.pages.read()
-        if found is not None and (self._is_over(found) or (found.state != "finished" and found.run == self._holder)):
-            return found
-        observed = self.watcher.everything(self.desired.target)
-        blockers = [finding.line() for finding in self.findings(observed) if finding.severity == "blocker"]
+        """Return the journal that this run continues, stored. Requires the Lease."""
+        stored = self.journal_store.read()
+        if stored is not None and (
+            self._is_over(stored) or (stored.state != "finished" and stored.run == self._holder)
+        ):
+            return stored
+        observed = self.observer.observe_all(self.desired.target)
+        blockers = [finding.line() for finding in self.collect_findings(observed) if finding.severity == "blocker"]
         if blockers:
-            raise RefusedError("\n".join(blockers))
-        return self.pages.keep(self._start(found, observed))
+            raise UpgradeRefusedError("\n".join(blockers))
+        return self.journal_store.keep(self._start(stored, observed))
 
     def begin(self, batch: Collection[str]) -> Decision:
         """Cordon and drain these nodes, all of one batch. The tasks of the nodes in `Journal.due` may run then."""
         journal = self.open()
         if all(entry.step == "done" for entry in journal.nodes if entry.node in batch):
-            return _settled(journal)
-        check_batch(notice(journal, Observation(self._client.now(), self.watcher.nodes())), batch)
+            return _to_settled(journal)
+        check_batch(
+            record_external_changes(journal, UpgradeObservation(self._client.now(), self.observer.read_nodes())), batch
+        )
         decision = self._follow(journal, frozenset(batch))
-        if isinstance(decision, Delegate):
-            return replace(decision, journal=self.pages.keep(replace(decision.journal, due=decision.nodes)))
+        if isinstance(decision, DelegateStep):
+            return replace(decision, journal=self.journal_store.keep(replace(decision.journal, due=decision.nodes)))
         return decision
 
     def finish(self, results: Mapping[str, str]) -> Decision:
@@ -182,13 +194,13 @@ class Upgrade:
 
         A node whose tasks began and that has no result fails. Another run may have finished the upgrade before this one began a node.
         """
-        journal = self.pages.read()
+        journal = self.journal_store.read()
         if journal is None or (journal.run != self._holder and journal.state != "finished"):
-            raise RefusedError(
+            raise UpgradeRefusedError(
                 f"upgrade {self.desired.name}: this run did not begin a node, expected step begin before step finish. "
                 "Run the play from its beginning."
             )
-        return self._record(journal, results) if journal.due else _settled(journal)
+        return self._record(journal, results) if journal.due else _to_settled(journal)
 
     def settle(self) -> Decision:
         """Finish what the user's play left: a node whose tasks did not end fails, and none other starts."""
@@ -196,41 +208,54 @@ class Upgrade:
 
     def _record(self, journal: Journal, results: Mapping[str, str]) -> Decision:
         if journal.due:
-            found = {node: results.get(node, _LOST) for node in journal.due}
-            journal = self.pages.keep(replace(returned(journal, "hook", found, self._client.now()), due=()))
+            results_by_node = {node: results.get(node, _LOST) for node in journal.due}
+            journal = self.journal_store.keep(
+                replace(record_results(journal, "hook", results_by_node, self._client.now()), due=())
+            )
         return self._follow(journal, frozenset())
 
     def follow(self) -> Decision:
-        """Upgrade every node that is left, as hooks none and wmco do."""
+        """Upgrade all remaining nodes, with hook none or wmco."""
         return self._follow(self.open(), None)
 
     def _follow(self, journal: Journal, only: frozenset[str] | None) -> Decision:
-        """Go on until the user's tasks are due or no node is in progress. only: nodes that may start, None for all."""
-        self.watcher.only, rules = only, replace(self.rules, only=only)
+        """Advance until the user's tasks are due or no node is in progress. only: nodes that may start, None for all."""
+        self.observer.only, parse_rules = only, replace(self.rules, only=only)
         while True:
-            decision = advance(journal, self.pages.keep, self.watcher.observe, self.worker.do, rules, self._notify)
-            if not isinstance(decision, Delegate) or decision.kind == "hook":
+            decision = advance(
+                journal,
+                self.journal_store.keep,
+                self.observer.observe,
+                self.executor.execute,
+                parse_rules,
+                self._notify,
+            )
+            if not isinstance(decision, DelegateStep) or decision.kind == "hook":
                 return decision
             results = self._check(decision.kind, decision.nodes)
-            journal = self.pages.keep(returned(decision.journal, decision.kind, results, self._client.now()))
+            journal = self.journal_store.keep(
+                record_results(decision.journal, decision.kind, results, self._client.now())
+            )
 
     def leave(self, journal: Journal) -> Journal:
         """Record that nodes without a host wait for another run."""
-        left = [entry.node for entry in journal.nodes if entry.step == "waiting"]
-        why = f"{', '.join(left)} had no host in this run. Run again with their hosts"
-        return self.pages.keep(replace(journal, state="paused", why=why))
+        waiting = [entry.node for entry in journal.nodes if entry.step == "waiting"]
+        why = f"{', '.join(waiting)} had no host in this run. Run again with their hosts"
+        return self.journal_store.keep(replace(journal, state="paused", why=why))
 
     def record_end(self, journal: Journal, compared: Collection[str]) -> Journal:
         """Record that the last verification and comparison are done. compared: claims whose baselines are needed no more."""
-        return self.pages.keep(replace(journal, ended=stamp(self._client.now()), compared=tuple(compared)))
+        return self.journal_store.keep(
+            replace(journal, ended=format_time(self._client.now()), compared=tuple(compared))
+        )
 
     def compare(self, journal: Journal) -> tuple[list[str], list[Finding]]:
-        """The nodes and volumes before and after, as text, and what changed."""
-        after = self.watcher.picture(journal.before.volumes)
-        return picture.lines(journal.before, after), list(picture.compare(journal.before, after))
+        """Compare nodes and volumes with those before the upgrade; return a text and findings."""
+        after = self.observer.take_snapshot(journal.before.volumes)
+        return snapshot.describe_changes(journal.before, after), list(snapshot.compare_snapshots(journal.before, after))
 
     def describe(self, journal: Journal) -> dict[str, Any]:
-        """The state of the upgrade as a result."""
+        """Return the state of the upgrade as a result."""
         return {
             "journal": [asdict(entry) for entry in journal.nodes],
             "text": describe(journal).splitlines(),
@@ -238,77 +263,81 @@ class Upgrade:
             "approval": journal.approval,
             "ended": journal.ended,
             "compared": list(journal.compared),
-            "place": self.pages.location,
+            "place": self.journal_store.location,
         }
 
 
 def advance(
-    journal: Journal, keep: Callable[[Journal], Journal], observe: Callable[[Journal], Observation],
-    execute: Callable[[Do], None], rules: Rules, notify: Callable[[str], None],
+    journal: Journal, keep: Callable[[Journal], Journal], observe: Callable[[Journal], UpgradeObservation],
+    execute: Callable[[ChangeObject], None], parse_rules: UpgradeRules, notify: Callable[[str], None],
     sleep: Callable[[float], None] = time.sleep,
 ) -> Decision:  # fmt: skip
-    """Advance until the upgrade needs an external action: a Delegate, Pause, Stop, Settled or Done, whose journal is stored.
+    """Advance until the upgrade needs an external action. The journal of the returned decision is stored.
 
     keep: stores a journal and returns it as it was written. execute: makes one change; each is safe to repeat.
     """
     waits = Waits(lambda line: notify(f"waiting: {line}"))
     while True:
         observed = observe(journal)
-        decision = decide(journal, observed, rules)
+        decision = decide(journal, observed, parse_rules)
         following = decision.journal
-        if isinstance(decision, Delegate):
-            following = delegated_to(following, decision.kind, decision.nodes, observed.now)
-        awaited = decision.what if isinstance(decision, Wait) else ()
+        if isinstance(decision, DelegateStep):
+            following = record_delegation(following, decision.kind, decision.nodes, observed.current_time)
+        awaited = decision.conditions if isinstance(decision, ObserveAgain) else ()
         for event in following.happened:
             text = event.partition(" ")[2]
             # What the run waits for is reported below, with its time.
-            if event not in journal.happened and text not in [one.what for one in awaited]:
+            if event not in journal.happened and text not in [condition.what for condition in awaited]:
                 notify(text)
         if following != journal:
             journal = keep(following)
-        if isinstance(decision, Do):
+        if isinstance(decision, ChangeObject):
             execute(decision)
-        elif isinstance(decision, Wait):
+        elif isinstance(decision, ObserveAgain):
             waits.report(*awaited)
             sleep(_LOOK)
         else:
             return replace(decision, journal=journal)
 
 
-def _settled(journal: Journal) -> Done | Settled:
-    return Done(journal) if journal.state == "finished" else Settled(journal)
+def _to_settled(journal: Journal) -> UpgradeDone | NodesSettled:
+    return UpgradeDone(journal) if journal.state == "finished" else NodesSettled(journal)
 
 
-def outcome_of(decision: Decision) -> str:
-    """A decision as a result."""
-    if isinstance(decision, Done):
+def name_outcome(decision: Decision) -> str:
+    """Name a decision in a result."""
+    if isinstance(decision, UpgradeDone):
         return "finished"
-    if isinstance(decision, Settled):
+    if isinstance(decision, NodesSettled):
         return "settled"
-    return "tasks" if isinstance(decision, Delegate) else "paused" if decision.journal.state == "paused" else "stopped"
+    return (
+        "tasks" if isinstance(decision, DelegateStep) else "paused" if decision.journal.state == "paused" else "stopped"
+    )
 
 
-def desired(params: Mapping[str, Any]) -> Request:
-    """The options, checked as far as they can be without a cluster."""
+def parse_request(params: Mapping[str, Any]) -> UpgradeRequest:
+    """Check the options, as far as that needs no cluster."""
     if NAMES.match(params["name"] or "") is None:
-        raise RefusedError(f"name is {params['name']!r}, expected at most 62 lower-case letters, digits, - and '.'.")
+        raise UpgradeRefusedError(
+            f"name is {params['name']!r}, expected at most 62 lower-case letters, digits, - and '.'."
+        )
     for name in params["drivers"]:
         if name not in DRIVERS:
-            raise RefusedError(refuse_unknown_driver(name))
+            raise UpgradeRefusedError(refuse_unknown_driver(name))
     for name, least in (("node_timeout", 1), ("patience", 0)):
         if params[name] < least:
-            raise RefusedError(f"{name} is {params[name]}, expected at least {least}.")
-    given = params["target"] or {}
-    target = {key: str(given[key]) for key in ("kubelet", "openshift", "wmco") if given.get(key)}
-    for what, release in target.items():
+            raise UpgradeRefusedError(f"{name} is {params[name]}, expected at least {least}.")
+    releases = params["target"] or {}
+    target = {key: str(releases[key]) for key in ("kubelet", "openshift", "wmco") if releases.get(key)}
+    for component, release in target.items():
         try:
             parse(release)
         except ValueError as error:
-            raise RefusedError(f"target {what}: {error}.") from error
-    return Request(
+            raise UpgradeRefusedError(f"target {component}: {error}.") from error
+    return UpgradeRequest(
         name=params["name"],
         hook=params["hook"],
-        target=Target(**target),
+        target=UpgradeTarget(**target),
         nodes=tuple(dict.fromkeys(params["nodes"])),
         canary=params["canary"],
         batches=tuple(params["batches"]),
@@ -317,13 +346,13 @@ def desired(params: Mapping[str, Any]) -> Request:
     )
 
 
-def rules(params: Mapping[str, Any]) -> Rules:
-    """How to go."""
+def parse_rules(params: Mapping[str, Any]) -> UpgradeRules:
+    """Parse the options of the upgrade."""
     try:
         windows = tuple(read_hours(text, params["time_zone"]) for text in params["windows"])
     except ValueError as error:
-        raise RefusedError(str(error)) from error
-    return Rules(
+        raise UpgradeRefusedError(str(error)) from error
+    return UpgradeRules(
         budget=float(params["node_timeout"]),
         patience=float(params["patience"]),
         pause=tuple(params["pause"]),

@@ -13,7 +13,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.convert import needs a
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need
 from ansible_collections.kubewin.csi.plugins.plugin_utils.support import needs as support
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade import needs as upgrade
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import Target
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import UpgradeTarget
 
 FILES = Path(__file__).parents[3] / "roles" / "csi_driver" / "files"
 ROLES: dict[str, dict[str, Any]] = {
@@ -99,8 +99,8 @@ def test_every_role_documents_its_binding_and_what_an_attacker_can_do() -> None:
 
 
 def test_the_roles_of_an_upgrade_have_the_rules_it_needs() -> None:
-    wanted = asked(upgrade.needs("kubewin", "operator", "wmco", Target(openshift="4.14")))
-    wanted |= asked(upgrade.needs("kubewin", "operator", "none", Target()))
+    wanted = asked(upgrade.needs("kubewin", "operator", "wmco", UpgradeTarget(openshift="4.14")))
+    wanted |= asked(upgrade.needs("kubewin", "operator", "none", UpgradeTarget()))
     held = pairs(rule for name in ("kubewin-csi-upgrade", "kubewin-csi-records") for rule in ROLES[name]["rules"])
     assert wanted <= held
     # Nothing is held for it that it does not ask for.

@@ -47,6 +47,7 @@ PERFORMS = {
     "baselines",
     "cleanup",
     "controllers_observe",
+    "journal_store",
     "lease",
     "observe",
     "pull_apply",

@@ -25,9 +25,9 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import ide
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import About, Lease, bind_client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.modify import modify
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import parse_time
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.apply import Watcher, Worker
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import Do
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import Journal, NodeEntry, Target
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.apply import UpgradeExecutor, UpgradeObserver
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import ChangeObject
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import Journal, NodeEntry, UpgradeTarget
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.lease import upgrade_lease
 from unit.plugins.plugin_utils.kube.fakes import ObjectStore, Response, client_of
 
@@ -315,15 +315,15 @@ def test_a_suspended_run_checks_its_lease_before_it_changes_a_node(paused: bool)
     """Its thread was suspended as well. The run that took over has ended: no journal would name the run that cordoned that node."""
     machine = Machine(paused=paused)
     store = machine.store
-    watcher = Watcher(machine.client, "", machine.lease.check)
-    worker = Worker(bind_client(machine.client, machine.lease.confirm), watcher, lambda _line: None)
-    journal = Journal("first", "tasks", Target(), "2026-11-21T20:00:00Z", (NodeEntry("win-1", 0, "cordon"),))
+    watcher = UpgradeObserver(machine.client, "", machine.lease.check)
+    worker = UpgradeExecutor(bind_client(machine.client, machine.lease.confirm), watcher, lambda _line: None)
+    journal = Journal("first", "tasks", UpgradeTarget(), "2026-11-21T20:00:00Z", (NodeEntry("win-1", 0, "cordon"),))
     machine.sleep(3600)
     other = Waiting(store, holder=ELSEWHERE)
     other.lease.take()
     other.lease.end()
     with pytest.raises(ClusterError, match=r"could not be renewed.*is missing") as lost:
-        worker.do(Do("cordon", "win-1", journal))
+        worker.execute(ChangeObject("cordon", "win-1", journal))
     assert lost.value.reason == "taken_over"
     assert store.things[NODE]["spec"] == {}
     assert LEASE not in store.things

@@ -16,35 +16,35 @@ from functools import lru_cache
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.begin import (
-    Request,
+    UpgradeRequest,
     begin,
     check_batch,
     plan_batches,
-    returned,
-    take_up,
+    record_results,
+    resume,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import (
+    ChangeObject,
     Decision,
-    Delegate,
-    Do,
-    Rules,
-    Settled,
-    notice,
-    whose_pods,
-    whose_return,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.facts import (
-    ClusterNow,
-    NodeNow,
-    Observation,
-    PlanNow,
-    WorkloadNow,
+    DelegateStep,
+    NodesSettled,
+    UpgradeRules,
+    record_external_changes,
+    select_nodes_to_read,
+    select_workloads_to_read,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import (
     Journal,
-    Target,
-    Workload,
+    UpgradeTarget,
+    UpgradeWorkload,
     from_json,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.observation import (
+    ClusterState,
+    InstallPlan,
+    UpgradeNode,
+    UpgradeObservation,
+    WorkloadState,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.run import advance
 
@@ -64,7 +64,7 @@ class Pod:
     """One pod of a workload. rounds: until it has started or ended."""
 
     uid: str
-    workload: Workload
+    workload: UpgradeWorkload
     node: str
     rounds: int = COMES
     going: bool = False
@@ -100,16 +100,22 @@ class World:
     """
 
     def __init__(
-        self, desired: Request, nodes: int = 3, pods: int = 2, rules: Rules | None = None, *, operator: bool = False
+        self,
+        desired: UpgradeRequest,
+        nodes: int = 3,
+        pods: int = 2,
+        rules: UpgradeRules | None = None,
+        *,
+        operator: bool = False,
     ) -> None:
-        self.desired, self.rules, self.operator = desired, rules or Rules(), operator
+        self.desired, self.rules, self.operator = desired, rules or UpgradeRules(), operator
         self.now = BEGAN
         self.boxes = {f"win-{number}": Box(version="8.1.2" if operator else "") for number in range(1, nodes + 1)}
-        self.names = {Workload("StatefulSet", "shop", f"db-{number}", 1) for number in range(pods)}
+        self.names = {UpgradeWorkload("StatefulSet", "shop", f"db-{number}", 1) for number in range(pods)}
         self.pods: list[Pod] = []
         self.serial = 0
         self.running = ""
-        self.plans: tuple[PlanNow, ...] = ()
+        self.plans: tuple[InstallPlan, ...] = ()
         # Progress messages of all runs.
         self.messages: list[str] = []
         self.stuck: set[str] = set()
@@ -154,12 +160,12 @@ class World:
         closed = [name for name, box in self.boxes.items() if (box.cordoned and box.cordoned_for) or box.tainted]
         for name in closed:
             assert journal is not None, f"{name} is cordoned and no journal has it"
-            entry = journal.entry(name)
+            entry = journal.find_entry(name)
             assert entry.step not in ("waiting", "done") or entry.failed, f"{name} is closed at {entry.step}"
-        asked = [name for name in closed if journal is not None and not journal.entry(name).by_itself]
+        asked = [name for name in closed if journal is not None and not journal.find_entry(name).by_itself]
         assert len(asked) <= self.allowed_away, f"{asked} are away at once"
         if journal is not None:
-            assert len({journal.entry(name).batch for name in asked}) <= 1, f"{asked} are of different batches"
+            assert len({journal.find_entry(name).batch for name in asked}) <= 1, f"{asked} are of different batches"
         for pod in self.pods:
             box = self.boxes[pod.node]
             fresh = pod.rounds == COMES and not pod.going
@@ -169,7 +175,7 @@ class World:
     def _was_there(self, pod: Pod) -> bool:
         # WMCO opens a node itself, and a taint that comes one observation later evicts no pod.
         journal = self.journal
-        return journal is not None and journal.entry(pod.node).by_itself
+        return journal is not None and journal.find_entry(pod.node).by_itself
 
     def is_new(self, name: str) -> bool:
         target, box = self.desired.target, self.boxes[name]
@@ -185,20 +191,20 @@ class World:
         """A run from its beginning to an end, as the play does it."""
         observed = self.see()
         found = self.journal
-        journal = begin(self.desired, observed) if found is None else take_up(found, self.desired, observed, confirmed)
+        journal = begin(self.desired, observed) if found is None else resume(found, self.desired, observed, confirmed)
         journal = self.keep(journal)
         if self.desired.hook != "tasks":
             return self.follow(journal, None)
-        for batch in plan_batches(notice(journal, observed), set(self.boxes)):
-            check_batch(notice(journal, self.see()), batch)
+        for batch in plan_batches(record_external_changes(journal, observed), set(self.boxes)):
+            check_batch(record_external_changes(journal, self.see()), batch)
             decision = self.follow(journal, frozenset(batch))
-            if isinstance(decision, Delegate):
+            if isinstance(decision, DelegateStep):
                 assert set(decision.nodes) <= set(batch)
                 journal = self.keep(replace(decision.journal, due=decision.nodes))
                 results = {name: self.do_delegated("hook", name) for name in decision.nodes}
-                journal = self.keep(replace(returned(journal, "hook", results, self.now), due=()))
+                journal = self.keep(replace(record_results(journal, "hook", results, self.now), due=()))
                 decision = self.follow(journal, frozenset())
-            if not isinstance(decision, Settled):
+            if not isinstance(decision, NodesSettled):
                 return decision
             journal = decision.journal
         return self.follow(journal, frozenset())
@@ -211,10 +217,10 @@ class World:
             decision = advance(
                 journal, self.keep, self.observe, self.do, rules, self.messages.append, lambda _seconds: None
             )
-            if not isinstance(decision, Delegate) or decision.kind == "hook":
+            if not isinstance(decision, DelegateStep) or decision.kind == "hook":
                 return decision
             results = {name: self.do_delegated(decision.kind, name) for name in decision.nodes}
-            journal = self.keep(returned(decision.journal, decision.kind, results, self.now))
+            journal = self.keep(record_results(decision.journal, decision.kind, results, self.now))
 
     def do_delegated(self, kind: str, name: str) -> str:
         results: list[str] = []
@@ -240,7 +246,7 @@ class World:
         assert not box.upgrading, f"{kind} of {name} while WMCO works on it"
         journal = self.journal
         assert journal is not None
-        open_for_all = journal.entry(name).by_itself and not self.operator
+        open_for_all = journal.find_entry(name).by_itself and not self.operator
         assert box.cordoned or box.tainted or open_for_all, f"{kind} of {name} while it is open for workloads"
         if name in self.broken:
             return "its plugin pod is not Ready"
@@ -251,15 +257,15 @@ class World:
 
     def keep(self, journal: Journal) -> Journal:
         kept = replace(journal, sequence=journal.sequence + 1)
-        self.event(lambda: setattr(self, "kept", kept.as_json()))
+        self.event(lambda: setattr(self, "kept", kept.to_json()))
         return kept
 
     # Observer
 
-    def observe(self, journal: Journal) -> Observation:
+    def observe(self, journal: Journal) -> UpgradeObservation:
         self.event(self._time)
         observed = self.see()
-        needed = whose_pods(journal, observed.nodes, self.only)
+        needed = select_nodes_to_read(journal, observed.nodes, self.only)
         nodes = {
             name: node if name in needed else replace(node, pods=None, workloads=())
             for name, node in observed.nodes.items()
@@ -268,25 +274,25 @@ class World:
         return replace(
             observed,
             nodes=nodes,
-            workloads={one: WorkloadNow(1, self._ready(one)) for one in whose_return(journal)},
+            workloads={one: WorkloadState(1, self._ready(one)) for one in select_workloads_to_read(journal)},
             cluster=observed.cluster if between else None,
         )
 
-    def see(self) -> Observation:
+    def see(self) -> UpgradeObservation:
         """Everything, as a run observes at its beginning."""
-        return Observation(
-            now=self.now,
+        return UpgradeObservation(
+            current_time=self.now,
             nodes={name: self._node(name, box) for name, box in self.boxes.items()},
             refused=dict(self.refused),
-            again=frozenset(self.refused if self.seldom else ()),
-            cluster=ClusterNow(wmco=self.running, plans=self.plans),
+            retriable=frozenset(self.refused if self.seldom else ()),
+            cluster=ClusterState(wmco=self.running, plans=self.plans),
         )
 
-    def _node(self, name: str, box: Box) -> NodeNow:
+    def _node(self, name: str, box: Box) -> UpgradeNode:
         pods = [pod for pod in self.pods if pod.node == name]
         there = [pod for pod in pods if pod.rounds == 0 or pod.going]
         form = CSI if self.is_new(name) else IN_TREE
-        return NodeNow(
+        return UpgradeNode(
             name=name,
             ready=box.changing is None and not box.down,
             not_ready_because="KubeletDown" if box.changing is not None or box.down else "",
@@ -316,12 +322,12 @@ class World:
         agent = f"agent-{name}"
         return PodFacts(agent, name, ready=True, uid=agent, namespace="kube-system", owner=("DaemonSet", "agent"))
 
-    def _ready(self, workload: Workload) -> int:
+    def _ready(self, workload: UpgradeWorkload) -> int:
         return sum(pod.workload == workload and pod.rounds == 0 and not pod.going for pod in self.pods)
 
     # Executor
 
-    def do(self, action: Do) -> None:
+    def do(self, action: ChangeObject) -> None:
         box = self.boxes[action.node]
         if action.kind == "evict":
             for victim in action.pods:
@@ -344,7 +350,7 @@ class World:
         box.tainted, box.tainted_for = False, ""
         if box.cordoned_for == journal.mark:
             box.cordoned, box.cordoned_for = False, ""
-        if journal.entry(name).step == "uncordon":
+        if journal.find_entry(name).step == "uncordon":
             box.allowed = False
 
     def _evict(self, uid: str) -> None:
@@ -372,7 +378,7 @@ class World:
         for workload in sorted(self.names - {pod.workload for pod in self.pods}):
             self._place(workload)
 
-    def _place(self, workload: Workload) -> None:
+    def _place(self, workload: UpgradeWorkload) -> None:
         fits = [name for name, box in self.boxes.items() if self._takes(box)]
         if not fits:
             return
@@ -423,13 +429,13 @@ def kubelets(
     nodes: int = 3, pods: int = 2, *, hook: str = "tasks", batches: tuple[str, ...] = ("1",), **more: object
 ) -> World:
     """Kubelets past the boundary, by the user's own tasks or, with hook none, by the user while the run waits."""
-    desired = Request("kubelets", hook, Target(kubelet="1.27"), batches=batches)  # type: ignore[arg-type]  # a parameter of tests
+    desired = UpgradeRequest("kubelets", hook, UpgradeTarget(kubelet="1.27"), batches=batches)  # type: ignore[arg-type]  # a parameter of tests
     return World(desired, nodes, pods, **more)  # type: ignore[arg-type]  # as above
 
 
 def wmco(nodes: int = 3, pods: int = 2, **more: object) -> World:
     """WMCO 8.1 to 9, its InstallPlan approved."""
-    world = World(Request("wmco-9", "wmco", Target(wmco="9.0.0")), nodes, pods, operator=True, **more)  # type: ignore[arg-type]  # as above
+    world = World(UpgradeRequest("wmco-9", "wmco", UpgradeTarget(wmco="9.0.0")), nodes, pods, operator=True, **more)  # type: ignore[arg-type]  # as above
     world.running = "9.0.0"
     return world
 

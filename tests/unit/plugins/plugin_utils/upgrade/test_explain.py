@@ -10,21 +10,21 @@ from datetime import datetime, timezone
 from typing import get_args
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.explain import describe, plan_of
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import Journal, NodeEntry, Step, Target
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.explain import describe, describe_plan
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import Journal, NodeEntry, Step, UpgradeTarget
 
 NOW = datetime(2026, 11, 21, 20, 0, tzinfo=timezone.utc)
 BEGUN = Journal(
     "kubelet-1.27",
     "tasks",
-    Target(kubelet="1.27"),
+    UpgradeTarget(kubelet="1.27"),
     "2026-11-21T20:00:00Z",
     (NodeEntry("win-1", 0), NodeEntry("win-2", 1)),
 )
 
 
 def failed(step: Step, finding: str) -> Journal:
-    return BEGUN.put(replace(BEGUN.entry("win-2").at(step, NOW, "the reason"), failed=finding), NOW)
+    return BEGUN.put(replace(BEGUN.find_entry("win-2").move_to(step, NOW, "the reason"), failed=finding), NOW)
 
 
 @pytest.mark.parametrize(
@@ -44,16 +44,16 @@ def test_a_failed_node_reports_its_step_and_its_state(step: Step, finding: str, 
 
 
 def test_the_journal_lists_past_and_remaining_steps() -> None:
-    journal = BEGUN.put(BEGUN.entry("win-1").begun(NOW), NOW)
+    journal = BEGUN.put(BEGUN.find_entry("win-1").start(NOW), NOW)
     assert journal.happened == ("2026-11-21T20:00:00Z win-1: is being cordoned",)
-    assert "canary: win-1 (is being cordoned)" in plan_of(journal)
+    assert "canary: win-1 (is being cordoned)" in describe_plan(journal)
     status = {NodeEntry("win-1", 0, step).status for step in get_args(Step)}
     assert len(status) == len(get_args(Step))
     assert not status & set(get_args(Step))
 
 
 def test_a_node_that_this_run_did_not_take_reports_why() -> None:
-    journal = BEGUN.put(replace(BEGUN.entry("win-1").at("done", NOW), by_itself=True), NOW)
+    journal = BEGUN.put(replace(BEGUN.find_entry("win-1").move_to("done", NOW), by_itself=True), NOW)
     assert (
         "win-1 (batch 0): is done since 2026-11-21T20:00:00Z; it already had the target release and was only verified"
         in describe(journal)

@@ -15,19 +15,19 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.begin import RefusedError, Request
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.begin import UpgradeRefusedError, UpgradeRequest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import (
-    Do,
-    Done,
-    Pause,
-    Rules,
-    Stop,
+    ChangeObject,
+    PauseUpgrade,
+    StopUpgrade,
+    UpgradeDone,
+    UpgradeRules,
     decide,
-    left_cordoned,
+    find_left_cordoned,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.facts import PlanNow
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.hours import read
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import Target
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import UpgradeTarget
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.maintenance_windows import parse_window
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.observation import InstallPlan
 from unit.plugins.plugin_utils.upgrade.model import BEGAN, Killed, World, kubelets, until_done, wmco
 
 KINDS: dict[str, Callable[[], World]] = {
@@ -75,7 +75,7 @@ def killed(world: World, number: int, *, after: bool) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_node_is_upgraded_and_proven_before_workloads_return(kind: str) -> None:
     world = KINDS[kind]()
-    assert isinstance(world.run(), Done)
+    assert isinstance(world.run(), UpgradeDone)
     world.converged()
 
 
@@ -111,7 +111,7 @@ def test_a_finished_upgrade_does_nothing_more() -> None:
     world = kubelets()
     world.run()
     hooked, kept = list(world.hooked), world.reopened[:]
-    assert isinstance(world.run(), Done)
+    assert isinstance(world.run(), UpgradeDone)
     assert world.hooked == hooked
     assert world.reopened == kept
 
@@ -119,10 +119,10 @@ def test_a_finished_upgrade_does_nothing_more() -> None:
 @pytest.mark.parametrize("seldom", [False, True])
 def test_a_budget_that_never_allows_is_named_and_the_node_given_back(seldom: bool) -> None:
     """Also if each observation is so late that the eviction is due for a retry: its reason is kept."""
-    world = kubelets(rules=Rules(budget=60))
+    world = kubelets(rules=UpgradeRules(budget=60))
     world.stuck, world.seldom = {"db-0"}, seldom
     decision = world.run()
-    assert isinstance(decision, Stop)
+    assert isinstance(decision, StopUpgrade)
     stopping = decision.journal.stopping
     assert stopping is not None
     assert stopping.id == "CSI-U03"
@@ -135,20 +135,20 @@ def test_a_budget_that_never_allows_is_named_and_the_node_given_back(seldom: boo
         ("win-2", "waiting", ""),
     ]
     world.stuck, world.refused = set(), {}
-    assert isinstance(world.run(), Done)
+    assert isinstance(world.run(), UpgradeDone)
     world.converged()
 
 
 def test_in_a_batch_a_node_that_cannot_be_drained_releases_the_others_and_begun_ones_finish() -> None:
-    world = in_batches(kubelets(nodes=5, pods=4, batches=("1", "2"), rules=Rules(budget=60)))
+    world = in_batches(kubelets(nodes=5, pods=4, batches=("1", "2"), rules=UpgradeRules(budget=60)))
     world.stuck = {"db-0"}
     decision = world.run()
-    assert isinstance(decision, Stop)
+    assert isinstance(decision, StopUpgrade)
     assert not any(box.cordoned for box in world.boxes.values())
     steps = {entry.node: entry.step for entry in decision.journal.nodes}
     assert steps == {"win-5": "done", "win-1": "waiting", "win-2": "waiting", "win-3": "waiting", "win-4": "waiting"}
     world.stuck, world.refused = set(), {}
-    assert isinstance(world.run(), Done)
+    assert isinstance(world.run(), UpgradeDone)
     world.converged()
 
 
@@ -160,42 +160,42 @@ def test_a_node_that_fails_after_a_change_stays_cordoned_and_the_rest_untouched(
     else:
         world.broken = {"win-1"}
     decision = world.run()
-    assert isinstance(decision, Stop)
-    assert decision.journal.entry("win-1").failed == finding
-    assert decision.journal.entry("win-1").step == where
+    assert isinstance(decision, StopUpgrade)
+    assert decision.journal.find_entry("win-1").failed == finding
+    assert decision.journal.find_entry("win-1").step == where
     assert world.boxes["win-1"].cordoned_for == "upgrade kubelets"
-    assert decision.journal.entry("win-2").step == "waiting"
+    assert decision.journal.find_entry("win-2").step == "waiting"
     assert not world.boxes["win-2"].cordoned
     # Again, without a repair: nothing else is begun.
-    assert isinstance(world.run(), Stop)
+    assert isinstance(world.run(), StopUpgrade)
     assert not world.boxes["win-2"].cordoned
     world.failing_hooks, world.broken = {}, set()
-    assert isinstance(world.run(), Done)
+    assert isinstance(world.run(), UpgradeDone)
     world.converged()
     assert world.hooked.count("win-1") == (3 if where == "hook" else 1)
 
 
 def test_a_node_that_was_missing_is_upgraded_once_it_returns() -> None:
     """Clouds delete the Node of a machine that is switched off."""
-    world = kubelets(nodes=4, rules=Rules(pause=("canary", "win-1")))
-    assert isinstance(world.run(), Pause)
+    world = kubelets(nodes=4, rules=UpgradeRules(pause=("canary", "win-1")))
+    assert isinstance(world.run(), PauseUpgrade)
     switched_off = world.boxes.pop("win-4")
     rests = world.run(confirmed=("canary",))
-    assert isinstance(rests, Pause)
-    assert (rests.journal.entry("win-4").step, rests.journal.entry("win-4").why.split(";")[0]) == (
+    assert isinstance(rests, PauseUpgrade)
+    assert (rests.journal.find_entry("win-4").step, rests.journal.find_entry("win-4").why.split(";")[0]) == (
         "done",
         "the Node does not exist",
     )
     world.boxes["win-4"] = switched_off
-    assert isinstance(world.run(confirmed=("win-1",)), Done)
+    assert isinstance(world.run(confirmed=("win-1",)), UpgradeDone)
     world.converged()
     assert "win-4" in world.hooked
 
 
 def test_a_node_that_does_not_return_times_out() -> None:
-    world = kubelets(hook="none", rules=Rules(budget=120))
+    world = kubelets(hook="none", rules=UpgradeRules(budget=120))
     decision = world.run()
-    assert isinstance(decision, Stop)
+    assert isinstance(decision, StopUpgrade)
     assert decision.journal.stopping is not None
     assert decision.journal.stopping.id == "CSI-U04"
     assert "its kubelet is v1.26.1, expected 1.27" in decision.journal.stopping.message
@@ -205,9 +205,9 @@ def test_a_node_that_does_not_return_times_out() -> None:
 @pytest.mark.parametrize("nodes", [1, 4])
 def test_external_steps_do_not_count_as_the_nodes_time(kind: str, nodes: int) -> None:
     """One after the other, the nodes of a batch may be away for longer than one of them may take. To one alone its pods come back."""
-    world = in_batches(kubelets(nodes=nodes, batches=("1", "2"), rules=Rules(budget=60)))
+    world = in_batches(kubelets(nodes=nodes, batches=("1", "2"), rules=UpgradeRules(budget=60)))
     world.takes = {kind: timedelta(minutes=30)}
-    assert isinstance(world.run(), Done)
+    assert isinstance(world.run(), UpgradeDone)
     world.converged()
 
 
@@ -215,46 +215,46 @@ def test_while_another_node_is_unavailable_no_further_one_starts() -> None:
     world = kubelets()
     world.boxes["win-2"].down = True
     decision = world.run()
-    assert isinstance(decision, Stop)
+    assert isinstance(decision, StopUpgrade)
     assert decision.journal.stopping is not None
     assert decision.journal.stopping.id == "CSI-U02"
     assert "win-2 is not Ready (KubeletDown)" in decision.journal.stopping.message
     assert world.hooked == []
     world.boxes["win-2"].down = False
-    assert isinstance(world.run(), Done)
+    assert isinstance(world.run(), UpgradeDone)
     world.converged()
 
 
 def test_a_cordon_of_another_user_stays() -> None:
     world = kubelets()
     world.boxes["win-3"].cordoned = True
-    assert isinstance(world.run(), Done)
+    assert isinstance(world.run(), UpgradeDone)
     assert world.boxes["win-3"].cordoned
     assert not world.boxes["win-1"].cordoned
 
 
 def test_pauses_end_the_run_in_order_until_an_approval() -> None:
-    world = kubelets(rules=Rules(pause=("canary", "win-2")))
+    world = kubelets(rules=UpgradeRules(pause=("canary", "win-2")))
     decision = world.run()
-    assert isinstance(decision, Pause)
+    assert isinstance(decision, PauseUpgrade)
     assert "kubewin_upgrade_confirmed=canary" in decision.why
     assert decision.journal.approval == "canary"
     assert world.hooked == ["win-3"]
-    assert isinstance(world.run(), Pause)
+    assert isinstance(world.run(), PauseUpgrade)
     decision = world.run(("canary",))
-    assert isinstance(decision, Pause)
+    assert isinstance(decision, PauseUpgrade)
     assert "kubewin_upgrade_confirmed=win-2" in decision.why
     assert decision.journal.approval == "win-2"
     assert world.hooked == ["win-3", "win-1"]
-    assert isinstance(world.run(("win-2",)), Done)
+    assert isinstance(world.run(("win-2",)), UpgradeDone)
     world.converged()
     assert set(decision.journal.confirmed) == {"canary"}
 
 
 def test_outside_its_hours_nothing_begins_and_what_is_begun_is_ended() -> None:
-    world = kubelets(rules=Rules(budget=60, windows=(read("20:00-20:02", "UTC"),)))
+    world = kubelets(rules=UpgradeRules(budget=60, windows=(parse_window("20:00-20:02", "UTC"),)))
     decision = world.run()
-    assert isinstance(decision, Pause)
+    assert isinstance(decision, PauseUpgrade)
     assert (
         "the maintenance window closes at 2026-11-21T20:02:00Z, and a node may take 1 min (kubewin_upgrade_node_timeout)"
         in decision.why
@@ -262,43 +262,43 @@ def test_outside_its_hours_nothing_begins_and_what_is_begun_is_ended() -> None:
     assert world.hooked == ["win-3", "win-1"]
     assert not any(box.cordoned for box in world.boxes.values())
     world.now = BEGAN + timedelta(days=1)
-    assert isinstance(world.run(), Done)
+    assert isinstance(world.run(), UpgradeDone)
     world.converged()
 
 
 def test_a_batch_begins_when_there_is_time_for_each_of_its_nodes() -> None:
-    rules = Rules(budget=45, windows=(read("20:00-20:02", "UTC"),))
+    rules = UpgradeRules(budget=45, windows=(parse_window("20:00-20:02", "UTC"),))
     world = in_batches(kubelets(nodes=3, batches=("1", "2"), rules=rules))
     decision = world.run()
-    assert isinstance(decision, Pause)
+    assert isinstance(decision, PauseUpgrade)
     assert "closes at 2026-11-21T20:02:00Z, and the 2 nodes of the next batch may take 1 min 30 s" in decision.why
     assert world.hooked == ["win-3"]
     world.now = BEGAN + timedelta(days=1)
-    assert isinstance(world.run(), Done)
+    assert isinstance(world.run(), UpgradeDone)
     world.converged()
 
 
 def test_wmco_is_waited_for_until_its_plan_is_approved() -> None:
-    world = wmco(rules=Rules(patience=30))
+    world = wmco(rules=UpgradeRules(patience=30))
     world.running = "8.1.2"
     decision = world.run()
-    assert isinstance(decision, Pause)
+    assert isinstance(decision, PauseUpgrade)
     assert "WMCO is 8.1.2, expected 9.0.0" in decision.why
     assert "approve its InstallPlan now" in decision.why
     assert [line for line in world.messages if "approve" in line] == [f"waiting: {decision.why} (0 s of 30 s)"]
-    offered = PlanNow("install-a", ("9.0.1",), approved=False, phase="RequiresApproval")
-    world.plans = (PlanNow("install-old", ("8.1.2",), approved=True, phase="Complete"), offered)
+    offered = InstallPlan("install-a", ("9.0.1",), approved=False, phase="RequiresApproval")
+    world.plans = (InstallPlan("install-old", ("8.1.2",), approved=True, phase="Complete"), offered)
     decision = world.run()
-    assert isinstance(decision, Pause)
+    assert isinstance(decision, PauseUpgrade)
     assert "approve its InstallPlan now (install-a), and run again" in decision.why
-    world.plans = (*world.plans, PlanNow("install-b", ("9.0.0",), approved=True, phase="Installing"))
+    world.plans = (*world.plans, InstallPlan("install-b", ("9.0.0",), approved=True, phase="Installing"))
     decision = world.run()
-    assert isinstance(decision, Pause)
+    assert isinstance(decision, PauseUpgrade)
     assert "InstallPlan install-b is approved, its phase is Installing; wait until OLM has installed it" in decision.why
     assert "approve its" not in decision.why
     assert world.hooked == []
     world.running = "9.0.0"
-    assert isinstance(world.run(), Done)
+    assert isinstance(world.run(), UpgradeDone)
     world.converged()
 
 
@@ -307,14 +307,14 @@ def test_wmco_is_waited_for_until_its_plan_is_approved() -> None:
 def test_a_finished_node_cordoned_by_a_late_write_is_uncordoned_by_the_next_run(
     make: Callable[..., World], pause: tuple[str, ...]
 ) -> None:
-    world = make(nodes=4, rules=Rules(pause=pause))
+    world = make(nodes=4, rules=UpgradeRules(pause=pause))
     world.run()
     journal = world.journal
     assert journal is not None
     name = next(entry.node for entry in journal.nodes if entry.step == "done")
     world._close(world.boxes[name], journal)
     decision = world.run(pause)
-    assert isinstance(decision, Done)
+    assert isinstance(decision, UpgradeDone)
     assert any(
         f"{name}: is being uncordoned" in line and "cordoned again after" in line for line in decision.journal.happened
     )
@@ -329,7 +329,7 @@ def test_a_later_cordon_of_another_user_stays() -> None:
     world.boxes["win-1"].cordoned = True
     world.boxes["win-2"].cordoned, world.boxes["win-2"].cordoned_for = True, "upgrade another"
     world.boxes["win-3"].tainted, world.boxes["win-3"].tainted_for = True, "another"
-    assert left_cordoned(journal, world.see().nodes) == []
+    assert find_left_cordoned(journal, world.see().nodes) == []
 
 
 def test_uncordon_removes_the_annotation_also_if_a_user_removed_the_cordon() -> None:
@@ -337,15 +337,17 @@ def test_uncordon_removes_the_annotation_also_if_a_user_removed_the_cordon() -> 
     world = kubelets()
     journal = world.run().journal
     world.boxes["win-1"].cordoned_for = journal.mark
-    decision = decide(journal.put(journal.entry("win-1").at("uncordon", world.now), world.now), world.see(), Rules())
-    assert isinstance(decision, Do)
+    decision = decide(
+        journal.put(journal.find_entry("win-1").move_to("uncordon", world.now), world.now), world.see(), UpgradeRules()
+    )
+    assert isinstance(decision, ChangeObject)
     assert (decision.kind, decision.node) == ("uncordon", "win-1")
 
 
 def test_nodes_that_wmco_begins_by_itself_are_gated_like_the_others() -> None:
     world = wmco(nodes=4, pods=1)
     decision = world.run()
-    assert isinstance(decision, Done)
+    assert isinstance(decision, UpgradeDone)
     by_itself = [entry.node for entry in decision.journal.nodes if entry.by_itself]
     assert len(by_itself) == 3
     assert not any(box.allowed for box in world.boxes.values())
@@ -353,13 +355,13 @@ def test_nodes_that_wmco_begins_by_itself_are_gated_like_the_others() -> None:
 
 
 def test_without_csi_proxy_before_one_node_without_volumes_is_first() -> None:
-    desired = Request("wmco-9", "wmco", Target(wmco="9.0.0"), canary="win-1", unproven_canary=True)
+    desired = UpgradeRequest("wmco-9", "wmco", UpgradeTarget(wmco="9.0.0"), canary="win-1", unproven_canary=True)
     world = World(desired, operator=True)
     for box in world.boxes.values():
         box.version = "8.0.1"
     world.running = "9.0.0"
     decision = world.run()
-    assert isinstance(decision, Done)
+    assert isinstance(decision, UpgradeDone)
     # win-1 was requested, and has a volume.
     assert [entry.node for entry in decision.journal.nodes] == ["win-3", "win-1", "win-2"]
     world.converged()
@@ -371,7 +373,7 @@ def test_a_node_that_a_user_uncordoned_is_drained_again_before_its_tasks_run_aga
     world.run()
     journal = world.journal
     assert journal is not None
-    assert journal.entry("win-1").step == "hook"
+    assert journal.find_entry("win-1").step == "hook"
     box = world.boxes["win-1"]
     box.cordoned, box.cordoned_for = False, ""
     # win-2 is full, so they go back to the node that nothing was done to.
@@ -379,13 +381,13 @@ def test_a_node_that_a_user_uncordoned_is_drained_again_before_its_tasks_run_aga
         pod.node = "win-1"
     world.failing_hooks = {}
     decision = world.run()
-    assert isinstance(decision, Done)
+    assert isinstance(decision, UpgradeDone)
     assert any("(another user uncordoned it; it is" in line for line in decision.journal.happened)
     world.converged()
 
 
 def test_pods_on_a_cordoned_node_are_evicted_before_the_tasks_run_again() -> None:
-    world = kubelets(rules=Rules(budget=60))
+    world = kubelets(rules=UpgradeRules(budget=60))
     world.failing_hooks = {"win-1": "the image is gone"}
     world.run()
     for pod in world.pods:
@@ -393,26 +395,29 @@ def test_pods_on_a_cordoned_node_are_evicted_before_the_tasks_run_again() -> Non
     world.failing_hooks, world.stuck = {}, {"db-0"}
     # It may have been changed: it is not released, although it is at its drain again.
     decision = world.run()
-    assert isinstance(decision, Stop)
-    assert (decision.journal.entry("win-1").step, decision.journal.entry("win-1").failed) == ("drain", "CSI-U03")
+    assert isinstance(decision, StopUpgrade)
+    assert (decision.journal.find_entry("win-1").step, decision.journal.find_entry("win-1").failed) == (
+        "drain",
+        "CSI-U03",
+    )
     assert world.boxes["win-1"].cordoned_for == "upgrade kubelets"
     world.stuck, world.refused = set(), {}
-    assert isinstance(world.run(), Done)
+    assert isinstance(world.run(), UpgradeDone)
     world.converged()
 
 
 def test_tasks_that_succeeded_without_effect_run_again() -> None:
-    world = kubelets(rules=Rules(budget=60))
+    world = kubelets(rules=UpgradeRules(budget=60))
     world.idle_hooks = {"win-3"}
     decision = world.run()
-    assert isinstance(decision, Stop)
-    assert decision.journal.entry("win-3").failed == "CSI-U04"
+    assert isinstance(decision, StopUpgrade)
+    assert decision.journal.find_entry("win-3").failed == "CSI-U04"
     # One that is away is awaited, for it may be on its way.
     world.boxes["win-3"].down = True
-    assert isinstance(world.run(), Stop)
+    assert isinstance(world.run(), StopUpgrade)
     assert world.hooked == ["win-3"]
     world.boxes["win-3"].down, world.idle_hooks = False, set()
-    assert isinstance(world.run(), Done)
+    assert isinstance(world.run(), UpgradeDone)
     assert world.hooked == ["win-3", "win-3", "win-1", "win-2"]
     world.converged()
 
@@ -420,52 +425,55 @@ def test_tasks_that_succeeded_without_effect_run_again() -> None:
 @pytest.mark.parametrize(
     ("desired", "words"),
     [
-        (Request("kubelets", "none", Target(kubelet="1.27")), "hook tasks, target .* requested is hook none"),
         (
-            Request("kubelets", "tasks", Target(kubelet="1.28")),
+            UpgradeRequest("kubelets", "none", UpgradeTarget(kubelet="1.27")),
+            "hook tasks, target .* requested is hook none",
+        ),
+        (
+            UpgradeRequest("kubelets", "tasks", UpgradeTarget(kubelet="1.28")),
             r"target kubelet 1\.27 .* requested is .* target kubelet 1\.28",
         ),
         (
-            Request("kubelets", "tasks", Target(kubelet="1.27"), nodes=("win-2",)),
+            UpgradeRequest("kubelets", "tasks", UpgradeTarget(kubelet="1.27"), nodes=("win-2",)),
             "nodes all.* requested is .* nodes win-2",
         ),
     ],
 )
 @pytest.mark.parametrize("pause", [("canary",), ()])
 def test_a_journal_continues_with_its_own_options_or_is_refused(
-    desired: Request, words: str, pause: tuple[str, ...]
+    desired: UpgradeRequest, words: str, pause: tuple[str, ...]
 ) -> None:
     """Also when it is finished: nothing would be done, and that would look like success."""
-    world = kubelets(rules=Rules(pause=pause))
+    world = kubelets(rules=UpgradeRules(pause=pause))
     world.run()
     world.desired = desired
-    with pytest.raises(RefusedError, match=f"(?s){words}.*kubewin_upgrade_name") as refused:
+    with pytest.raises(UpgradeRefusedError, match=f"(?s){words}.*kubewin_upgrade_name") as refused:
         world.run()
     assert ("It is finished; give" in str(refused.value)) == (not pause)
 
 
 def test_named_nodes_stay_the_only_ones() -> None:
-    world = kubelets(rules=Rules(pause=("win-1",)))
+    world = kubelets(rules=UpgradeRules(pause=("win-1",)))
     world.desired = replace(world.desired, nodes=("win-2", "win-1"))
     world.run()
     world.desired = replace(world.desired, nodes=())
-    with pytest.raises(RefusedError, match=r"nodes win-1, win-2, requested .* nodes all"):
+    with pytest.raises(UpgradeRefusedError, match=r"nodes win-1, win-2, requested .* nodes all"):
         world.run()
     world.desired = replace(world.desired, nodes=("win-1", "win-2"))
-    assert isinstance(world.run(("win-1",)), Done)
+    assert isinstance(world.run(("win-1",)), UpgradeDone)
     assert world.hooked == ["win-2", "win-1"]
 
 
 def test_a_pause_that_never_applies_is_refused_at_the_beginning_and_later() -> None:
-    world = kubelets(rules=Rules(pause=("canary",)))
+    world = kubelets(rules=UpgradeRules(pause=("canary",)))
     world.desired = replace(world.desired, pause=("canary", "win-9"))
     words = (
         "kubewin_upgrade_pause has 'win-9', expected canary, batches, or a Node of this upgrade: win-1, win-2, win-3"
     )
-    with pytest.raises(RefusedError, match=words):
+    with pytest.raises(UpgradeRefusedError, match=words):
         world.run()
     world.desired = replace(world.desired, pause=("canary",))
     world.run()
     world.desired = replace(world.desired, pause=("canary", "win-9"))
-    with pytest.raises(RefusedError, match=words):
+    with pytest.raises(UpgradeRefusedError, match=words):
         world.run(("canary",))

@@ -8,18 +8,26 @@ from __future__ import annotations
 from datetime import datetime, timezone
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.begin import RefusedError, Request, begin
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.facts import NodeNow, Observation, PlanNow
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import Target
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.wmco import blockers, notes
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.begin import (
+    UpgradeRefusedError,
+    UpgradeRequest,
+    begin,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import UpgradeTarget
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.observation import (
+    InstallPlan,
+    UpgradeNode,
+    UpgradeObservation,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.wmco import find_blockers, find_warnings
 
-NINE = Target(wmco="9.0.0")
+NINE = UpgradeTarget(wmco="9.0.0")
 
 
 def node(
     name: str, version: str, *, attached: tuple[str, ...] = (), allowed: bool = False, desired: str = ""
-) -> NodeNow:
-    return NodeNow(
+) -> UpgradeNode:
+    return UpgradeNode(
         name,
         True,
         "",
@@ -37,61 +45,68 @@ def node(
 @pytest.mark.parametrize(
     ("nodes", "target", "finding", "expected"),
     [
-        ([node("win-1", "7.2.0")], Target(wmco="8.0.1"), "CSI-U12", "8.1.0 or a later release of WMCO 8 instead"),
+        (
+            [node("win-1", "7.2.0")],
+            UpgradeTarget(wmco="8.0.1"),
+            "CSI-U12",
+            "8.1.0 or a later release of WMCO 8 instead",
+        ),
         (
             [node("win-1", "8.0.1")],
             NINE,
             "CSI-U13",
             "upgrade to WMCO 8.1.0 or a later release of WMCO 8 first, then the control plane",
         ),
-        ([node("win-1", "7.1.0")], Target(wmco="8.1.0"), "CSI-U13", "WMCO 7.2.0"),
+        ([node("win-1", "7.1.0")], UpgradeTarget(wmco="8.1.0"), "CSI-U13", "WMCO 7.2.0"),
         (
             [node("win-1", "8.0.1")],
-            Target(wmco="8.1.0"),
+            UpgradeTarget(wmco="8.1.0"),
             "CSI-U13",
             "let it upgrade the nodes (approve its InstallPlan if needed)",
         ),
         ([node("win-1", "7.2.0")], NINE, "CSI-U16", "release 8 of WMCO"),
-        ([node("win-1", "9.0.0")], Target(wmco="8.1.0"), "CSI-U16", "WMCO cannot be downgraded"),
+        ([node("win-1", "9.0.0")], UpgradeTarget(wmco="8.1.0"), "CSI-U16", "WMCO cannot be downgraded"),
         ([node("win-1", "")], NINE, "CSI-U16", "WMCO does not manage it"),
-        ([node("win-1", "8.1.0")], Target(), "CSI-U16", "wmco=9.0.0"),
-        ([node("win-1", "8.1.0")], Target(wmco="nine"), "CSI-U16", "nine"),
+        ([node("win-1", "8.1.0")], UpgradeTarget(), "CSI-U16", "wmco=9.0.0"),
+        ([node("win-1", "8.1.0")], UpgradeTarget(wmco="nine"), "CSI-U16", "nine"),
     ],
 )
 def test_an_impossible_target_is_refused_with_an_alternative(
-    nodes: list[NodeNow], target: Target, finding: str, expected: str
+    nodes: list[UpgradeNode], target: UpgradeTarget, finding: str, expected: str
 ) -> None:
-    (found,) = blockers(nodes, target, unproven_canary=False)
+    (found,) = find_blockers(nodes, target, unproven_canary=False)
     assert found.id == finding
     assert expected in found.line()
 
 
 def test_from_csi_proxy_to_csi_proxy_nothing_is_in_the_way() -> None:
-    assert list(blockers([node("win-1", "8.1.2"), node("win-2", "9.0.0")], NINE, unproven_canary=False)) == []
+    assert list(find_blockers([node("win-1", "8.1.2"), node("win-2", "9.0.0")], NINE, unproven_canary=False)) == []
 
 
 def test_an_unproven_canary_needs_a_node_without_volumes() -> None:
     full = node("win-1", "8.0.1", attached=("kubernetes.io/vsphere-volume/a",))
-    (found,) = blockers([full], NINE, unproven_canary=True)
+    (found,) = find_blockers([full], NINE, unproven_canary=True)
     assert found.id == "CSI-U14"
-    assert list(blockers([full, node("win-2", "8.0.1")], NINE, unproven_canary=True)) == []
+    assert list(find_blockers([full, node("win-2", "8.0.1")], NINE, unproven_canary=True)) == []
 
 
 def test_a_node_that_wmco_is_reconfiguring_is_managed_without_a_release() -> None:
-    assert list(blockers([node("win-1", "", desired="9.0.0")], NINE, unproven_canary=False)) == []
+    assert list(find_blockers([node("win-1", "", desired="9.0.0")], NINE, unproven_canary=False)) == []
 
 
 def test_labels_of_the_last_upgrade_and_a_running_operator_are_reported() -> None:
-    found = list(notes([node("win-1", "8.1.2", allowed=True)], "9.0.0-abc", NINE))
+    found = list(find_warnings([node("win-1", "8.1.2", allowed=True)], "9.0.0-abc", NINE))
     assert [one.id for one in found] == ["CSI-U18", "CSI-U20"]
     assert "windowsmachineconfig.openshift.io/allow-upgrade-" in found[0].remedy
-    assert list(notes([node("win-1", "8.1.2")], "8.1.2", NINE)) == []
+    assert list(find_warnings([node("win-1", "8.1.2")], "8.1.2", NINE)) == []
 
 
 def test_every_refusal_is_reported_at_once() -> None:
-    observed = Observation(datetime(2026, 1, 1, tzinfo=timezone.utc), {"win-1": node("win-1", "7.2.0")})
-    with pytest.raises(RefusedError) as refused:
-        begin(Request("x", "wmco", Target(wmco="8.0.1"), nodes=("win-1", "win-9"), batches=("0",)), observed)
+    observed = UpgradeObservation(datetime(2026, 1, 1, tzinfo=timezone.utc), {"win-1": node("win-1", "7.2.0")})
+    with pytest.raises(UpgradeRefusedError) as refused:
+        begin(
+            UpgradeRequest("x", "wmco", UpgradeTarget(wmco="8.0.1"), nodes=("win-1", "win-9"), batches=("0",)), observed
+        )
     assert "Node win-9 is not a Windows node of this cluster, expected one of win-1." in str(refused.value)
     assert "batch size is '0'" in str(refused.value)
     assert "CSI-U12" in str(refused.value)
@@ -102,6 +117,8 @@ def test_an_install_plan_has_its_releases_and_its_approval() -> None:
     names = ["windows-machine-config-operator.v9.0.0", "another-operator.v2.1.0"]
     spec = {"approval": "Manual", "approved": False, "clusterServiceVersionNames": names}
     plan = {"metadata": {"name": "install-x7k2p"}, "spec": spec}
-    assert PlanNow.from_object(plan) == PlanNow("install-x7k2p", ("9.0.0",), approved=False, phase="")
+    assert InstallPlan.from_object(plan) == InstallPlan("install-x7k2p", ("9.0.0",), approved=False, phase="")
     approved = {**plan, "spec": {**spec, "approved": True}, "status": {"phase": "Installing"}}
-    assert PlanNow.from_object(approved) == PlanNow("install-x7k2p", ("9.0.0",), approved=True, phase="Installing")
+    assert InstallPlan.from_object(approved) == InstallPlan(
+        "install-x7k2p", ("9.0.0",), approved=True, phase="Installing"
+    )

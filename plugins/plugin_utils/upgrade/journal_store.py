@@ -15,7 +15,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Cli
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.store import LIMIT, ConfigMaps, Files
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.explain import describe
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import Journal, from_json, newest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import Journal, from_json, select_newest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.lease import PART
 
 _JSON, _TEXT = "journal.json", "journal.txt"
@@ -26,8 +26,8 @@ _ROOM = LIMIT // 2
 NAMES = re.compile(r"[a-z0-9]([-a-z0-9.]{0,60}[a-z0-9])?\Z")
 
 
-class Pages:
-    """One upgrade's journal. folder: on this machine, None without one; what cannot be written there is reported in warnings.
+class JournalStore:
+    """Stores the journal of one upgrade. folder: on this machine, None without one; what cannot be written there is reported in warnings.
 
     written: whether it was written to.
     """
@@ -42,77 +42,77 @@ class Pages:
 
     @property
     def location(self) -> str:
-        """Where it is stored, as text."""
-        files = f" and {self._folder / self._file(_TEXT)}" if self._folder else ""
+        """The objects and files of the journal, as text."""
+        files = f" and {self._folder / self._name_file(_TEXT)}" if self._folder else ""
         return f"{self._maps.where(self._object)}{files}"
 
     @property
     def _object(self) -> str:
         return f"kubewin-upgrade-{self._name}"
 
-    def _file(self, which: str) -> str:
-        return f"upgrade-{self._name}.{which.partition('.')[2]}"
+    def _name_file(self, key: str) -> str:
+        return f"upgrade-{self._name}.{key.partition('.')[2]}"
 
     def read(self) -> Journal | None:
-        """The newest copy, None when this upgrade was never begun. ClusterError when none of them can be read."""
+        """Read the newest copy, None if there is none. ClusterError if no copy can be read."""
         texts: dict[str, str] = {}
         live = self._maps.read(self._object)
         if live is not None:
             texts[self._maps.where(self._object)] = live
         if self._files is not None:
-            name = self._file(_JSON)
+            name = self._name_file(_JSON)
             try:
                 copy = self._files.read(name)
             except (OSError, UnicodeDecodeError) as error:
                 self.warnings.append(f"{self._files.where(name)} cannot be read: {error}")
             else:
                 texts |= {self._files.where(name): copy} if copy is not None else {}
-        found, bad = {}, []
+        journals, bad = {}, []
         for store, text in texts.items():
             try:
-                found[store] = from_json(text)
+                journals[store] = from_json(text)
             except FormatError as error:
                 bad.append(f"{store}: {error}")
-        if bad and not found:
+        if bad and not journals:
             raise ClusterError(
                 f"the journal of upgrade {self._name} cannot be read: {'; '.join(bad)}. Restore it; or, if no node "
                 "is being upgraded (no cordon or taint of this collection), delete it and start again",
                 "journal_unreadable",
             )
         self.warnings += bad
-        return newest(found)
+        return select_newest(journals)
 
-    def beside(self) -> list[Journal]:
-        """Upgrades under other names that were begun and are not finished. What cannot be read is left out: its own run says so."""
-        found = []
+    def find_unfinished(self) -> list[Journal]:
+        """Return unfinished upgrades with other names. Omits unreadable journals, which their own runs report."""
+        journals = []
         for _object, text in self._maps.all():
             with contextlib.suppress(FormatError):
-                found.append(from_json(text))
-        return [one for one in found if one.name != self._name and one.state != "finished"]
+                journals.append(from_json(text))
+        return [journal for journal in journals if journal.name != self._name and journal.state != "finished"]
 
     def keep(self, journal: Journal) -> Journal:
-        """Write it; answers with it as it was written. ClusterError taken_over when a later run has it."""
+        """Write the journal, and return it as it was written. ClusterError taken_over if a later run wrote it."""
         kept = replace(journal, sequence=journal.sequence + 1)
-        text, people = kept.as_json(), describe(kept)
+        text, people = kept.to_json(), describe(kept)
         self._maps.write(
-            self._object, text, lambda other: self._meet(kept, other),
+            self._object, text, lambda current_text: self._refuse_takeover(kept, current_text),
             beside={_TEXT: people[:_READABLE]}, room=0 if journal.sequence else _ROOM,
         )  # fmt: skip
         self.written = True
         self._copy({_JSON: text, _TEXT: people})
         return kept
 
-    def _meet(self, journal: Journal, text: str) -> None:
-        """It was written meanwhile. A later run that did that has it."""
+    def _refuse_takeover(self, journal: Journal, text: str) -> None:
+        """Refuse to replace the journal of a later run."""
         try:
-            other = from_json(text)
+            current = from_json(text)
         except FormatError:
             return
-        if (other.generation, other.sequence) > (journal.generation, journal.sequence) or (
-            other.generation == journal.generation and other.sequence == journal.sequence and other != journal
+        if (current.generation, current.sequence) > (journal.generation, journal.sequence) or (
+            current.generation == journal.generation and current.sequence == journal.sequence and current != journal
         ):
             raise ClusterError(
-                f"{self._maps.where(self._object)} was taken over by a later run (generation {other.generation}, this run "
+                f"{self._maps.where(self._object)} was taken over by a later run (generation {current.generation}, this run "
                 f"has {journal.generation}). Wait for that run to end",
                 "taken_over",
             )
@@ -121,8 +121,8 @@ class Pages:
         if self._files is None:
             return
         try:
-            for which, text in data.items():
-                self._files.write(self._file(which), text)
+            for key, text in data.items():
+                self._files.write(self._name_file(key), text)
         except OSError as error:
             # The cluster has it; this copy is for readers, and for a deleted ConfigMap.
             if not self.warnings:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The volumes of Windows workloads before and after an upgrade: is each still the same one? Pure."""
+"""The volumes of Windows workloads before and after an upgrade, and whether each is the same. Pure."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import list_c
 
 
 @dataclass(frozen=True, slots=True)
-class Claimed:
-    """A claim and its volume. source: CSI driver or in-tree plugin. backend: what stands behind it. policy: on deletion."""
+class ClaimedVolume:
+    """A claim and its volume. source: CSI driver or in-tree plugin. backend: the disk or share. policy: the reclaim policy."""
 
     claim: str
     claim_uid: str
@@ -29,10 +29,10 @@ class Claimed:
     policy: str
 
     @classmethod
-    def from_objects(cls, claim: Mapping[str, Any], volume: Mapping[str, Any] | None) -> Claimed:
+    def from_objects(cls, claim: Mapping[str, Any], volume: Mapping[str, Any] | None) -> ClaimedVolume:
         """Read a PersistentVolumeClaim and its PersistentVolume."""
         metadata, spec = claim["metadata"], (volume or {}).get("spec") or {}
-        source, backend = _source(spec)
+        source, backend = _read_source(spec)
         return cls(
             claim=f"{metadata['namespace']}/{metadata['name']}",
             claim_uid=metadata["uid"],
@@ -44,7 +44,7 @@ class Claimed:
         )
 
 
-def _source(spec: Mapping[str, Any]) -> tuple[str, str]:
+def _read_source(spec: Mapping[str, Any]) -> tuple[str, str]:
     if "csi" in spec:
         return str(spec["csi"].get("driver")), str(spec["csi"].get("volumeHandle"))
     for plugin in PLUGINS:
@@ -57,7 +57,7 @@ def _source(spec: Mapping[str, Any]) -> tuple[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeWas:
+class NodeReleases:
     """A Windows node's releases."""
 
     kubelet: str
@@ -65,18 +65,18 @@ class NodeWas:
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
-    """What is compared. volumes: by claim, of pods on Windows nodes. nodes: by name."""
+class UpgradeSnapshot:
+    """Volumes and nodes at one time. volumes: by claim, of pods on Windows nodes. nodes: by name."""
 
-    volumes: Mapping[str, Claimed] = field(default_factory=dict)
-    nodes: Mapping[str, NodeWas] = field(default_factory=dict)
+    volumes: Mapping[str, ClaimedVolume] = field(default_factory=dict)
+    nodes: Mapping[str, NodeReleases] = field(default_factory=dict)
 
     @classmethod
     def from_objects(
-        cls, nodes: Mapping[str, NodeWas], pods: Iterable[Mapping[str, Any]], claims: Iterable[Mapping[str, Any]],
+        cls, nodes: Mapping[str, NodeReleases], pods: Iterable[Mapping[str, Any]], claims: Iterable[Mapping[str, Any]],
         volumes: Iterable[Mapping[str, Any]], former: Iterable[str] = (),
-    ) -> Picture:  # fmt: skip
-        """Read the claims of these pods and those of a former picture. Omits what a run of this collection created for itself."""
+    ) -> UpgradeSnapshot:  # fmt: skip
+        """Read the claims of these pods and those of a former snapshot. Omits what a run of this collection created for itself."""
         used = {
             f"{pod['metadata']['namespace']}/{claim}"
             for pod in pods
@@ -85,25 +85,32 @@ class Picture:
         }
         by_name = {volume["metadata"]["name"]: volume for volume in volumes}
         claimed = [
-            Claimed.from_objects(claim, by_name.get(str((claim.get("spec") or {}).get("volumeName") or "")))
+            ClaimedVolume.from_objects(claim, by_name.get(str((claim.get("spec") or {}).get("volumeName") or "")))
             for claim in claims
             if not is_of_run(claim)
         ]
         named = used.union(former)
-        return cls({one.claim: one for one in sorted(claimed, key=lambda one: one.claim) if one.claim in named}, nodes)
+        return cls(
+            {
+                volume.claim: volume
+                for volume in sorted(claimed, key=lambda volume: volume.claim)
+                if volume.claim in named
+            },
+            nodes,
+        )
 
 
-def compare(before: Picture, after: Picture) -> Iterator[Finding]:
-    """What is not as it was."""
+def compare_snapshots(before: UpgradeSnapshot, after: UpgradeSnapshot) -> Iterator[Finding]:
+    """Return a finding for each volume that changed."""
     for claim, was in sorted(before.volumes.items()):
-        now = after.volumes.get(claim)
+        current = after.volumes.get(claim)
         name = f"PersistentVolumeClaim {claim}"
-        if now is None:
+        if current is None:
             yield Finding(
                 "CSI-U17", "warning", name, f"it no longer exists; its volume was {was.volume} ({was.source}, {was.backend}, {was.policy})",
                 "if it was not deleted on purpose, find that volume before you change anything",
             )  # fmt: skip
-        elif (now.claim_uid, now.volume_uid, now.source, now.backend) != (
+        elif (current.claim_uid, current.volume_uid, current.source, current.backend) != (
             was.claim_uid,
             was.volume_uid,
             was.source,
@@ -112,22 +119,24 @@ def compare(before: Picture, after: Picture) -> Iterator[Finding]:
             yield Finding(
                 "CSI-U17", "blocker", name,
                 f"its volume changed: was {was.volume} ({was.source}, {was.backend}, {was.policy}), is "
-                f"{now.volume or 'none'} ({now.source}, {now.backend})",
+                f"{current.volume or 'none'} ({current.source}, {current.backend})",
                 "stop the workload and find the former volume, unless you converted it meanwhile (convert_volumes.yml)",
             )  # fmt: skip
 
 
-def lines(before: Picture, after: Picture) -> list[str]:
-    """As text: each node, then the volumes."""
-    lines = []
+def describe_changes(before: UpgradeSnapshot, after: UpgradeSnapshot) -> list[str]:
+    """Describe each node, then the volumes."""
+    describe_changes = []
     for name, was in sorted(before.nodes.items()):
-        now = after.nodes.get(name, NodeWas("gone", ""))
+        current = after.nodes.get(name, NodeReleases("gone", ""))
         parts = (
-            [f"kubelet {was.kubelet} -> {now.kubelet}"] if was.kubelet != now.kubelet else [f"kubelet {now.kubelet}"]
+            [f"kubelet {was.kubelet} -> {current.kubelet}"]
+            if was.kubelet != current.kubelet
+            else [f"kubelet {current.kubelet}"]
         )
-        if was.wmco or now.wmco:
-            parts.append(f"WMCO {was.wmco} -> {now.wmco}" if was.wmco != now.wmco else f"WMCO {now.wmco}")
-        lines.append(f"{name}: {', '.join(parts)}")
-    changed = {finding.object for finding in compare(before, after)}
-    same = len(before.volumes) - len(changed)
-    return [*lines, f"{same} of {len(before.volumes)} volumes of Windows workloads are unchanged"]
+        if was.wmco or current.wmco:
+            parts.append(f"WMCO {was.wmco} -> {current.wmco}" if was.wmco != current.wmco else f"WMCO {current.wmco}")
+        describe_changes.append(f"{name}: {', '.join(parts)}")
+    changed = {finding.object for finding in compare_snapshots(before, after)}
+    unchanged = len(before.volumes) - len(changed)
+    return [*describe_changes, f"{unchanged} of {len(before.volumes)} volumes of Windows workloads are unchanged"]

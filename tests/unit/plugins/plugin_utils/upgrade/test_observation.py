@@ -9,9 +9,9 @@ from datetime import datetime, timezone
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.drain import drain
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.facts import NodeNow, read_pod
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import Workload
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.drain import plan_drain
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import UpgradeWorkload
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.observation import UpgradeNode, read_pod
 
 NOW = datetime(2026, 11, 21, 20, 0, tzinfo=timezone.utc)
 
@@ -33,25 +33,25 @@ def test_pods_of_daemonsets_static_pods_and_finished_ones_stay() -> None:
         pod("job", "Job", phase="Succeeded"),
         pod("web"),
     ]
-    found = drain(pods, {}, NOW, delete_unowned=False)
+    found = plan_drain(pods, {}, NOW, delete_unowned=False)
     assert [one.name for one in found.evict] == ["web"]
-    assert [one.name for one in found.left] == ["web"]
+    assert [one.name for one in found.remaining] == ["web"]
     assert found.blocked == found.never == ()
 
 
 def test_an_evicted_pod_that_ended_is_waited_for_until_its_volumes_are_unmounted() -> None:
     ended = pod("web", phase="Succeeded", deletionTimestamp="2026-11-21T20:00:20Z")
-    found = drain([ended], {}, NOW, delete_unowned=False)
-    assert (found.left, found.evict) == ((ended,), ())
+    found = plan_drain([ended], {}, NOW, delete_unowned=False)
+    assert (found.remaining, found.evict) == ((ended,), ())
 
 
 def test_a_pod_without_a_controller_keeps_everything_until_it_is_allowed() -> None:
     pods = [pod("alone", ""), pod("web")]
-    found = drain(pods, {}, NOW, delete_unowned=False)
+    found = plan_drain(pods, {}, NOW, delete_unowned=False)
     assert found.evict == ()
     (why,) = found.never
     assert why.startswith("pod shop/alone has no controller that would recreate it")
-    assert [one.name for one in drain(pods, {}, NOW, delete_unowned=True).evict] == ["alone", "web"]
+    assert [one.name for one in plan_drain(pods, {}, NOW, delete_unowned=True).evict] == ["alone", "web"]
 
 
 def test_a_pod_that_a_killed_run_left_is_evicted_and_carries_no_volume_of_a_workload() -> None:
@@ -59,12 +59,12 @@ def test_a_pod_that_a_killed_run_left_is_evicted_and_carries_no_volume_of_a_work
     volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "proof"}}]
     metadata = {"namespace": "proof", "name": "left", "uid": "u-left", "labels": labels}
     left = read_pod({"metadata": metadata, "spec": {"volumes": volumes}, "status": {"phase": "Running"}})
-    assert [one.name for one in drain([left], {}, NOW, delete_unowned=False).evict] == ["left"]
+    assert [one.name for one in plan_drain([left], {}, NOW, delete_unowned=False).evict] == ["left"]
     assert not left.volumes
 
 
 def test_a_refused_eviction_is_named_in_the_servers_words_and_tried_again() -> None:
-    found = drain([pod("web")], {"u-web": "disruption budget shop/web needs 1"}, NOW, delete_unowned=False)
+    found = plan_drain([pod("web")], {"u-web": "disruption budget shop/web needs 1"}, NOW, delete_unowned=False)
     assert found.blocked == ("pod shop/web may not be evicted: disruption budget shop/web needs 1",)
     assert [one.name for one in found.evict] == ["web"]
 
@@ -74,9 +74,9 @@ def test_a_pod_that_does_not_end_is_named_once_its_time_is_over() -> None:
         pod("going", deletionTimestamp="2026-11-21T20:00:20Z"),
         pod("stuck", deletionTimestamp="2026-11-21T19:58:00Z"),
     )
-    found = drain([going, stuck], {}, NOW, delete_unowned=False)
+    found = plan_drain([going, stuck], {}, NOW, delete_unowned=False)
     assert found.evict == ()
-    assert [one.name for one in found.left] == ["going", "stuck"]
+    assert [one.name for one in found.remaining] == ["going", "stuck"]
     (why,) = found.blocked
     assert why.startswith("pod shop/stuck should have ended at 19:58:00Z")
 
@@ -89,7 +89,7 @@ def test_a_pod_names_its_workload() -> None:
         {"kind": "ReplicaSet", "name": "web-5d", "controller": True}]}})  # fmt: skip
     assert of_deployment.workload({"pod-template-hash": "5d"}) == ("Deployment", "web")
     assert of_deployment.workload({}) is None
-    assert Workload("Deployment", "a", "web", 2).title == "Deployment a/web"
+    assert UpgradeWorkload("Deployment", "a", "web", 2).title == "Deployment a/web"
 
 
 def test_a_node_is_read_with_what_wmco_wrote_and_what_is_ours() -> None:
@@ -120,7 +120,7 @@ def test_a_node_is_read_with_what_wmco_wrote_and_what_is_ours() -> None:
             ],
         },
     }
-    node = NodeNow.from_object(body)
+    node = UpgradeNode.from_object(body)
     assert (node.version, node.desired, node.cordoned_for, node.tainted_for) == ("8.1.2", "9.0.0", "upgrade x", "x")
     assert (node.allowed, node.upgrading, node.blocked, node.tainted, node.cordoned, node.ready) == (
         True,

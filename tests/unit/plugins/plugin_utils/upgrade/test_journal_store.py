@@ -17,20 +17,28 @@ from typing import Any
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.store import LIMIT
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.begin import RefusedError, Request, take_up
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import Rules, decide
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.begin import (
+    UpgradeRefusedError,
+    UpgradeRequest,
+    resume,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import UpgradeRules, decide
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.explain import describe
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.facts import ClusterNow, Observation
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import (
     Journal,
     NodeEntry,
     Stopping,
-    Target,
-    Workload,
+    UpgradeTarget,
+    UpgradeWorkload,
     from_json,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.picture import Claimed, NodeWas, Picture
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.records import Pages
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal_store import JournalStore
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.observation import ClusterState, UpgradeObservation
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.snapshot import (
+    ClaimedVolume,
+    NodeReleases,
+    UpgradeSnapshot,
+)
 from unit.plugins.plugin_utils.base.by_hand import spoiled_by_hand
 from unit.plugins.plugin_utils.kube.fakes import ObjectStore, client_of
 
@@ -38,20 +46,20 @@ PAGE = "/api/v1/namespaces/kubewin/configmaps/kubewin-upgrade-first"
 BEGAN = "2026-11-21T20:00:00Z"
 
 
-def with_volumes(*backends: str) -> Picture:
+def with_volumes(*backends: str) -> UpgradeSnapshot:
     claims = [f"shop/claim-{number}" for number in range(len(backends))]
     volumes = [
-        Claimed(claim, "c", "pv", "v", "csi", backend, "Delete")
+        ClaimedVolume(claim, "c", "pv", "v", "csi", backend, "Delete")
         for claim, backend in zip(claims, backends, strict=True)
     ]
-    return Picture({volume.claim: volume for volume in volumes}, {"win-1": NodeWas("v1.26.1", "")})
+    return UpgradeSnapshot({volume.claim: volume for volume in volumes}, {"win-1": NodeReleases("v1.26.1", "")})
 
 
 def journal(**changes: Any) -> Journal:
     made = Journal(
         "first",
         "none",
-        Target(kubelet="1.27"),
+        UpgradeTarget(kubelet="1.27"),
         "2026-11-21T20:00:00Z",
         (NodeEntry("win-1", 0),),
         before=with_volumes("pv-1"),
@@ -61,7 +69,7 @@ def journal(**changes: Any) -> Journal:
 
 def test_a_journal_is_kept_in_the_cluster_and_in_files_and_read_from_either(tmp_path: Path) -> None:
     store = ObjectStore()
-    pages = Pages(client_of(store), "kubewin", "first", tmp_path)
+    pages = JournalStore(client_of(store), "kubewin", "first", tmp_path)
     assert pages.read() is None
     assert not pages.written
     kept = pages.keep(journal())
@@ -73,17 +81,17 @@ def test_a_journal_is_kept_in_the_cluster_and_in_files_and_read_from_either(tmp_
     assert later.sequence == kept.sequence + 1
     # A user deletes the ConfigMap; it is restored from the files.
     del store.things[PAGE]
-    again = Pages(client_of(store), "kubewin", "first", tmp_path)
+    again = JournalStore(client_of(store), "kubewin", "first", tmp_path)
     assert again.read() == later
     again.keep(later)
     assert PAGE in store.things
     # And on another controller the ConfigMap does.
-    assert Pages(client_of(store), "kubewin", "first", None).read() == later
+    assert JournalStore(client_of(store), "kubewin", "first", None).read() == later
 
 
 def test_a_journal_that_may_outgrow_its_config_map_is_refused_before_the_upgrade_begins(tmp_path: Path) -> None:
     chance, store = random.Random(1), ObjectStore()
-    pages = Pages(client_of(store), "kubewin", "first", tmp_path)
+    pages = JournalStore(client_of(store), "kubewin", "first", tmp_path)
     many = [base64.b64encode(chance.randbytes(1 << 10)).decode() for _volume in range(LIMIT // (2 << 10))]
     with pytest.raises(ClusterError, match=r"kubewin-upgrade-first: its text has .* Scale down workloads") as refused:
         pages.keep(journal(before=with_volumes(*many)))
@@ -103,40 +111,40 @@ def test_a_run_that_may_write_no_more_leaves_every_copy_as_it_is(tmp_path: Path)
 
     store = ObjectStore()
     with pytest.raises(ClusterError, match="another run works on it"):
-        Pages(client_of(store).guard_writes(lost, 10), "kubewin", "first", tmp_path).keep(journal())
+        JournalStore(client_of(store).guard_writes(lost, 10), "kubewin", "first", tmp_path).keep(journal())
     assert store.things == {}
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_newest_copy_counts_and_an_unreadable_one_is_reported(tmp_path: Path) -> None:
     store = ObjectStore()
-    pages = Pages(client_of(store), "kubewin", "first", tmp_path)
+    pages = JournalStore(client_of(store), "kubewin", "first", tmp_path)
     pages.keep(journal(why="old"))
     old = (tmp_path / "upgrade-first.json").read_text(encoding="utf-8")
     newest = pages.keep(journal(why="new", sequence=5))
     (tmp_path / "upgrade-first.json").write_text(old, encoding="utf-8")
-    assert Pages(client_of(store), "kubewin", "first", tmp_path).read() == newest
+    assert JournalStore(client_of(store), "kubewin", "first", tmp_path).read() == newest
     (tmp_path / "upgrade-first.json").write_text("{", encoding="utf-8")
-    spoilt = Pages(client_of(store), "kubewin", "first", tmp_path)
+    spoilt = JournalStore(client_of(store), "kubewin", "first", tmp_path)
     assert spoilt.read() == newest
     assert "it is not JSON" in spoilt.warnings[0]
     store.things[PAGE]["data"]["journal.json"] = json.dumps({"schema": 99})
     with pytest.raises(
         ClusterError, match="cannot be read: ConfigMap kubewin/kubewin-upgrade-first: its schema version"
     ) as bad:
-        Pages(client_of(store), "kubewin", "first", tmp_path).read()
+        JournalStore(client_of(store), "kubewin", "first", tmp_path).read()
     assert bad.value.reason == "journal_unreadable"
 
 
 def test_an_edited_journal_is_refused_or_can_continue() -> None:
     """Never a traceback: every value, one after the other, by what it might have become."""
-    workload = Workload("StatefulSet", "shop", "db", 1)
+    workload = UpgradeWorkload("StatefulSet", "shop", "db", 1)
     entries = (NodeEntry("win-1", 0, "drain", BEGAN, BEGAN, workloads=(workload,)), NodeEntry("win-2", 1))
     stopping = Stopping("CSI-U03", "Node win-1", "it is full", "empty it")
     whole = json.loads(
-        journal(nodes=entries, stopping=stopping, happened=("x",), confirmed={"canary": BEGAN}).as_json()
+        journal(nodes=entries, stopping=stopping, happened=("x",), confirmed={"canary": BEGAN}).to_json()
     )
-    observed = Observation(datetime(2026, 11, 21, 21, tzinfo=timezone.utc), {}, cluster=ClusterNow())
+    observed = UpgradeObservation(datetime(2026, 11, 21, 21, tzinfo=timezone.utc), {}, cluster=ClusterState())
     store, refused, read = ObjectStore(), Counter[str](), 0
     for spoiled in spoiled_by_hand(whole):
         store.things[PAGE] = {
@@ -144,11 +152,11 @@ def test_an_edited_journal_is_refused_or_can_continue() -> None:
             "data": {"journal.json": json.dumps(spoiled)},
         }
         try:
-            found = Pages(client_of(store), "kubewin", "first", None).read()
+            found = JournalStore(client_of(store), "kubewin", "first", None).read()
             assert found is not None
             describe(found)
-            found = take_up(found, Request(found.name, found.hook, found.target, found.only), observed, ())
-            decide(found, observed, Rules())
+            found = resume(found, UpgradeRequest(found.name, found.hook, found.target, found.only), observed, ())
+            decide(found, observed, UpgradeRules())
             read += 1
         except ClusterError as error:
             refused[error.reason] += 1
@@ -157,17 +165,17 @@ def test_an_edited_journal_is_refused_or_can_continue() -> None:
 
 
 def test_a_journal_of_another_cluster_in_the_same_directory_is_refused() -> None:
-    observed = Observation(datetime(2026, 11, 21, 21, tzinfo=timezone.utc), {})
-    desired = Request("first", "none", Target(kubelet="1.27"), cluster="here")
-    take_up(journal(cluster="here"), desired, observed, ())
+    observed = UpgradeObservation(datetime(2026, 11, 21, 21, tzinfo=timezone.utc), {})
+    desired = UpgradeRequest("first", "none", UpgradeTarget(kubelet="1.27"), cluster="here")
+    resume(journal(cluster="here"), desired, observed, ())
     for state in ("open", "finished"):
-        with pytest.raises(RefusedError, match=r"of another cluster: .*kubewin_output_dir"):
-            take_up(journal(cluster="there", state=state), desired, observed, ())
+        with pytest.raises(UpgradeRefusedError, match=r"of another cluster: .*kubewin_output_dir"):
+            resume(journal(cluster="there", state=state), desired, observed, ())
 
 
 def test_a_run_that_was_taken_over_writes_nothing_more() -> None:
     store = ObjectStore()
-    old, new = (Pages(client_of(store), "kubewin", "first", None) for _each in range(2))
+    old, new = (JournalStore(client_of(store), "kubewin", "first", None) for _each in range(2))
     first = old.keep(journal())
     new.read()
     new.keep(replace(first, generation=2))
@@ -178,7 +186,7 @@ def test_a_run_that_was_taken_over_writes_nothing_more() -> None:
 
 def test_a_label_that_a_user_adds_prevents_no_write() -> None:
     store = ObjectStore()
-    pages = Pages(client_of(store), "kubewin", "first", None)
+    pages = JournalStore(client_of(store), "kubewin", "first", None)
     kept = pages.keep(journal())
     store.request("PATCH", PAGE, {"metadata": {"labels": {"team": "blue"}}})
     assert pages.keep(replace(kept, why="on")).why == "on"
@@ -187,7 +195,7 @@ def test_a_label_that_a_user_adds_prevents_no_write() -> None:
 def test_unwritable_files_are_reported_once_and_stop_nothing(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("", encoding="utf-8")
-    pages = Pages(client_of(ObjectStore()), "kubewin", "first", blocked)
+    pages = JournalStore(client_of(ObjectStore()), "kubewin", "first", blocked)
     kept = pages.keep(journal())
     pages.keep(kept)
     assert len(pages.warnings) == 1

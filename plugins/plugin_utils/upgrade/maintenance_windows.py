@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Hours in which nodes may begin. Pure."""
+"""Maintenance windows, in which nodes may begin. Pure."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ _FORM = re.compile(r"(?:(?P<days>[A-Za-z,-]+) )?(?P<from>\d\d:\d\d)-(?P<to>\d\d:
 
 
 @dataclass(frozen=True, slots=True)
-class Hours:
-    """From a time of day to another, which may be the next day's. days: on which it begins, Monday is 0. zone: of the times."""
+class MaintenanceWindow:
+    """A daily window, which may end on the next day. days: on which it begins, Monday is 0. zone: of the times."""
 
     days: frozenset[int]
     opens: time
     closes: time
     zone: ZoneInfo
 
-    def left(self, now: datetime) -> timedelta | None:
-        """How long it stays open, None when it is not."""
-        here = now.astimezone(self.zone)
+    def measure_time_left(self, current_time: datetime) -> timedelta | None:
+        """Return how long the window stays open, None while it is closed."""
+        local_time = current_time.astimezone(self.zone)
         for back in (0, 1):
-            day = here.date() - timedelta(days=back)
+            day = local_time.date() - timedelta(days=back)
             if day.weekday() not in self.days:
                 continue
             opens = datetime.combine(day, self.opens, self.zone)
             last = day + timedelta(days=1) if self.closes <= self.opens else day
             closes = datetime.combine(last, self.closes, self.zone)
-            if opens <= here < closes:
-                return closes - here
+            if opens <= local_time < closes:
+                return closes - local_time
         return None
 
 
-def read(text: str, zone: str) -> Hours:
+def parse_window(text: str, zone: str) -> MaintenanceWindow:
     """Read "22:00-04:00", "Sat,Sun 08:00-20:00" or "Mon-Fri 22:00-04:00". ValueError says what was expected."""
     match = _FORM.match(text.strip())
     expected = f"'{text}' is not a maintenance window, expected one such as 'Sat,Sun 22:00-04:00', 'Mon-Fri 20:00-23:00' or '22:00-04:00'"
@@ -53,13 +53,15 @@ def read(text: str, zone: str) -> Hours:
         ) from error
     try:
         opens, closes = time.fromisoformat(match["from"]), time.fromisoformat(match["to"])
-        days = frozenset(number for part in (match["days"] or "mon-sun").lower().split(",") for number in _days(part))
+        days = frozenset(
+            number for part in (match["days"] or "mon-sun").lower().split(",") for number in _parse_days(part)
+        )
     except ValueError as error:
         raise ValueError(expected) from error
-    return Hours(days, opens, closes, found_zone)
+    return MaintenanceWindow(days, opens, closes, found_zone)
 
 
-def _days(part: str) -> list[int]:
+def _parse_days(part: str) -> list[int]:
     first, dash, last = part.partition("-")
     begin = _DAYS.index(first[:3]) if len(first) >= 3 else _DAYS.index("")
     if not dash:
@@ -68,8 +70,15 @@ def _days(part: str) -> list[int]:
     return [number % 7 for number in range(begin, end + 1 if end >= begin else end + 8)]
 
 
-def left(hours: Sequence[Hours], now: datetime) -> timedelta | None:
-    """How long nodes may still start, None while every window is closed. Without windows there is no limit."""
+def measure_time_left(hours: Sequence[MaintenanceWindow], current_time: datetime) -> timedelta | None:
+    """Return how long nodes may still start, None while every window is closed. Without windows there is no limit."""
     if not hours:
         return timedelta.max
-    return max((one for one in (window.left(now) for window in hours) if one is not None), default=None)
+    return max(
+        (
+            time_left
+            for time_left in (window.measure_time_left(current_time) for window in hours)
+            if time_left is not None
+        ),
+        default=None,
+    )

@@ -8,7 +8,10 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.hours import left, read
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.maintenance_windows import (
+    measure_time_left,
+    parse_window,
+)
 
 
 def at(text: str) -> datetime:
@@ -34,14 +37,16 @@ def at(text: str) -> datetime:
     ],
 )
 def test_how_long_it_stays_open(window: str, zone: str, now: str, minutes: int | None) -> None:
-    assert read(window, zone).left(at(now)) == (None if minutes is None else timedelta(minutes=minutes))
+    assert parse_window(window, zone).measure_time_left(at(now)) == (
+        None if minutes is None else timedelta(minutes=minutes)
+    )
 
 
 def test_the_longest_of_several_counts_and_without_any_it_is_always_open() -> None:
-    windows = [read("20:00-21:00", "UTC"), read("20:00-23:00", "UTC")]
-    assert left(windows, at("2026-11-21 20:30")) == timedelta(minutes=150)
-    assert left(windows, at("2026-11-21 19:30")) is None
-    assert left([], at("2026-11-21 19:30")) == timedelta.max
+    windows = [parse_window("20:00-21:00", "UTC"), parse_window("20:00-23:00", "UTC")]
+    assert measure_time_left(windows, at("2026-11-21 20:30")) == timedelta(minutes=150)
+    assert measure_time_left(windows, at("2026-11-21 19:30")) is None
+    assert measure_time_left([], at("2026-11-21 19:30")) == timedelta.max
 
 
 @pytest.mark.parametrize(
@@ -49,9 +54,9 @@ def test_the_longest_of_several_counts_and_without_any_it_is_always_open() -> No
 )
 def test_an_invalid_window_is_refused_with_examples(text: str) -> None:
     with pytest.raises(ValueError, match="expected one such as 'Sat,Sun 22:00-04:00'"):
-        read(text, "UTC")
+        parse_window(text, "UTC")
 
 
 def test_an_unknown_time_zone_is_refused() -> None:
     with pytest.raises(ValueError, match="'Mars/North' is not a time zone"):
-        read("20:00-21:00", "Mars/North")
+        parse_window("20:00-21:00", "Mars/North")

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an upgrade is decided from: the few facts of each object. Pure."""
+"""The state of the cluster from which an upgrade is decided. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import wmco
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import CORDONED, MANAGER, is_of_run
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import Workload
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import UpgradeWorkload
 
 # Keeps workloads off a node that WMCO opens by itself.
 TAINT = "kubewin.io/upgrade"
@@ -26,7 +26,7 @@ OPERATOR = "windows-machine-config-operator.v"
 
 
 @dataclass(frozen=True, slots=True)
-class NodeNow:
+class UpgradeNode:
     """A Windows Node. attached: names of volumes from its status. pods: None if they were not read.
 
     tainted: by us. cordoned_for: what our annotation says. tainted_for: the upgrade that our taint names. version, desired: WMCO's.
@@ -48,12 +48,15 @@ class NodeNow:
     blocked: bool = False
     attached: tuple[str, ...] = ()
     pods: tuple[PodFacts, ...] | None = None
-    workloads: tuple[Workload, ...] = ()
+    workloads: tuple[UpgradeWorkload, ...] = ()
 
     @classmethod
     def from_object(
-        cls, node: Mapping[str, Any], pods: tuple[PodFacts, ...] | None = None, workloads: tuple[Workload, ...] = ()
-    ) -> NodeNow:
+        cls,
+        node: Mapping[str, Any],
+        pods: tuple[PodFacts, ...] | None = None,
+        workloads: tuple[UpgradeWorkload, ...] = (),
+    ) -> UpgradeNode:
         """Read a core/v1 Node."""
         facts = ObservedNode.from_object(node)
         notes, labels = node["metadata"].get("annotations") or {}, facts.labels
@@ -83,7 +86,7 @@ class NodeNow:
 
     @property
     def carries_volumes(self) -> bool:
-        """Whether a workload has a volume there."""
+        """Whether a workload has a volume on the node."""
         return bool(self.attached) or any(pod.volumes and not pod.finished for pod in self.pods or ())
 
 
@@ -94,8 +97,8 @@ def read_pod(pod: Mapping[str, Any]) -> PodFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class WorkloadNow:
-    """How many pods it should have and has Ready, and why one of them is not."""
+class WorkloadState:
+    """A workload's desired and Ready pods, and why a pod is not created."""
 
     replicas: int
     ready: int
@@ -103,7 +106,7 @@ class WorkloadNow:
 
 
 @dataclass(frozen=True, slots=True)
-class PlanNow:
+class InstallPlan:
     """An InstallPlan of OLM. releases: of WMCO that it would install. phase: what OLM says of it."""
 
     name: str
@@ -112,7 +115,7 @@ class PlanNow:
     phase: str
 
     @classmethod
-    def from_object(cls, plan: Mapping[str, Any]) -> PlanNow:
+    def from_object(cls, plan: Mapping[str, Any]) -> InstallPlan:
         """Read an operators.coreos.com/v1alpha1 InstallPlan."""
         spec, status = plan.get("spec") or {}, plan.get("status") or {}
         named = [str(name) for name in spec.get("clusterServiceVersionNames") or []]
@@ -121,8 +124,8 @@ class PlanNow:
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterNow:
-    """What the cluster says of itself.
+class ClusterState:
+    """Releases and state of the cluster.
 
     openshift: the release whose update is complete. is_openshift: None if that was not read. failing: what ClusterVersion
     reports. wmco: the operator that runs. plans: what OLM may install, read until the operator has the target release.
@@ -131,23 +134,23 @@ class ClusterNow:
     openshift: str = ""
     failing: str = ""
     wmco: str = ""
-    plans: tuple[PlanNow, ...] = ()
+    plans: tuple[InstallPlan, ...] = ()
     is_openshift: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Observation:
-    """Everything that a step is decided from.
+class UpgradeObservation:
+    """The state from which a step is decided.
 
-    now: the API server's clock. nodes: all Windows nodes. workloads: those that entries wait for. refused: evictions that the
-    server refused, by pod uid, in its words; again: those that are due for another try. cluster: None if it was not read.
+    current_time: the API server's clock. nodes: all Windows nodes. workloads: those that entries wait for. refused: evictions that the
+    server refused, by pod uid, in its words; retriable: those that are due for another try. cluster: None if it was not read.
     api_server: its release, empty if it was not read.
     """
 
-    now: datetime
-    nodes: Mapping[str, NodeNow]
-    workloads: Mapping[Workload, WorkloadNow] = field(default_factory=dict)
+    current_time: datetime
+    nodes: Mapping[str, UpgradeNode]
+    workloads: Mapping[UpgradeWorkload, WorkloadState] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
-    again: frozenset[str] = frozenset()
-    cluster: ClusterNow | None = None
+    retriable: frozenset[str] = frozenset()
+    cluster: ClusterState | None = None
     api_server: str = ""
