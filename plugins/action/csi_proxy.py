@@ -76,12 +76,12 @@ class ActionModule(WindowsAction):
         planned = self._converge(node, desired, options, check=True)
         with self._cluster({}):
             cluster_node = ClusterNode(connect(options), options["node"], check, self._show)
-            labelled, cordoned = cluster_node.read()
+            labelled, interrupted = cluster_node.read()
         result = self._change(node, desired, options, planned, cluster_node, labelled)
         steps = [*planned["plan"], *(step for step in result["plan"] if step not in planned["plan"])]
         serves = desired.state == "present" and (result["csi_proxy"]["serving"] or (check and bool(steps)))
         with self._cluster({**result, "changed": True}):
-            if cordoned or cluster_node.changed or serves != labelled:
+            if interrupted or cluster_node.changed or serves != labelled:
                 cluster_node.restore(label=serves)
         changed = result["changed"] or cluster_node.changed
         marks = {"name": options["node"], "labelled": serves or (labelled and desired.state == "present")}
@@ -105,9 +105,11 @@ class ActionModule(WindowsAction):
         cordons = restarts and options["quiesce"] == "cordon"
         try:
             with self._cluster({name: planned[name] for name in ("csi_proxy", "plan")}):
+                if steps:
+                    cluster_node.take_over(cordon=cordons)
                 if cordons:
                     self.note("waiting for volume operations in flight")
-                    cluster_node.cordon(options["quiesce_timeout"])
+                    cluster_node.wait_until_idle(options["quiesce_timeout"])
                 if replaces_plugin:
                     cluster_node.remove_label()
             return planned if cluster_node.dry_run or not steps else self._converge(node, desired, options)

@@ -17,7 +17,8 @@ description:
   - A csi-proxy that another tool manages (WMCO, NSSM as on AKS, rancher-wins, a HostProcess pod) is verified and never changed.
   - With O(node), the task also takes care of the Node. Before it restarts csi-proxy, it cordons the Node and waits until no volume
     operation is in flight there. It labels the Node C(kubewin.io/csi-proxy) once csi-proxy serves, and uncordons it. The cordon names its
-    owner in the annotation C(kubewin.io/cordoned), so the next task restores the Node if this one is killed.
+    owner in the annotation C(kubewin.io/cordoned), so the next task restores the Node if this one is killed. The annotation
+    C(kubewin.io/csi-proxy-run) names the run, so a write of a former run that arrives late is refused.
   - Without O(node), the task contacts no cluster. Then make sure yourself that no volume operation is in flight on the node.
 extends_documentation_fragment:
   - kubewin.csi.attributes

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import signal
@@ -14,7 +15,8 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import CORDONED, SERVING_LABEL, SERVING_VALUE
-from integration.playbooks import Run, family, meanwhile, play, start
+from integration.late_writes import Choice, HoldingProxy, accepted
+from integration.playbooks import Run, family, finish, meanwhile, play, start
 from lab import handle
 from lab.handle import Lab, eventually
 from lab.windows.faults import Rule
@@ -105,16 +107,64 @@ def test_a_node_whose_volumes_move_is_left_alone_and_as_it_was(old: Lab, by_the_
 TORTURE = pytest.mark.torture
 
 
+def nth_patch(name: str, number: int) -> Choice:
+    """Hold the n-th write of a Node, from 1."""
+    numbers = itertools.count(1)
+    return lambda _count, call: (call.resource, call.name) == ("nodes", name) and next(numbers) == number
+
+
+@pytest.mark.parametrize(
+    ("held", "following"),
+    [
+        pytest.param(1, NEW, id="cordon"),
+        pytest.param(2, NEW, id="label removed"),
+        pytest.param(3, OLD, id="restored"),
+    ],
+)
+def test_a_node_write_that_arrives_while_the_next_run_changes_csi_proxy_is_refused(
+    old: Lab, tmp_path: Path, held: int, following: str
+) -> None:
+    lift_cordon_and_label(old)
+    inventory, proxy_only = old.state.inventories["ntlm-http"], ("--tags", "proxy", "--limit", "win-1")
+    with HoldingProxy(old.state, nth_patch("win-1", held)) as proxy:
+        options = {**wanted(old, NEW), "kubewin_kubeconfig": proxy.kubeconfig}
+        killed = start(PLAYBOOK, inventory, *proxy_only, record=tmp_path / "killed.jsonl", variables=options)
+        meanwhile(killed, proxy.held.is_set, "the run writes the Node")
+        for pid in family(killed.pid):
+            os.kill(pid, signal.SIGKILL)
+        killed.communicate()
+        old.front.add_fault("win-1", Rule("delay", r"sc\.exe stop", operation="Receive", delay_ms=3000))
+        options = {**wanted(old, following), "kubewin_allow_downgrade": "yes"}
+        record = tmp_path / "next.jsonl"
+        process = start(PLAYBOOK, inventory, *proxy_only, record=record, variables=options)
+        meanwhile(process, lambda: old.front.faults("win-1")[0]["hits"], "the next run stops csi-proxy")
+        late = proxy.release()
+        run = finish(process, record)
+    old.front.clear_faults("win-1")
+    assert run.code == 0, run.screen
+    assert late
+    assert accepted(late) == []
+    assert cordoned(old) == []
+    metadata = node(old, "win-1")["metadata"]
+    assert metadata["labels"][SERVING_LABEL] == SERVING_VALUE
+    assert not [name for name in metadata["annotations"] if name.startswith("kubewin.io/")]
+
+
+def lift_cordon_and_label(lab: Lab) -> None:
+    """The old release serves on win-1, and its Node says so."""
+    lab.agent("win-1").control("restore", id="old")
+    whole = {"metadata": {"annotations": {CORDONED: None}, "labels": {SERVING_LABEL: SERVING_VALUE}}}
+    lab.api.patch("/api/v1/nodes/win-1", {**whole, "spec": {"unschedulable": None}})
+
+
 @pytest.mark.parametrize(
     "killed", ["the run", pytest.param("the worker", marks=TORTURE), pytest.param("everything", marks=TORTURE)]
 )
 def test_a_run_killed_while_csi_proxy_is_stopped_leaves_a_cordon_with_its_owner(
     old: Lab, tmp_path: Path, killed: str
 ) -> None:
-    agent, record = old.agent("win-1"), tmp_path / "record.jsonl"
-    agent.control("restore", id="old")
-    whole = {"metadata": {"annotations": {CORDONED: None}, "labels": {SERVING_LABEL: SERVING_VALUE}}}
-    old.api.patch("/api/v1/nodes/win-1", {**whole, "spec": {"unschedulable": None}})
+    record = tmp_path / "record.jsonl"
+    lift_cordon_and_label(old)
     old.front.add_fault("win-1", Rule("delay", r"sc\.exe stop", operation="Receive", delay_ms=3000))
     process = start(PLAYBOOK, old.state.inventories["ntlm-http"], record=record, variables=wanted(old, NEW))
     meanwhile(process, lambda: old.front.faults("win-1")[0]["hits"], "csi-proxy stops on the canary")

@@ -3,13 +3,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The Node of a host while csi-proxy changes there: its cordon, and the label that node plugins select.
 
-Both stay when the task is killed. The cordon names its owner, so the next run finds what it has to restore on the Node alone.
+Both stay when the task is killed. The cordon names its reason, so the next run finds what it has to restore on the Node alone.
+
+A run names itself on the Node before anything else, and each patch is bound to the Node as it was read. So a patch of a former run
+that arrives late is a conflict, and a former run that reads the Node again finds that it is not its own any more.
 """
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds, quiesce
@@ -19,6 +23,10 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import COR
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.modify import modify
 
 CORDON_REASON = "csi-proxy is being replaced"
+RUN = "kubewin.io/csi-proxy-run"
+"""annotation: the run that changes csi-proxy of the Node"""
+
+Object = dict[str, Any]
 
 
 def is_labelled(node: Mapping[str, Any]) -> bool:
@@ -26,17 +34,14 @@ def is_labelled(node: Mapping[str, Any]) -> bool:
     return bool((node["metadata"].get("labels") or {}).get(SERVING_LABEL) == SERVING_VALUE)
 
 
-def _without_label(node: Mapping[str, Any]) -> dict[str, Any]:
-    labels = node["metadata"].get("labels") or {}
-    return {"metadata": {"labels": {SERVING_LABEL: None}}} if SERVING_LABEL in labels else {}
+def _annotation(node: Mapping[str, Any], name: str) -> str:
+    return str((node["metadata"].get("annotations") or {}).get(name, ""))
 
 
-def _restored(node: dict[str, Any], label: bool) -> dict[str, Any]:
-    """The patch that lifts the cordon of csi-proxy's change and, on request, sets the label; empty where neither is needed."""
-    patch = quiesce.plan_uncordon(node, CORDON_REASON)
-    if label and not is_labelled(node):
-        patch.setdefault("metadata", {})["labels"] = {SERVING_LABEL: SERVING_VALUE}
-    return patch
+def _annotate_run(patch: Object, run: str | None) -> Object:
+    """The patch, which also names the run, or with None removes its name."""
+    metadata = patch.get("metadata", {})
+    return {**patch, "metadata": {**metadata, "annotations": {**metadata.get("annotations", {}), RUN: run}}}
 
 
 @dataclass(slots=True)
@@ -48,20 +53,28 @@ class ClusterNode:
     dry_run: bool
     notify: Callable[[str], None]
     changed: bool = False
+    _run: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
+    _owner: str = ""
+    """the run that the Node has to name: the one that was read, then this one"""
 
     def read(self) -> tuple[bool, bool]:
-        """Whether the Node has the label, and whether the change of csi-proxy cordoned it. ClusterError if it does not exist."""
+        """Whether the Node has the label, and whether a run that changed csi-proxy left it. ClusterError if it does not exist."""
         node = self.client.get(kinds.NODE, self.name)
         if node is None:
             raise ClusterError(
                 f"Node {self.name} does not exist, expected the Node of this host. Run again.", "not_found", 404
             )
-        owner = (node["metadata"].get("annotations") or {}).get(CORDONED)
-        return is_labelled(node), owner == CORDON_REASON
+        self._owner = _annotation(node, RUN)
+        return is_labelled(node), bool(self._owner) or _annotation(node, CORDONED) == CORDON_REASON
 
-    def cordon(self, timeout: int) -> None:
-        """Cordon the Node and wait until no volume operation is in flight there. ClusterError busy after the timeout in seconds."""
-        self._modify(lambda node: quiesce.plan_cordon(node, CORDON_REASON), required=True)
+    def take_over(self, *, cordon: bool) -> None:
+        """Name this run on the Node, and cordon it on request."""
+        self._modify(lambda node: _annotate_run(quiesce.plan_cordon(node, CORDON_REASON) if cordon else {}, self._run))
+        if not self.dry_run:
+            self._owner = self._run
+
+    def wait_until_idle(self, timeout: int) -> None:
+        """Wait until no volume operation is in flight on the Node. ClusterError busy after the timeout in seconds."""
         if self.dry_run:
             return
         if busy := quiesce.wait_until_idle(self.client, self.name, timeout, self.notify):
@@ -74,12 +87,28 @@ class ClusterNode:
 
     def remove_label(self) -> None:
         """Remove the label: the DaemonSet deletes the plugin's pod, and creates one that opens the new pipes once the label is back."""
-        self._modify(_without_label)
+        self._modify(lambda node: self._unless_taken(node, {"metadata": {"labels": {SERVING_LABEL: None}}}))
 
     def restore(self, *, label: bool) -> None:
         """Uncordon the Node if the change of csi-proxy cordoned it, and set the label on request."""
-        self._modify(lambda node: _restored(node, label))
+        self._modify(lambda node: self._unless_taken(node, self._plan_restore(node, label)))
 
-    def _modify(self, patch: Callable[[dict[str, Any]], dict[str, Any]], *, required: bool = False) -> None:
-        done = modify(self.client, kinds.NODE, self.name, None, patch, dry_run=self.dry_run, required=required)
+    def _plan_restore(self, node: Object, label: bool) -> Object:
+        patch = quiesce.plan_uncordon(node, CORDON_REASON)
+        if self._owner:
+            patch = _annotate_run(patch, None)
+        if label and not is_labelled(node):
+            patch.setdefault("metadata", {})["labels"] = {SERVING_LABEL: SERVING_VALUE}
+        return patch
+
+    def _unless_taken(self, node: Object, patch: Object) -> Object:
+        if _annotation(node, RUN) != self._owner:
+            raise ClusterError(
+                f"Node {self.name}: another run changes csi-proxy there, so this run leaves the Node to it. Wait for that run, then run again.",
+                "taken_over",
+            )
+        return patch
+
+    def _modify(self, patch: Callable[[Object], Object]) -> None:
+        done = modify(self.client, kinds.NODE, self.name, None, patch, dry_run=self.dry_run, required=True)
         self.changed = self.changed or done
