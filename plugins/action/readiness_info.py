@@ -5,13 +5,17 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import os
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import date, datetime, timezone
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
+import yaml
 from ansible.module_utils.basic import missing_required_lib
 from ansible_collections.kubewin.csi.plugins.modules.readiness_info import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
@@ -27,7 +31,9 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import SNAPSHOT_VERSION, Snapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.observe import Reading, take
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.brief import render_brief, render_refusal
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.comparison import compare_reports
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.html import render_html
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.junit import render_junit
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.markdown import render_markdown
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.terminal import render_terminal
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import number
@@ -81,6 +87,7 @@ class ActionModule(ClusterAction):
             check(target)
             run = run_of(params, target)
             suppressions = read_suppressions(params["suppressions"] or ())
+            earlier = read_file("compare", params["compare"]) if params["compare"] else None
             if params["snapshot_from"]:
                 snapshot = loaded(params["snapshot_from"])
             else:
@@ -88,11 +95,17 @@ class ActionModule(ClusterAction):
                 now = datetime.now(timezone.utc)
                 client, reading = self.connect(params), Reading()
                 with report_progress(self.show, reading.__str__):
-                    snapshot = take(client, name=params["cluster_name"], hosts=hosts, hosts_at=now, reading=reading)
+                    snapshot = take(client, name=name_cluster(params), hosts=hosts, hosts_at=now, reading=reading)
         except ValueError as error:
             raise TaskError(str(error), "configuration") from error
         options = Options(target=target, before=params["before"], host_facts_max_age=params["host_facts_max_age"])
         report = suppress(evaluate(simulate(snapshot, run) if run else snapshot, options), suppressions, today())
+        report = replace(report, collection=read_release())
+        if earlier is not None:
+            try:
+                report = compare_reports(report, earlier)
+            except (KeyError, TypeError, ValueError) as error:
+                raise TaskError(f"compare {params['compare']}: {error}.", "configuration") from error
         counted = of_run(evaluate(snapshot, options), report, run, snapshot.controllers) if run else report
         self.result.update(
             {
@@ -136,16 +149,21 @@ class ActionModule(ClusterAction):
         self.display(*shown(self.result, brief=brief))
 
 
-def loaded(path: str) -> Snapshot:
-    """A snapshot that an earlier run wrote. ValueError says what is wrong with it."""
+def read_file(option: str, path: str) -> dict[str, Any]:
+    """A JSON object of an earlier run. ValueError names the option and what is wrong with the file."""
     try:
         data = decode(msgspec.json.decode, encode_json_controls(Path(path).read_bytes()))
     except (OSError, ValueError) as error:
-        raise ValueError(f"snapshot_from {path} cannot be read: {error}") from error
+        raise ValueError(f"{option} {path} cannot be read: {error}") from error
     if not isinstance(data, dict):
-        raise ValueError(f"snapshot_from {path}: this is not a snapshot")
+        raise ValueError(f"{option} {path}: found {type(data).__name__}, expected a file that an earlier run wrote")
+    return data
+
+
+def loaded(path: str) -> Snapshot:
+    """A snapshot that an earlier run wrote. ValueError says what is wrong with it."""
     try:
-        return Snapshot.from_dict(data)
+        return Snapshot.from_dict(read_file("snapshot_from", path))
     except ValueError as error:
         raise ValueError(f"snapshot_from {path}: {error}") from error
 
@@ -194,8 +212,38 @@ def write(report: Report, snapshot: Snapshot, folder: str) -> dict[str, str]:
         "json": write_whole(folder, "readiness.json", json.dumps(report.as_dict(), indent=1).encode()),
         "markdown": write_whole(folder, "readiness.md", render_markdown(report).encode()),
         "html": write_whole(folder, "readiness.html", render_html(report).encode()),
+        "junit": write_whole(folder, "readiness.xml", render_junit(report)),
         "snapshot": write_whole(folder, "snapshot.json", saved(snapshot)),
     }
+
+
+def read_release() -> str:
+    """The release of this collection: of its manifest, or in a checkout of its galaxy.yml."""
+    root = Path(__file__).parents[2]
+    manifest = root / "MANIFEST.json"
+    if manifest.is_file():
+        return str(json.loads(manifest.read_text(encoding="utf-8"))["collection_info"]["version"])
+    return str(yaml.safe_load((root / "galaxy.yml").read_text(encoding="utf-8"))["version"])
+
+
+def name_cluster(options: Mapping[str, Any]) -> str:
+    """The name of the cluster in the report: as given, else the context or the host of the API server that the task uses."""
+    name = options["cluster_name"] or options.get("context") or os.environ.get("K8S_AUTH_CONTEXT")
+    host = options.get("host") or os.environ.get("K8S_AUTH_HOST")
+    if name or host:
+        return str(name or urlsplit(host).hostname or "")
+    kubeconfig = options.get("kubeconfig") or os.environ.get("K8S_AUTH_KUBECONFIG")
+    if isinstance(kubeconfig, Mapping):
+        return str(kubeconfig.get("current-context") or "")
+    if not kubeconfig and "KUBERNETES_SERVICE_HOST" in os.environ:
+        # In a pod the service account is used, which has no context.
+        return ""
+    config: Any = importlib.import_module("kubernetes.config")
+    try:
+        dummy, active = config.list_kube_config_contexts(config_file=kubeconfig)
+    except config.ConfigException:
+        return ""
+    return str(active["name"])
 
 
 def today() -> date:

@@ -28,7 +28,7 @@ attributes:
     details: In check mode no file is written to O(output_dir).
 options:
   cluster_name:
-    description: Name of the cluster in the report.
+    description: Name of the cluster in the report. Defaults to the name of the context, then to the host of the API server.
     type: str
     default: ""
   hosts:
@@ -165,12 +165,17 @@ options:
     default: never
   output_dir:
     description:
-      - Directory on the controller for C(readiness.json), C(readiness.md), C(readiness.html) and C(snapshot.json). It is created if it does
-        not exist.
+      - Directory on the controller for C(readiness.json), C(readiness.md), C(readiness.html), C(readiness.xml) in JUnit's form and
+        C(snapshot.json). It is created if it does not exist.
     type: path
   snapshot_from:
     description:
       - Report on this snapshot of an earlier run. No cluster is contacted. O(hosts) and O(cluster_name) are those of the snapshot.
+    type: path
+  compare:
+    description:
+      - C(readiness.json) of an earlier report on the same cluster, also for another O(target). The report lists which findings are fixed, new
+        and unchanged since then, by id and object.
     type: path
   host_facts_max_age:
     description: Seconds after which facts from a host are too old to count.
@@ -212,6 +217,10 @@ EXAMPLES = r"""
           definition: "{{ lookup('ansible.builtin.file', 'vsphere.yaml') }}"
       nodes: [win-1, win-2]
     fail_on: blocked
+
+- name: Report what changed since the last report
+  kubewin.csi.readiness_info:
+    compare: /srv/reports/last/readiness.json
 
 - name: Report on a saved snapshot
   kubewin.csi.readiness_info:

@@ -203,6 +203,19 @@ class TestReaders:
         targets = page.ask("Array.from(document.querySelectorAll('a[href^=\"#\"]')).map((one) => one.hash.slice(1))")
         assert set(targets) <= set(ids)
 
+    def test_on_a_phone_what_to_do_first_is_on_the_first_screen_and_rows_are_blocks(self, show: Show) -> None:
+        page = show(report_pictures.shown())
+        page.emulate(width=390, height=844)
+        step = "document.querySelector('#first .do').getBoundingClientRect().bottom"
+        assert page.ask(step) < 844
+        assert page.ask("document.documentElement.scrollWidth") == 390
+        scrolled = (
+            "Array.from(document.querySelectorAll('.scroll')).filter((one) => one.scrollWidth > one.clientWidth).length"
+        )
+        assert page.ask(scrolled) == 0
+        labels = "Array.from(document.querySelectorAll('#volumes td[data-label]')).slice(0, 3).map((one) => one.dataset.label)"
+        assert page.ask(labels) == ["Claim", "Driver", "Nodes"]
+
     @pytest.mark.parametrize("width", [360, 800])
     def test_a_narrow_window_never_scrolls_sideways(self, show: Show, width: int) -> None:
         page = show(troubled())

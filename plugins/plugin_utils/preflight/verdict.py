@@ -226,8 +226,23 @@ class Assumption:
 
 
 @dataclass(frozen=True, slots=True)
+class Comparison:
+    """What changed since an earlier report, by id and object of findings. taken_at, verdict, target: of the earlier one."""
+
+    taken_at: str
+    verdict: Overall
+    target: Mapping[str, str]
+    fixed: tuple[Cause, ...]
+    new: tuple[Cause, ...]
+    unchanged: tuple[Cause, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
-    """Everything that was evaluated. cluster: its name. unread: as dictionaries with resource, why and rule."""
+    """Everything that was evaluated. cluster: its name. unread: as dictionaries with resource, why and rule.
+
+    collection: the release that created it. comparison: with an earlier report, if one was given.
+    """
 
     cluster: str
     kubernetes: str
@@ -241,6 +256,8 @@ class Report:
     unread: tuple[Mapping[str, str], ...] = ()
     suppressed: tuple[Suppressed, ...] = ()
     assumptions: tuple[Assumption, ...] = ()
+    collection: str = ""
+    comparison: Comparison | None = None
 
     @property
     def verdict(self) -> Overall:

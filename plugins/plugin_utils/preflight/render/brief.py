@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.view import NAMED, Limits, create_view
@@ -46,18 +45,14 @@ def render_refusal(report: Report) -> str:
 
 
 def _count_objects(report: Report) -> Iterator[str]:
-    volumes: dict[str, set[str]] = defaultdict(set)
-    for volume in report.volumes:
-        answer = "unknown" if volume.verdict == "UNKNOWN" else "no"
-        volumes[volume.volume or volume.claim].add("yes" if volume.works else answer)
-    served = sum(answers == {"yes"} for answers in volumes.values())
-    unknown = sum("unknown" in answers and "no" not in answers for answers in volumes.values())
-    counts = create_view(report, Limits(0, 0)).workloads.counts
-    total = sum(counts.values())
-    parts = [share(served, unknown, len(volumes), "volume", "on Windows will be served")] if volumes else []
-    if total:
+    view = create_view(report, Limits(0, 0))
+    volumes, workloads = view.volumes, view.workloads
+    served = volumes.counts["yes"] + volumes.counts["watch"]
+    unknown = volumes.counts["unknown"]
+    parts = [share(served, unknown, volumes.total, "volume", "on Windows will be served")] if volumes.total else []
+    if workloads.total:
         does = "there will start again after a restart"
-        parts.append(share(counts["yes"], counts["unknown"], total, "workload", does))
+        parts.append(share(workloads.counts["yes"], workloads.counts["unknown"], workloads.total, "workload", does))
     yield ", and ".join(parts) or nothing_there(report.unread)
 
 

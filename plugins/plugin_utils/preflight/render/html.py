@@ -64,16 +64,22 @@ def render_html(report: Report, limits: Limits = PAGE) -> str:
         page.header(
             "Readiness of Windows volumes",
             view.cluster,
-            [("Cluster", view.versions), ("Read at", view.taken_at), ("Target", view.asked)],
+            [
+                ("Cluster", view.versions),
+                ("Target", view.asked),
+                ("Read at", view.taken_at),
+                ("Created by", view.collection),
+            ],
         ),
         "<main>",
         _render_verdict(view),
-        _render_tiles(view),
         _render_first(view),
-        _render_assumptions(view),
+        _render_comparison(view),
+        _render_tiles(view),
         _render_filters(view),
         _render_table("workloads", view.workloads),
         _render_walks(report),
+        _render_assumptions(view),
         _render_table("nodes", view.nodes),
         _render_table("volumes", view.volumes),
         _render_findings(view),
@@ -133,14 +139,30 @@ def _render_tile(key: str, title: str, counted: Iterable[tuple[str, int, str]]) 
 
 def _render_assumptions(view: View) -> str:
     items = "".join(
-        f'<li>{page.text(text)} <span class="soft">{dependents}</span></li>' for text, dependents in view.assumptions
+        f'<li>{page.text(assumption.message)} <span class="soft">{assumption.dependents}</span>'
+        f"{f'<br><code>{page.text(assumption.check)}</code>' if assumption.check else ''}</li>"
+        for assumption in view.assumptions
     )
     return page.section("assumptions", "Assumptions", f'<ol class="steps">{items}</ol>') if items else ""
 
 
 def _render_first(view: View) -> str:
     steps = f'<ol class="steps">{"".join(map(_render_step, view.first))}</ol>' if view.first else _NOTHING
+    if not view.first and view.assumptions:
+        steps = f'<p>Check <a href="#assumptions">{number(len(view.assumptions), "assumption")}</a>.</p>'
     return page.section("first", "What to do first", steps, ' tabindex="-1"')
+
+
+def _render_comparison(view: View) -> str:
+    if not view.comparison:
+        return ""
+    rows = [(page.name(cause.object), change, page.text(cause.id)) for change, cause in view.changes]
+    table = (
+        page.table(("About", "Change", "Finding"), page.rows(rows), 'aria-labelledby="comparison-title"')
+        if rows
+        else ""
+    )
+    return page.section("comparison", "Since the earlier report", f"<p>{page.text(view.comparison)}</p>{table}")
 
 
 def _render_step(group: FindingGroup) -> str:
@@ -150,7 +172,7 @@ def _render_step(group: FindingGroup) -> str:
     )
     hidden = len(group.remedies) - NAMED
     rest_text = f"<p>And {number(hidden, 'other remedy', 'other remedies')}.</p>" if hidden > 0 else ""
-    concerns = f"Blocks {group.concerns}. " if group.concerns else ""
+    concerns = f"Affects {group.concerns}. " if group.concerns else ""
     return f'<li>{remedies}{rest_text}<p class="soft">{_render_badges(group)} {_link_finding(group.id)} {concerns}{page.text(group.why)}</p></li>'
 
 
@@ -201,7 +223,8 @@ def _render_data(related: Related, severity: str) -> str:
 def _render_table(key: str, table: Table) -> str:
     if not table.lines:
         return page.section(key, table.title, _NONE)
-    shown = page.table(table.columns, "".join(map(_render_row, table.lines)), f'aria-labelledby="{key}-title"')
+    rows = "".join(_render_row(line, table.columns[3:]) for line in table.lines)
+    shown = page.table(table.columns, rows, f'aria-labelledby="{key}-title"')
     return page.section(
         key, table.title, f'{shown}<p class="empty" data-for="{key}" hidden>No line fits the filters.</p>'
     )
@@ -248,8 +271,11 @@ def _render_stops(path: Path) -> str:
     )
 
 
-def _render_row(line: Line) -> str:
-    cells = "".join(f"<td>{page.text(cell)}</td>" for cell in line.cells)
+def _render_row(line: Line, columns: Iterable[str]) -> str:
+    """columns: those after the reason."""
+    cells = "".join(
+        f'<td data-label="{column}">{page.text(cell)}</td>' for column, cell in zip(columns, line.cells, strict=True)
+    )
     mentioned = set(_ID.findall(line.because))
     ids = "".join(f" {_link_finding(id_)}" for id_ in line.findings if id_ not in mentioned)
     attributes = ' class="many"' if line.count > 1 else ""
@@ -351,4 +377,4 @@ def _render_legend(view: View) -> str:
 def _render_footer(view: View) -> str:
     items = "".join(f"<li>{page.text(note_text)}</li>" for note_text in view.aggregated)
     note = f"<p>Grouped on this page; the JSON lists each:</p><ul>{items}</ul>" if items else ""
-    return f"<footer>{note}<p>Created by kubewin.csi, which changed nothing.</p></footer>"
+    return f"<footer>{note}<p>Created by {page.text(view.collection)}, which changed nothing.</p></footer>"

@@ -11,9 +11,11 @@ from collections.abc import Iterable, Sequence
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.paths import list_walks
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.view import (
     NAMED,
+    AssumptionLine,
     FindingGroup,
     Limits,
     Table,
+    View,
     create_view,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import number, plain, sentence
@@ -32,17 +34,19 @@ def render_markdown(report: Report) -> str:
     """The text."""
     view = create_view(report, SHOWN)
     counts = ", ".join(number(view.severities[entry], entry) for entry in SEVERITIES)
-    facts = " · ".join(_escape(entry) for entry in (view.versions, f"read at {view.taken_at}", counts) if entry)
-    parts = [f"# {_escape(f'{view.headline}: {view.cluster}')}", f"**{_escape(view.answer)}**", facts]
+    facts = (view.versions, f"read at {view.taken_at}", f"by {view.collection}", counts)
+    parts = [
+        f"# {_escape(f'{view.headline}: {view.cluster}')}",
+        f"**{_escape(view.answer)}**",
+        " · ".join(map(_escape, filter(None, facts))),
+    ]
     if view.first:
         parts += ["## What to do first", "\n".join(map(_render_step, view.first))]
-    if view.assumptions:
-        parts += [
-            "## Assumptions",
-            "\n".join(f"1. {_escape(text)} ({dependents})" for text, dependents in view.assumptions),
-        ]
+    parts += _render_comparison(view)
     parts += _render_table(view.workloads)
     parts += _render_paths(report)
+    if view.assumptions:
+        parts += ["## Assumptions", "\n".join(map(_render_assumption, view.assumptions))]
     parts += _render_table(view.nodes)
     parts += _render_table(view.volumes)
     if view.groups:
@@ -63,7 +67,7 @@ def _escape(value: object) -> str:
 
 def _render_step(group: FindingGroup) -> str:
     lines = [f"1. {group.severity} {_escape(group.id)}: {_escape(group.why)}"]
-    lines[0] += f" Blocks {group.concerns}." if group.concerns else ""
+    lines[0] += f" Affects {group.concerns}." if group.concerns else ""
     lines += [
         f"   - **{_escape(remedy.remedy)}** {remedy.describe_objects(_escape, _escape)}"
         for remedy in group.remedies[:NAMED]
@@ -71,6 +75,19 @@ def _render_step(group: FindingGroup) -> str:
     hidden = len(group.remedies) - NAMED
     lines += [f"   - and {number(hidden, 'other remedy', 'other remedies')}"] if hidden > 0 else []
     return "\n".join(lines)
+
+
+def _render_assumption(assumption: AssumptionLine) -> str:
+    check = f" Check: `{assumption.check}`" if assumption.check else ""
+    return f"1. {_escape(assumption.message)} ({assumption.dependents}).{check}"
+
+
+def _render_comparison(view: View) -> list[str]:
+    if not view.comparison:
+        return []
+    rows = [(change, cause.id, cause.object) for change, cause in view.changes]
+    table = [_render_rows(("Change", "Finding", "About"), rows)] if rows else []
+    return ["## Since the earlier report", _escape(view.comparison), *table]
 
 
 def _render_table(table: Table) -> list[str]:

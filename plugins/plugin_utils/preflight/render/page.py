@@ -87,7 +87,7 @@ rect.blocker { fill: var(--no); } rect.warning { fill: var(--watch); } rect.note
 .severity.note { color: var(--note); background: var(--note-back); border-style: dashed; }
 .severity.doubt { color: var(--unknown); background: var(--unknown-back); border-style: dotted; border-width: 2px; }
 .steps { padding: 0; list-style: none; counter-reset: step; }
-.steps > li { counter-increment: step; position: relative; padding: .75rem 0 .75rem 2.6rem; border-top: 1px solid var(--line); }
+.steps > li { counter-increment: step; position: relative; overflow-wrap: anywhere; padding: .75rem 0 .75rem 2.6rem; border-top: 1px solid var(--line); }
 .steps > li:first-child { border-top: 0; }
 .steps > li::before {
   content: counter(step); position: absolute; left: 0; top: .8rem; width: 1.75rem; height: 1.75rem;
@@ -140,6 +140,23 @@ a[href^="#CSI-"] { white-space: nowrap; }
 footer { color: var(--soft); font-size: .9rem; padding-bottom: 3rem; margin-top: 1.5rem; }
 footer ul { padding-left: 1.1rem; }
 [hidden] { display: none !important; }
+/* On a phone a row is a block, and the columns after the reason have their name before them. */
+@media (max-width: 40rem) {
+  header, main, footer { padding: 0 .6rem; }
+  header { padding-top: .6rem; }
+  section { padding: .8rem; margin-top: .8rem; }
+  .verdict { padding: .7rem; gap: .7rem; border-left-width: 6px; }
+  .verdict h2 { font-size: 1.3rem; }
+  .verdict svg { width: 2.2rem; height: 2.2rem; }
+  .tiles { grid-template-columns: 1fr 1fr; gap: .6rem; margin-top: .8rem; }
+  .steps > li { padding-left: 2.2rem; }
+  table, tbody, tr, td { display: block; }
+  tbody th { display: block; max-width: none; }
+  thead { display: none; }
+  td { border-top: 0; padding: 0 0 .35rem; }
+  td[data-label]::before { content: attr(data-label) ": "; color: var(--soft); }
+  td.because, .mark { min-width: 0; white-space: normal; }
+}
 /* In a small window the form would cover what it filters. */
 @media (min-width: 60rem) and (min-height: 40rem) { .filters { position: sticky; top: 0; z-index: 2; } }
 @media (prefers-reduced-motion: reduce) { html { scroll-behavior: auto; } }

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import listed, number
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import listed, number, shorten_reason
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import (
     NAMED_NODES,
     Report,
@@ -55,10 +55,11 @@ class Walk:
 def list_stops(report: Report, most: int) -> tuple[tuple[Stop, ...], int]:
     """One line for each reason by which pods are lost, and how many more reasons there are."""
     pods_by_reason: dict[tuple[str, str, tuple[str, ...], str, str], list[str]] = defaultdict(list)
+    messages = group_values((finding.id, finding.message) for finding in report.findings)
     for workload in report.workloads:
         for step in workload.steps:
             if step.decides:
-                reason = step.because.removeprefix(f"{step.volume}: ")
+                reason = shorten_reason(step.because.removeprefix(f"{step.volume}: "), messages)
                 key = (step.step, step.answer, step.nodes, reason, step.remedy)
                 pods_by_reason[key].append(_name_pod(workload, step))
     stops = [

@@ -21,13 +21,16 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words
     nothing_there,
     number,
     sentence,
+    shorten_reason,
     unique,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import (
     NAMED_NODES,
     READY,
     SEVERITIES,
+    Cause,
     Check,
+    Comparison,
     Finding,
     NodeVerdict,
     Report,
@@ -67,6 +70,13 @@ CLASSES: Mapping[str, str] = {
     "NOT_CSI": "No CSI driver is involved, before or after an upgrade.",
     "DEAD": "This release of Kubernetes neither serves nor translates its kind.",
     "UNKNOWN": "The facts do not decide it. Never counted as ready.",
+}
+
+# How to check an assumption, by its kind.
+CHECKS: Mapping[str, str] = {
+    "admission": "kubectl get resourcequotas,limitranges,mutatingwebhookconfigurations,validatingwebhookconfigurations -A",
+    "room": "kubectl describe nodes -l kubernetes.io/os=windows",
+    "references": "kubectl get secrets,configmaps,serviceaccounts -A",
 }
 
 HEADLINES = {"ready": "Ready", "blocked": "Not ready", "unknown": "Unknown", "no_workloads": "No workloads"}
@@ -173,9 +183,18 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
+class AssumptionLine:
+    """An assumption. dependents: how many workloads depend on it, in words. check: how to check it, empty if unknown."""
+
+    message: str
+    dependents: str
+    check: str
+
+
+@dataclass(frozen=True, slots=True)
 class View:
-    """The whole. asked: the target in words, empty when there was none. first: what to do, in order. assumptions: each with
-    the number of workloads that depend on it, in words.
+    """The whole. asked: the target in words, empty when there was none. first: what to do, in order. comparison: with an
+    earlier report in words, empty without one; changes: "new" or "fixed", with the finding.
     """
 
     cluster: str
@@ -185,6 +204,9 @@ class View:
     verdict: str
     headline: str
     answer: str
+    collection: str
+    comparison: str
+    changes: tuple[tuple[str, Cause], ...]
     first: tuple[FindingGroup, ...]
     workloads: Table
     nodes: Table
@@ -193,7 +215,7 @@ class View:
     severities: Mapping[str, int]
     unread: tuple[Mapping[str, str], ...]
     suppressed: tuple[Suppressed, ...]
-    assumptions: tuple[tuple[str, str], ...]
+    assumptions: tuple[AssumptionLine, ...]
     aggregated: tuple[str, ...]
 
 
@@ -219,11 +241,14 @@ def create_view(report: Report, limits: Limits = PAGE) -> View:
             for name, version in (("Kubernetes", report.kubernetes), ("OpenShift", report.openshift))
             if version
         ),
-        taken_at=_PART_OF_A_SECOND.sub("", report.taken_at).replace("T", " ").replace("+00:00", " UTC"),
-        asked=_format_target(report),
+        taken_at=_format_time(report.taken_at),
+        asked=_format_target(report.target.as_dict()),
         verdict=report.verdict,
         headline=_format_headline(report),
         answer=_format_answer(report, workloads),
+        collection=f"kubewin.csi {report.collection}".strip(),
+        comparison=_format_comparison(report.comparison),
+        changes=tuple(_list_changes(report.comparison))[: limits.most],
         first=tuple(_select_steps(groups, report)),
         workloads=workloads,
         nodes=nodes,
@@ -232,7 +257,12 @@ def create_view(report: Report, limits: Limits = PAGE) -> View:
         severities=report.counts(),
         unread=report.unread,
         suppressed=report.suppressed[: limits.most],
-        assumptions=tuple((one.message, number(len(one.workloads), "workload")) for one in report.assumptions),
+        assumptions=tuple(
+            AssumptionLine(
+                assumption.message, number(len(assumption.workloads), "workload"), CHECKS.get(assumption.kind, "")
+            )
+            for assumption in report.assumptions
+        ),
         aggregated=tuple(aggregated),
     )
 
@@ -244,8 +274,12 @@ def _format_headline(report: Report) -> str:
     return f"{HEADLINES['ready']}, if {number(count, 'assumption holds', 'assumptions hold')}"
 
 
-# What goes away by itself with what comes before it on the same object: nothing registers without a plugin that runs.
-_FOLLOWS: Mapping[str, frozenset[str]] = {"CSI-G20": frozenset({"CSI-G10", "CSI-G11", "CSI-G12"})}
+# What goes away by itself with what comes before it on the same object: a plugin needs csi-proxy to run, and runs to register.
+_FOLLOWS: Mapping[str, frozenset[str]] = {
+    "CSI-G11": frozenset({"CSI-G42"}),
+    "CSI-G12": frozenset({"CSI-G42"}),
+    "CSI-G20": frozenset({"CSI-G10", "CSI-G11", "CSI-G12", "CSI-G42"}),
+}
 
 
 def _select_steps(groups: Iterable[FindingGroup], report: Report) -> Iterator[FindingGroup]:
@@ -294,12 +328,33 @@ def _format_answer(report: Report, workloads: Table) -> str:
         answer = nothing_there(report.unread)
     if accepted:
         answer += f"; {accepted:,} of these {'is' if accepted == 1 else 'are'} accepted"
-    asked = _format_target(report)
+    asked = _format_target(report.target.as_dict())
     return f"With {asked}, {answer}." if asked else f"{answer[0].upper()}{answer[1:]}."
 
 
-def _format_target(report: Report) -> str:
-    return ", ".join(f"{_TARGETS[key]} {value}" for key, value in report.target.as_dict().items())
+def _format_target(target: Mapping[str, str]) -> str:
+    return ", ".join(f"{_TARGETS.get(key, key)} {value}" for key, value in target.items())
+
+
+def _format_time(time: str) -> str:
+    return _PART_OF_A_SECOND.sub("", time).replace("T", " ").replace("+00:00", " UTC")
+
+
+def _format_comparison(comparison: Comparison | None) -> str:
+    """How many findings are fixed, new and unchanged since an earlier report."""
+    if comparison is None:
+        return ""
+    target = f" with {_format_target(comparison.target)}" if comparison.target else ""
+    return (
+        f"The report of {_format_time(comparison.taken_at)}{target} was {HEADLINES[comparison.verdict]}. Since then "
+        f"{number(len(comparison.fixed), 'finding')} fixed, {len(comparison.new):,} new, {len(comparison.unchanged):,} unchanged."
+    )
+
+
+def _list_changes(comparison: Comparison | None) -> Iterator[tuple[str, Cause]]:
+    if comparison is not None:
+        yield from (("new", cause) for cause in comparison.new)
+        yield from (("fixed", cause) for cause in comparison.fixed)
 
 
 class _Relations:
@@ -307,6 +362,7 @@ class _Relations:
 
     def __init__(self, report: Report) -> None:
         self.severity: dict[str, Worst] = {}
+        self.messages = group_values((finding.id, finding.message) for finding in report.findings)
         for finding in report.findings:
             self.severity[finding.id] = _find_worst([self.severity.get(finding.id, ""), finding.severity])
         self.by_name: dict[str, list[VolumeVerdict]] = defaultdict(list)
@@ -365,7 +421,7 @@ def _create_workload_line(workload: WorkloadVerdict, about: _Relations) -> Line:
         name=workload.workload,
         mark=workload.starts_again,
         state=_STARTS_AGAIN[workload.starts_again],
-        because=workload.because,
+        because=shorten_reason(workload.because, about.messages),
         cells=(_RUNS_ON[workload.runs_on], listed(workload.volumes, 3) or "none"),
         evidence=(
             f"runs on {workload.runs_on}: {workload.runs_on_because}",
@@ -409,7 +465,7 @@ def _create_volume_line(volume: VolumeVerdict, about: _Relations) -> Line:
         name=volume.volume or f"claim {volume.claim}",
         mark="yes" if volume.verdict in READY else mark,
         state=volume.verdict,
-        because=volume.because,
+        because=shorten_reason(volume.because, about.messages),
         cells=(volume.claim or "no claim", volume.driver or volume.source, listed(volume.nodes, 3) or "no node"),
         evidence=volume.evidence,
         findings=volume.findings,
@@ -425,19 +481,30 @@ _TABLES = {
 }
 
 
+def _rank_mark(line: Line) -> int:
+    return MARKS.index(line.mark)
+
+
 def _create_table(kind: str, lines: list[Line], limits: Limits, aggregated: list[str]) -> Table:
     """The lines worst first; a long table groups ready ones, and those beyond the limit, by kind."""
-    counts = Counter(line.mark for line in lines)
+    # A volume has a line for each group of nodes, and counts once, as the worst of them.
+    counts = Counter({line.name: line.mark for line in sorted(lines, key=_rank_mark, reverse=True)}.values())
     lines.sort(key=lambda line: (MARKS.index(line.mark), _WORST.index(line.severity), line.name))
     if len(lines) > limits.whole:
         ready = [line for line in lines if line.mark == "yes" and not line.severity]
         others = [line for line in lines if line.mark != "yes" or line.severity]
         if ready:
-            aggregated.append(f"{number(len(ready), kind)} without a finding: one line for all alike")
+            aggregated.append(f"{_count_objects(ready, kind)} without a finding: one line for all alike")
         if len(others) > limits.most:
-            aggregated.append(f"{number(len(others) - limits.most, kind)} more with findings: one line for all alike")
+            aggregated.append(
+                f"{_count_objects(others[limits.most :], kind)} more with findings: one line for all alike"
+            )
         lines = others[: limits.most] + _aggregate_lines(others[limits.most :], kind) + _aggregate_lines(ready, kind)
     return Table(*_TABLES[kind], tuple(lines), {mark: counts[mark] for mark in MARKS})
+
+
+def _count_objects(lines: Iterable[Line], kind: str) -> str:
+    return number(len({line.name for line in lines}), kind)
 
 
 def _aggregate_lines(lines: Iterable[Line], kind: str) -> list[Line]:
@@ -454,7 +521,7 @@ def _aggregate_lines(lines: Iterable[Line], kind: str) -> list[Line]:
         places += [number(len(namespaces), "namespace")] if namespaces else []
         aggregated.append(
             Line(
-                name=number(len(group), kind),
+                name=_count_objects(group, kind),
                 mark=first.mark,
                 state=state,
                 because=f"such as {listed([line.name for line in group], 3)}"

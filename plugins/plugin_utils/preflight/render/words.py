@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import decode_controls
@@ -13,6 +14,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 # A cell is shortened for reading; the whole text is in the JSON.
 LONGEST = 600
 
+_REPEATED = re.compile(r"\b(CSI-[A-Z]\d\d):? ")
 _COMMANDS = frozenset({"kubectl", "oc"})
 
 
@@ -45,6 +47,19 @@ def sentence(text: str) -> str:
 def number(count: int, one: str, many: str = "") -> str:
     """ "1 node", "3 nodes", "12,000 nodes"."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def shorten_reason(reason: str, messages: Mapping[str, Sequence[str]]) -> str:
+    """A reason without the message of a finding that it repeats after the finding's id. messages: by id."""
+    match = _REPEATED.search(reason, 1)
+    if match is None:
+        return reason
+    repeated = reason[match.end() :]
+    message, separator, ending = repeated.rpartition("; on ")
+    known = messages.get(match[1], ())
+    if repeated in known:
+        return reason[: match.end(1)]
+    return f"{reason[: match.end(1)]}{separator}{ending}" if message in known else reason
 
 
 def share(good: int, unknown: int, total: int, noun: str, does: str) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from ansible.utils.display import Display
 from ansible_collections.kubewin.csi.plugins.action import readiness_info
-from ansible_collections.kubewin.csi.plugins.action.readiness_info import loaded, passes, saved
+from ansible_collections.kubewin.csi.plugins.action.readiness_info import loaded, name_cluster, passes, saved
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import TaskError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
 from situations.cluster import healthy
@@ -61,7 +61,8 @@ def test_wrong_options_are_refused_by_name_before_any_connection(tmp_path: Path)
         ({"run": {"drivers": []}, "target": {"kubernetes": "1.37"}}, "mutually exclusive with target"),
         ({"snapshot_from": str(broken)}, f"{broken} cannot be read"),
         ({"snapshot_from": str(tmp_path / "none.json")}, "No such file"),
-        ({"snapshot_from": str(empty)}, "this is not a snapshot"),
+        ({"snapshot_from": str(empty)}, "expected a file that an earlier run wrote"),
+        ({"compare": str(tmp_path / "none.json")}, "No such file"),
         ({"snapshot_from": str(older)}, "snapshot_version is 0"),
     ]
     results = tasks(tmp_path, *(options for options, dummy in expected))
@@ -81,6 +82,59 @@ def test_a_report_that_cannot_be_written_is_an_error_and_is_not_lost(tmp_path: P
     assert result["failed"]
     assert f"cannot write the report to {place / 'below'}" in result["msg"]
     assert result["verdict"] in ("ready", "unknown")
+
+
+def test_a_report_lists_what_changed_since_the_earlier_one(tmp_path: Path) -> None:
+    before, after = tmp_path / "before.json", tmp_path / "after.json"
+    before.write_bytes(saved(SITUATIONS["a_raw_block_volume"].world().snapshot()))
+    after.write_bytes(saved(SITUATIONS["pods_that_tolerate_no_taint_of_the_windows_nodes"].world().snapshot()))
+    out = tmp_path / "out"
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps({"report_version": 1, "cluster": "elsewhere"}), encoding="utf-8")
+    earlier = str(out / "readiness.json")
+    dummy, changed, refused, broken = tasks(
+        tmp_path,
+        {"snapshot_from": str(before), "output_dir": str(out)},
+        {"snapshot_from": str(after), "compare": earlier, "output_dir": str(tmp_path / "later")},
+        {"snapshot_from": str(after), "compare": str(other)},
+        {"snapshot_from": str(after), "compare": str(after)},
+    )
+    comparison = changed["report"]["comparison"]
+    assert [cause["id"] for cause in comparison["fixed"]] == ["CSI-V15"]
+    assert [cause["id"] for cause in comparison["new"]] == ["CSI-W20"]
+    text = " ".join(" ".join(changed["table"]).split())
+    assert "was Not ready. Since then 1 finding fixed, 1 new, 0 unchanged." in text
+    assert "new CSI-W20 Deployment shop/kept-off fixed CSI-V15" in text
+    for name in ("readiness.md", "readiness.html"):
+        assert "Since then 1 finding fixed, 1 new, 0 unchanged" in (tmp_path / "later" / name).read_text(
+            encoding="utf-8"
+        )
+    assert refused["msg"] == f"compare {other}: it is of cluster elsewhere, expected lab."
+    assert "its report_version is None, expected 1" in broken["msg"]
+    assert changed["report"]["collection"] == "1.0.0"
+
+
+def test_a_report_names_the_context_of_its_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("K8S_AUTH_CONTEXT", "K8S_AUTH_HOST", "K8S_AUTH_KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
+        monkeypatch.delenv(name, raising=False)
+    contexts = [{"name": name, "context": {"cluster": "c", "user": "u"}} for name in ("erp-test", "erp-prod")]
+    config: dict[str, Any] = {
+        "current-context": "erp-prod",
+        "contexts": contexts,
+        "clusters": [{"name": "c", "cluster": {"server": "https://a:6443"}}],
+        "users": [{"name": "u", "user": {"token": "t"}}],
+    }
+    kubeconfig = tmp_path / "config"
+    kubeconfig.write_text(json.dumps(config), encoding="utf-8")
+    for options, expected in (
+        ({"cluster_name": "shop"}, "shop"),
+        ({"context": "erp-test"}, "erp-test"),
+        ({"kubeconfig": str(kubeconfig)}, "erp-prod"),
+        ({"kubeconfig": config}, "erp-prod"),
+        ({"host": "https://api.erp.example.com:6443"}, "api.erp.example.com"),
+        ({"kubeconfig": str(tmp_path / "none")}, ""),
+    ):
+        assert name_cluster({"cluster_name": "", **options}) == expected
 
 
 def test_a_run_is_refused_for_what_it_would_break_and_for_nothing_else(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ def test_it_has_the_verdict_what_to_do_and_every_table() -> None:
         "## Accepted findings",
     ]
     assert (
-        "1. blocker CSI-N44: It matters. Blocks 1 node.\n   - **Run enable\\_csi for the host of win-2.** Node win-2"
+        "1. blocker CSI-N44: It matters. Affects 1 node.\n   - **Run enable\\_csi for the host of win-2.** Node win-2"
         in text
     )
     assert (

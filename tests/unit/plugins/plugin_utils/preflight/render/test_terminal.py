@@ -51,7 +51,7 @@ def test_the_steps_to_do_come_before_the_tables_in_order() -> None:
         text.index(word) for word in ("Run enable_csi for the host of win-2.", "Inspect it.", "Repair it.", "WORKLOAD ")
     ]
     assert places == sorted(places)
-    assert "(Node win-2: ebs.csi.aws.com is not in its CSINode) blocks 1 node" in " ".join(text.split())
+    assert "(Node win-2: ebs.csi.aws.com is not in its CSINode) affects 1 node" in " ".join(text.split())
 
 
 def test_ready_objects_are_counted_and_not_listed() -> None:

@@ -21,6 +21,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict impo
     Suppressed,
     Target,
     VolumeClass,
+    WorkloadVerdict,
 )
 from unit.plugins.plugin_utils.preflight.reports import finding, node, report, troubled, volume, workload
 
@@ -28,37 +29,42 @@ BLOCKER = finding("CSI-C14", "CSIDriver ebs.csi.aws.com")
 DOUBT = finding("CSI-V21", "PersistentVolumeClaim lab/x", severity="warning", doubt=True)
 
 
+def workloads(*answers: str) -> tuple[WorkloadVerdict, ...]:
+    """A Deployment for each answer."""
+    return tuple(workload(f"Deployment shop/web-{at}", answer) for at, answer in enumerate(answers))
+
+
 @pytest.mark.parametrize(
     ("changes", "verdict", "answer"),
     [
         ({}, "No workloads", "No workload on Windows uses volumes."),
         ({"workloads": (workload(),)}, "Ready", "The only workload will start again."),
-        ({"workloads": (workload(), workload())}, "Ready", "All 2 workloads will start again."),
+        ({"workloads": workloads("yes", "yes")}, "Ready", "All 2 workloads will start again."),
         (
-            {"workloads": (workload(), workload(starts_again="no", accepted="moved by hand")), "findings": ()},
+            {"workloads": (workload(), workload("Job shop/a", "no", accepted="moved by hand")), "findings": ()},
             "Ready",
             "1 of 2 workloads will not start again; 1 of these is accepted.",
         ),
         (
-            {"workloads": (workload(), workload(starts_again="no")), "findings": (BLOCKER,)},
+            {"workloads": workloads("yes", "no"), "findings": (BLOCKER,)},
             "Not ready",
             "1 of 2 workloads will not start again.",
         ),
         (
             {
-                "workloads": (workload(starts_again="unknown"), *[workload(starts_again="no")] * 2),
+                "workloads": workloads("unknown", "no", "no"),
                 "findings": (BLOCKER, DOUBT),
             },
             "Not ready",
             "2 of 3 workloads will not start again; 1 is unknown.",
         ),
         (
-            {"workloads": (workload(starts_again="unknown"), workload()), "findings": (DOUBT,)},
+            {"workloads": workloads("unknown", "yes"), "findings": (DOUBT,)},
             "Unknown",
             "For 1 of 2 workloads it is unknown whether it will start again.",
         ),
         (
-            {"workloads": (workload(starts_again="unknown"),) * 2, "findings": (BLOCKER,)},
+            {"workloads": workloads("unknown", "unknown"), "findings": (BLOCKER,)},
             "Unknown",
             "For all 2 workloads it is unknown whether they will start again.",
         ),
@@ -233,3 +239,29 @@ def test_an_attachment_that_failed_comes_after_the_driver_that_does_not_work() -
     names = ("CSI-N34", "CSI-G03", "CSI-N35", "CSI-N30")
     made = report(findings=tuple(finding(name, "Node win-3") for name in names))
     assert [group.id for group in create_view(made).groups] == ["CSI-N30", "CSI-G03", "CSI-N34", "CSI-N35"]
+
+
+def test_a_volume_with_two_verdicts_counts_once_as_the_worse_one() -> None:
+    volumes = [volume(f"pv-{at}", nodes=("win-1",)) for at in range(3)]
+    volumes += [volume(f"pv-{at}", "NATIVE_NO_DRIVER", nodes=("win-2",)) for at in range(2)]
+    view = create_view(report(volumes=tuple(volumes)))
+    assert dict(view.volumes.counts) == {"no": 2, "unknown": 0, "watch": 0, "yes": 1}
+    assert view.volumes.total == 3
+    assert len(view.volumes.lines) == 5
+
+
+def test_the_message_of_a_finding_is_not_repeated_by_what_suffers_from_it() -> None:
+    crash = finding("CSI-G11", "Node win-2, driver x", message="container driver waits; on and on")
+    lost = workload(
+        starts_again="no", because="claim a is blocked: CSI-G11 container driver waits; on and on; on win-1 it works"
+    )
+    late = volume(
+        "pv-2", "NATIVE_NO_DRIVER", because="x does not work on win-2: CSI-G11 container driver waits; on and on"
+    )
+    own = workload("Job a/b", "no", because="CSI-G11: container driver waits; on and on")
+    view = create_view(report(findings=(crash,), workloads=(lost, own), volumes=(late,)))
+    assert [line.because for line in view.workloads.lines] == [
+        "CSI-G11: container driver waits; on and on",
+        "claim a is blocked: CSI-G11; on win-1 it works",
+    ]
+    assert view.volumes.lines[0].because == "x does not work on win-2: CSI-G11"
