@@ -33,8 +33,9 @@ APPLY = """
     kubewin.csi.driver_apply: {kubeconfig: "{{ kubewin_kubeconfig }}", nodes: "{{ roll_nodes | default([]) }}"}
   tasks:
     - ansible.builtin.include_role:
-        name: "kubewin.csi.{{ kubewin_drivers }}_csi"
+        name: kubewin.csi.csi_driver
         tasks_from: apply
+      vars: {csi_driver_name: "{{ kubewin_drivers }}"}
 """
 CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
 PODS = "/api/v1/namespaces/default/pods"

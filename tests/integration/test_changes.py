@@ -152,10 +152,10 @@ def test_a_run_whose_daemon_set_another_run_changed_fails_in_its_gate(cluster: L
     mine, others = ({"azure_disk_csi_resources": memory(size)} for size in (303, 304))
     # The user's play has a task between the deployment and the gate, which gives another run the time.
     (play_of_role,) = yaml.safe_load(APPLY)
-    meanwhile_file, gate = tmp_path / "meanwhile", {"name": "kubewin.csi.azure_disk_csi", "tasks_from": "gate"}
+    meanwhile_file, gate = tmp_path / "meanwhile", {"name": "kubewin.csi.csi_driver", "tasks_from": "gate"}
     play_of_role["tasks"] += [
         {"ansible.builtin.wait_for": {"path": str(meanwhile_file)}},
-        {"ansible.builtin.include_role": gate},
+        {"ansible.builtin.include_role": gate, "vars": {"csi_driver_name": "azure_disk"}},
     ]
     playbook, record = tmp_path / "play.yml", tmp_path / "record.jsonl"
     playbook.write_text(yaml.safe_dump([play_of_role]), encoding="utf-8")

@@ -65,7 +65,8 @@ ROLE_PLAY = """
   module_defaults:
     group/kubewin.csi.cluster: {kubeconfig: "{{ inline | default(omit) }}"}
   tasks:
-    - ansible.builtin.include_role: {name: kubewin.csi.vsphere_csi, tasks_from: apply}
+    - ansible.builtin.include_role: {name: kubewin.csi.csi_driver, tasks_from: apply}
+      vars: {csi_driver_name: vsphere}
 """
 
 

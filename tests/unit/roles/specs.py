@@ -28,16 +28,6 @@ SURVEYS = ROLES.parent / "extensions" / "awx" / "controller" / "surveys.yml"
 WIDTH = 130
 TABLE = re.compile(r"^\.\. list-table::\n(?:   .*\n|\n)+", re.MULTILINE)
 PLAYBOOKS = sorted({playbook for rule in INPUTS.values() for playbook in rule.playbooks})
-ENTRIES = {
-    "main": (
-        "Deploy {0} and wait until it works on every node",
-        "Plans and applies the node plugin, and waits until it works on every node. Runs where the cluster can be reached, usually on "
-        "localhost.",
-    ),
-    "plan": ("Show the plan of {0}", "Changes nothing. Fails on a blocker, with the remedy."),
-    "apply": ("Apply {0}", "Plans, then applies the differences."),
-    "gate": ("Wait until {0} works on every node", "Changes nothing."),
-}
 
 
 class _Dumper(yaml.SafeDumper):
@@ -142,19 +132,18 @@ def text(driver: Driver) -> str:
     """The file of one driver's role."""
     plugin = f"the {driver.title} CSI driver's Windows node plugin"
     options = {f"{driver.key}_csi_{name}": _option(driver, name, option) for name, option in OPTIONS.items()}
-    # One object in four places becomes an anchor and its aliases.
-    entries = {
-        entry: {
-            "short_description": short.format(plugin),
-            "description": description,
-            "author": "kubewin.csi contributors (@kubewin)",
-            "version_added": "1.0.0",
-            "options": options,
-        }
-        for entry, (short, description) in ENTRIES.items()
+    main = {
+        "short_description": f"Deploy {plugin} and wait until it works on every node",
+        "description": "Plans and applies the node plugin, and waits until it works on every node. Runs where the cluster can be "
+        "reached, usually on localhost.",
+        "author": "kubewin.csi contributors (@kubewin)",
+        "version_added": "1.0.0",
+        "options": options,
     }
-    dumped = yaml.dump({"argument_specs": entries}, Dumper=_Dumper, sort_keys=False, width=WIDTH, allow_unicode=True)
-    return HEADER + dumped.replace("id001", "options")
+    dumped = yaml.dump(
+        {"argument_specs": {"main": main}}, Dumper=_Dumper, sort_keys=False, width=WIDTH, allow_unicode=True
+    )
+    return HEADER + dumped
 
 
 def main() -> None:
