@@ -14,13 +14,13 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.converting imp
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import read_argument_spec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.needs import needs
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.options import (
-    OptionError,
+    ConversionOptionError,
     RunOptions,
-    record_namespaces,
-    to_run_options,
+    list_record_namespaces,
+    parse_run_options,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.records import open_stores
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.run import Result, Runs
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.run import ConversionResult, Conversions
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.namespaces import check_namespace, read_cluster_uid
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.permissions import require
@@ -34,10 +34,10 @@ class ActionModule(ClusterAction):
 
     def work(self, options: Mapping[str, Any]) -> None:
         """Return the state of each claim; failed if one is refused or could not be converted."""
-        request = to_run_options(options)
+        request = parse_run_options(options)
         client = self.connect(options)
         refuse(client, request, options)
-        runs = Runs(
+        runs = Conversions(
             client, read_cluster_uid(client), request, lambda bound: open_stores(bound, options), options["record_namespace"], self.show
         )  # fmt: skip
         results = runs.prepare()
@@ -53,7 +53,7 @@ class ActionModule(ClusterAction):
             # Ansible prints all that a failed task returns, and the states are on the screen already.
             self.result["results"] = states if done else failed_part(states)
 
-    def _convert(self, runs: Runs, results: Sequence[Result]) -> None:
+    def _convert(self, runs: Conversions, results: Sequence[ConversionResult]) -> None:
         """Convert the claims, or in check mode only find out whether that would change anything."""
         if refused := [result for result in results if result.status == "refused"]:
             blockers = [
@@ -74,7 +74,7 @@ class ActionModule(ClusterAction):
 
 def refuse(client: Client, request: RunOptions, options: Mapping[str, Any]) -> None:
     """Raise ClusterError for what would fail half way: a namespace that does not exist, or a permission."""
-    namespaces = record_namespaces(options)
+    namespaces = list_record_namespaces(options)
     of_claims = list(dict.fromkeys(desired.namespace for desired in request.desired))
     needed = needs(of_claims, namespaces, request.desired[0].variant)
     require(
@@ -82,4 +82,4 @@ def refuse(client: Client, request: RunOptions, options: Mapping[str, Any]) -> N
     )
     for name in namespaces:
         if why := check_namespace(client, name, "records are"):
-            raise OptionError(why)
+            raise ConversionOptionError(why)

@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.eligibility import Request
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.options import Limits, RunOptions
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.eligibility import ConversionRequest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.options import ConversionLimits, RunOptions
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import Variant
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.records import open_stores
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.run import Runs
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.run import Conversions
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.namespaces import read_cluster_uid
 from integration.kube import connect
 from lab.cluster import in_tree
@@ -344,21 +344,21 @@ def convert(
     if meet is not None:
         client._dynamic = Deadly(client._dynamic, meet)
     desired = tuple(
-        Request(
+        ConversionRequest(
             namespace=NAMESPACE, claim=story.claim, variant=conversion.variant, project=conversion.project,
             managed=conversion.managed, storage_class=conversion.storage_class,
         )
         for story in (conversion.story, *conversion.others)
     )  # fmt: skip
     tolerations = ({"operator": "Exists"},)
-    limits = Limits(step=conversion.step, compare=1 << 30, tolerations=tolerations)
+    limits = ConversionLimits(step=conversion.step, compare=1 << 30, tolerations=tolerations)
     order = RunOptions(desired, conversion.roll_back, limits, conversion.final, len(desired))
 
     asked = {
         "record_dir": "" if conversion.second else str(conversion.folder),
         "record_namespace": conversion.records, "second_record_namespace": conversion.second,
     }  # fmt: skip
-    made = Runs(
+    made = Conversions(
         client, read_cluster_uid(client), order, lambda bound: open_stores(bound, asked), conversion.records,
         lambda text: print(f"    {text}", flush=True),
     )  # fmt: skip

@@ -107,7 +107,7 @@ def _side_by_side(
     """Two runs of the playbook on a conversion that can be rolled back; both have planned before the first one begins."""
     assert convert(conversion(lab, story, folder / "first", final=False))["status"] == "reversible"
     now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    name = objects.lease_name(NAMESPACE, story.claim)
+    name = objects.name_lease(NAMESPACE, story.claim)
     spec = {"holderIdentity": "elsewhere/1-1/1-1", "leaseDurationSeconds": 600, "renewTime": now}
     lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name}, "spec": spec}
     lab.api.post(_LEASES, lease)

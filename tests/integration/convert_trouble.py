@@ -72,7 +72,7 @@ def a_server_that_refuses_the_new_volume(lab: Lab, folder: Path) -> None:
     eventually(lambda: shape(lab, late) == before, "everything as it was")
     untouched(lab, late)
     # The pod that reads the data is rehearsed as well, while the workload still works.
-    name = objects.helper_name(objects.run_name(lab.api.get(f"{CLAIMS}/{early.claim}")["metadata"]["uid"]))
+    name = objects.name_helper(objects.name_run(lab.api.get(f"{CLAIMS}/{early.claim}")["metadata"]["uid"]))
     probe = {
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": NAMESPACE},
         "spec": {"containers": [{"name": "c", "image": "c"}]},
@@ -270,7 +270,7 @@ def a_second_run_is_kept_away(lab: Lab, folder: Path) -> None:
         convert(conversion(lab, story, elsewhere, roll_back=True, **how))
     result = refused(lab, story, elsewhere, **how)
     assert [finding["id"] for finding in result["findings"] if finding["severity"] == "blocker"] == ["CSI-B13"]
-    name = objects.lease_name(NAMESPACE, story.claim)
+    name = objects.name_lease(NAMESPACE, story.claim)
     path = f"/apis/coordination.k8s.io/v1/namespaces/kubewin/leases/{name}"
     # As if its holder were on another machine, where its process cannot be checked.
     with renewed(lab, path, "elsewhere/1-1/1-1"):

@@ -10,33 +10,33 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.facts import (
-    ObservedClaim,
-    ObservedVolume,
-    ObservedWorkload,
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.observation import (
+    ConversionClaim,
+    ConversionVolume,
+    ConversionWorkload,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import Record, Side
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import ConversionRecord, Side
 
 
 @dataclass(frozen=True, slots=True)
-class Save:
+class SaveRecord:
     """Write the record to both stores."""
 
-    record: Record
+    record: ConversionRecord
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class SetLock:
     """Set the claim's lock, and whether our finalizer is on it; an empty lock takes it off."""
 
-    claim: ObservedClaim
+    claim: ConversionClaim
     lock: str
     generation: int
     hold: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Rehearse:
+class DryRunVolumes:
     """Let the server check both volumes under scratch names, without storing them."""
 
 
@@ -44,75 +44,75 @@ class Rehearse:
 class SetPolicy:
     """Set a volume's reclaim policy."""
 
-    volume: ObservedVolume
+    volume: ConversionVolume
     policy: str
 
 
 @dataclass(frozen=True, slots=True)
 class SetProvisioner:
-    """Say on a volume which driver deletes it, once its policy is Delete."""
+    """Annotate a volume with the driver that deletes it, once its policy is Delete."""
 
-    volume: ObservedVolume
+    volume: ConversionVolume
     driver: str
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class ScaleWorkload:
     """Set a workload's replicas."""
 
-    workload: ObservedWorkload
+    workload: ConversionWorkload
     replicas: int
 
 
 @dataclass(frozen=True, slots=True)
 class StartHelper:
-    """Make the pod that reads the data, on a node that the driver was proven on."""
+    """Create the pod that reads the data."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadData:
-    """Take the digest of the data through the helper; `compare` says whether it is held against the baseline."""
+    """Read the digest of the data through the helper pod. compare: with the baseline."""
 
     compare: bool
 
 
 @dataclass(frozen=True, slots=True)
 class StopHelper:
-    """Delete that pod."""
+    """Delete the helper pod."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteClaim:
     """Delete the claim."""
 
-    claim: ObservedClaim
+    claim: ConversionClaim
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteVolume:
-    """Delete a volume object; what is behind it stays, as its policy is Retain."""
+    """Delete a volume object. The disk stays, since the policy is Retain."""
 
-    volume: ObservedVolume
+    volume: ConversionVolume
 
 
 @dataclass(frozen=True, slots=True)
 class DropProtection:
-    """Take kubernetes.io/pv-protection, and nothing else, off a volume that is being deleted."""
+    """Remove the finalizer kubernetes.io/pv-protection alone from a volume that is being deleted."""
 
-    volume: ObservedVolume
+    volume: ConversionVolume
 
 
 @dataclass(frozen=True, slots=True)
-class Reserve:
+class ReserveVolume:
     """Set the uid in a volume's claimRef: an empty one for the next claim of that name, or that of a claim that is Lost."""
 
-    volume: ObservedVolume
+    volume: ConversionVolume
     claim_uid: str
 
 
 @dataclass(frozen=True, slots=True)
 class CreateVolume:
-    """Create that side's volume as it stands in the record, with policy Retain. claim_uid: empty for any uid."""
+    """Create that side's volume from the record, with policy Retain. claim_uid: empty for any uid."""
 
     side: Side
     claim_uid: str
@@ -120,41 +120,41 @@ class CreateVolume:
 
 @dataclass(frozen=True, slots=True)
 class CreateClaim:
-    """Create that side's claim as it stands in the record, with the lock on it."""
+    """Create that side's claim from the record, locked."""
 
     side: Side
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class AwaitCondition:
     """Wait for another program. then_roll_back: roll back at the timeout."""
 
-    what: str
+    condition: str
     remedy: str
     then_roll_back: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
-    """Nothing can be done that is known to be safe. reason: one stable word; the data is where it was."""
+class StopConversion:
+    """Stop, since no change is known to be safe. reason: one stable word."""
 
     reason: str
-    found: str
+    state: str
     expected: str
     remedy: str
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """Nothing is left to do; with a `until` that is not empty, but for that."""
+class ConversionDone:
+    """Nothing is left to do. until: the only condition left, empty without one."""
 
     until: str = ""
 
 
 # What changes something in the cluster, or reads data.
-Deed: TypeAlias = (
-    "Mark | Rehearse | SetPolicy | SetProvisioner | Scale | StartHelper | ReadData | StopHelper | DeleteClaim"
-    " | DeleteVolume | DropProtection | Reserve | CreateVolume | CreateClaim"
+ConversionEffect: TypeAlias = (
+    "SetLock | DryRunVolumes | SetPolicy | SetProvisioner | ScaleWorkload | StartHelper | ReadData | StopHelper | DeleteClaim"
+    " | DeleteVolume | DropProtection | ReserveVolume | CreateVolume | CreateClaim"
 )
-Action: TypeAlias = "Save | Deed"
-Move: TypeAlias = "Action | Wait | Stop | Done"
+ConversionAction: TypeAlias = "SaveRecord | ConversionEffect"
+ConversionMove: TypeAlias = "ConversionAction | AwaitCondition | StopConversion | ConversionDone"

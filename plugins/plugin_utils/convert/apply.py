@@ -24,16 +24,16 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import (
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert import actions as do
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert import explain, objects
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.decide import next_move
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.facts import (
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.decide import decide_move
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.observation import (
     PROTECTION,
-    ObservedClaim,
-    ObservedVolume,
-    ObservedWorkload,
+    ConversionClaim,
+    ConversionVolume,
+    ConversionWorkload,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.observe import View
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.options import Limits
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import Record, Side
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.observe import ConversionObserver
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.options import ConversionLimits
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import ConversionRecord, Side
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.records import Records
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data.read import Digest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data.read import digest as read_digest
@@ -57,23 +57,23 @@ _GRACE = 60
 _SIDES: dict[Side, str] = {"new": "the native one", "old": "the in-tree one"}
 
 
-class StoppedError(ClusterError):
-    """The conversion stops where it is, and says why."""
+class ConversionStoppedError(ClusterError):
+    """A conversion cannot continue."""
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """How it stands. until: what is left to wait for; empty when nothing is."""
+class ConversionOutcome:
+    """The result of a run. until: the condition that is left, empty without one."""
 
-    record: Record
+    record: ConversionRecord
     until: str
 
 
 class Converter:
-    """One run. final: the user makes the conversion final. check: raises when this run may write no more."""
+    """Runs one conversion. final: the user makes the conversion final. check: raises when this run may write no more."""
 
     def __init__(
-        self, client: Client, records: Records, limits: Limits, notify: Callable[[str], None],
+        self, client: Client, records: Records, limits: ConversionLimits, notify: Callable[[str], None],
         *, final: bool, check: Callable[[], None],
     ) -> None:  # fmt: skip
         self._client, self._records, self._limits = client, records, limits
@@ -81,73 +81,73 @@ class Converter:
         self._done: list[str] = []
         self._repeated: Counter[str] = Counter()
         self._cut_since = 0.0
-        self.record: Record | None = None
+        self.record: ConversionRecord | None = None
 
-    def fence(self, record: Record) -> None:
+    def fence(self, record: ConversionRecord) -> None:
         """Fence what earlier runs may still write, also a run that released its lease before its last request was answered."""
-        references = [Reference(*one) for one in objects.list_fenced_objects(record)]
+        references = [Reference(*reference) for reference in objects.list_fenced_objects(record)]
         fence(self._client, references, secrets.token_hex(8))
         # The objects are the user's: nothing is left on them.
         fence(self._client, references, None)
 
-    def tidy(self, record: Record) -> None:
+    def tidy(self, record: ConversionRecord) -> None:
         """Complete the stores of a record that is done, and remove what late requests of its runs created."""
         if self._records.differ(record.run):
             self._save(record)
-        self._go_on(record)
+        self._advance(record)
         self.record = None
 
-    def run(self, record: Record) -> Outcome:
-        """From the record to its end.
+    def run(self, record: ConversionRecord) -> ConversionOutcome:
+        """Run the conversion from the state in its record.
 
-        Raises StoppedError or ClusterError; `record` has the progress.
+        Raises ConversionStoppedError or ClusterError; `record` has the progress.
         """
         self.record = record = self._save(record)
-        return self._go_on(record)
+        return self._advance(record)
 
-    def _go_on(self, record: Record) -> Outcome:
-        view = View(self._client, final=self._final)
+    def _advance(self, record: ConversionRecord) -> ConversionOutcome:
+        view = ConversionObserver(self._client, final=self._final)
         waiting, since, pause = "", time.monotonic(), _FIRST
         waits = Waits(self._notify)
         while True:
             self._check()
-            move: do.Move = next_move(record, view.observe(record))
-            if isinstance(move, do.Done):
-                return Outcome(record, move.until)
-            if isinstance(move, do.Stop):
-                raise StoppedError(explain.stopped(record, move), move.reason)
-            if not isinstance(move, do.Wait):
+            move: do.ConversionMove = decide_move(record, view.observe(record))
+            if isinstance(move, do.ConversionDone):
+                return ConversionOutcome(record, move.until)
+            if isinstance(move, do.StopConversion):
+                raise ConversionStoppedError(explain.describe_stop(record, move), move.reason)
+            if not isinstance(move, do.AwaitCondition):
                 self.record = record = self._do(record, move)
                 waiting, pause = "", _FIRST
                 continue
-            if move.what != waiting:
-                waiting, since, pause = move.what, time.monotonic(), _FIRST
+            if move.condition != waiting:
+                waiting, since, pause = move.condition, time.monotonic(), _FIRST
             waited = time.monotonic() - since
             waits.report(
-                Awaited(f"{record.namespace}/{record.claim}: waiting until {move.what}", waited, self._limits.step)
+                Awaited(f"{record.namespace}/{record.claim}: waiting until {move.condition}", waited, self._limits.step)
             )
             if waited > self._limits.step:
-                self.record = record = self._late(record, move)
+                self.record = record = self._handle_timeout(record, move)
                 waiting = ""
             # Between two observations; the time limit of a wait is checked above.
             time.sleep(pause)
             pause = min(pause * 1.3, _LAST)
 
-    def _late(self, record: Record, move: do.Wait) -> Record:
-        text = f"timed out after {self._limits.step:.0f} s waiting until {move.what}. {move.remedy}"
+    def _handle_timeout(self, record: ConversionRecord, move: do.AwaitCondition) -> ConversionRecord:
+        text = f"timed out after {self._limits.step:.0f} s waiting until {move.condition}. {move.remedy}"
         if move.then_roll_back and record.direction == "forward":
             self._notify(f"{text} Rolling back.")
-            return self._save(record.rolled_back(text))
-        raise StoppedError(f"{text} {explain.standing(record)}", "timeout")
+            return self._save(record.roll_back(text))
+        raise ConversionStoppedError(f"{text} {explain.describe_state(record)}", "timeout")
 
-    def _save(self, record: Record) -> Record:
+    def _save(self, record: ConversionRecord) -> ConversionRecord:
         self._check()
         return self._records.write(record, self._client.now().strftime("%Y-%m-%dT%H:%M:%SZ"))
 
     # One action
 
-    def _do(self, record: Record, action: do.Action) -> Record:
-        if isinstance(action, do.Save):
+    def _do(self, record: ConversionRecord, action: do.ConversionAction) -> ConversionRecord:
+        if isinstance(action, do.SaveRecord):
             saved = self._save(action.record)
             if saved.step != record.step:
                 self._notify(f"{record.namespace}/{record.claim}: {record.step} done")
@@ -171,23 +171,23 @@ class Converter:
                 self._notify(
                     f"{record.namespace}/{record.claim}: the API server refused the new volume; rolling back: {error}"
                 )
-                return self._save(record.rolled_back(f"the API server refused the new volume: {error}"))
-            raise StoppedError(f"{error} {explain.standing(record)}", error.reason) from error
+                return self._save(record.roll_back(f"the API server refused the new volume: {error}"))
+            raise ConversionStoppedError(f"{error} {explain.describe_state(record)}", error.reason) from error
         return self._save(following) if following != record else record
 
-    def _send(self, record: Record, action: do.Deed) -> Record:
-        """Do it; answers with the record that follows from it."""
+    def _send(self, record: ConversionRecord, action: do.ConversionEffect) -> ConversionRecord:
+        """Carry out an action; return the record that follows from it."""
         self._check()
         client, namespace, claim = self._client, record.namespace, record.claim
         match action:
-            case do.Rehearse():
-                return self._rehearse(record)
+            case do.DryRunVolumes():
+                return self._dry_run_volumes(record)
             case do.ReadData():
                 return self._read(record, action)
             case do.StartHelper():
-                client.create_new(kinds.POD, self._helper(record), dry_run=False)
+                client.create_new(kinds.POD, self._define_helper(record), dry_run=False)
             case do.StopHelper():
-                name = objects.helper_name(record.run)
+                name = objects.name_helper(record.run)
                 live = client.get(kinds.POD, name, namespace)
                 if live is not None:
                     metadata = live["metadata"]
@@ -195,74 +195,78 @@ class Converter:
                         kinds.POD, name, namespace, metadata["uid"],
                         dry_run=False, policy="Background", version=metadata["resourceVersion"],
                     )  # fmt: skip
-            case do.Mark():
-                self._mark(record, action)
+            case do.SetLock():
+                self._patch_lock(record, action)
             case do.DeleteClaim():
                 self._delete(kinds.PERSISTENT_VOLUME_CLAIM, claim, namespace, action.claim)
                 self._note(f"deleted PersistentVolumeClaim {namespace}/{claim}")
             case do.CreateClaim():
-                made = objects.claim_to_create(record, action.side)
-                client.create_new(kinds.PERSISTENT_VOLUME_CLAIM, made, dry_run=False)
+                definition = objects.define_locked_claim(record, action.side)
+                client.create_new(kinds.PERSISTENT_VOLUME_CLAIM, definition, dry_run=False)
                 self._note(f"created PersistentVolumeClaim {namespace}/{claim}")
-            case do.Scale():
+            case do.ScaleWorkload():
                 self._scale(record, action)
             case do.SetPolicy():
-                self._policy(record, action)
+                self._patch_policy(record, action)
             case do.CreateVolume():
-                made = objects.to_create(record, action.side, action.claim_uid)
-                client.create_new(kinds.PERSISTENT_VOLUME, made, dry_run=False)
+                definition = objects.define_volume(record, action.side, action.claim_uid)
+                client.create_new(kinds.PERSISTENT_VOLUME, definition, dry_run=False)
                 self._note(f"created PersistentVolume {record.target.name}, {_SIDES[action.side]}")
             case do.DeleteVolume():
                 self._delete(kinds.PERSISTENT_VOLUME, action.volume.name, None, action.volume)
                 self._note(f"deleted the object PersistentVolume {action.volume.name}")
             case do.DropProtection():
-                operations = _without_protection(action.volume)
+                operations = _build_protection_patch(action.volume)
                 client.json_patch(kinds.PERSISTENT_VOLUME, action.volume.name, None, operations)
             case do.SetProvisioner():
                 self._patch_volume(action.volume, {}, {objects.PROVISIONED_BY: action.driver})
-            case do.Reserve():
+            case do.ReserveVolume():
                 # The version that Kubernetes notes there is of the claim that is no more.
                 reference = {"uid": action.claim_uid or None, "resourceVersion": None}
                 self._patch_volume(action.volume, {"claimRef": reference})
         return record
 
-    def _delete(self, kind: Kind, name: str, namespace: str | None, observed: ObservedClaim | ObservedVolume) -> None:
+    def _delete(
+        self, kind: Kind, name: str, namespace: str | None, observed: ConversionClaim | ConversionVolume
+    ) -> None:
         uid, version = observed.uid, observed.version
         self._client.delete(kind, name, namespace, uid, dry_run=False, policy="Background", version=version)
 
     def _patch_volume(
-        self, volume: ObservedVolume, spec: Mapping[str, Any], annotations: Mapping[str, str] | None = None
+        self, volume: ConversionVolume, spec: Mapping[str, Any], annotations: Mapping[str, str] | None = None
     ) -> None:
-        body = {"metadata": {**_bound_to(volume), "annotations": annotations or {}}, "spec": spec}
+        body = {"metadata": {**_build_precondition(volume), "annotations": annotations or {}}, "spec": spec}
         self._client.patch(kinds.PERSISTENT_VOLUME, volume.name, None, body, FIELD_MANAGER)
 
     @property
     def actions(self) -> tuple[str, ...]:
-        """What this run has changed, in words."""
+        """The changes of this run, as text."""
         return tuple(self._done)
 
     def _note(self, text: str) -> None:
         self._done.append(text)
         self._notify(text)
 
-    def _rehearse(self, record: Record) -> Record:
+    def _dry_run_volumes(self, record: ConversionRecord) -> ConversionRecord:
         for side in ("new", "old"):
             try:
-                self._client.create_new(kinds.PERSISTENT_VOLUME, objects.scratch(record, side), dry_run=True)
+                self._client.create_new(
+                    kinds.PERSISTENT_VOLUME, objects.define_scratch_volume(record, side), dry_run=True
+                )
             except ClusterError as error:
                 if isinstance(error, UnreachableError):
                     raise
-                raise StoppedError(
+                raise ConversionStoppedError(
                     f"the API server would refuse the {side} volume of {record.namespace}/{record.claim}: {error} "
                     "Only the lock was set. Fix what refuses it, or roll back.",
                     "admission_refused",
                 ) from error
-        self._rehearse_helper(record)
-        return record.following()
+        self._dry_run_helper(record)
+        return record.advance()
 
-    def _rehearse_helper(self, record: Record) -> None:
-        """Whether the helper pod could be there, as long as the workload runs. A quota is no answer: the workload's part comes free."""
-        pod = self._helper(record)
+    def _dry_run_helper(self, record: ConversionRecord) -> None:
+        """Refuse a helper pod that the API server would reject. Ignores quotas, since stopping the workload frees its share."""
+        pod = self._define_helper(record)
         try:
             self._client.create_new(kinds.POD, pod, dry_run=True)
         except ClusterError as error:
@@ -270,16 +274,16 @@ class Converter:
                 raise
             # 409: one of before is there, which ends before the next one is made.
             if error.status != 409 and "exceeded quota" not in str(error):
-                raise StoppedError(
+                raise ConversionStoppedError(
                     "the API server would refuse the helper pod, which reads the data of "
                     f"{record.namespace}/{record.claim}: {error} Only the lock was set. Allow the pod (it needs pod "
                     "security baseline), or roll back.",
                     "admission_refused",
                 ) from error
 
-    def _read(self, record: Record, action: do.ReadData) -> Record:
+    def _read(self, record: ConversionRecord, action: do.ReadData) -> ConversionRecord:
         if not self._limits.compare:
-            found = _UNCOMPARED
+            digest = _UNCOMPARED
         else:
             reading, began = f"{record.namespace}/{record.claim}: reading all data", time.monotonic()
             self._notify(reading)
@@ -287,15 +291,15 @@ class Converter:
                 with report_progress(
                     self._notify, lambda: f"{reading} ({render_progress(time.monotonic() - began, self._limits.step)})"
                 ):
-                    found = str(self._digest(record))
+                    digest = str(self._digest(record))
             except StreamError as error:
                 # Reading is safe to repeat, and nothing was concluded from a part.
                 self._cut_since = self._cut_since or time.monotonic()
                 if time.monotonic() - self._cut_since > self._limits.step:
-                    raise StoppedError(
+                    raise ConversionStoppedError(
                         f"the data of {record.namespace}/{record.claim} could not be read: {error}. Every attempt "
                         f"failed for {self._limits.step:.0f} s. Check the helper pod's node and the connection to "
-                        f"the API server; raise step_timeout for large volumes. {explain.standing(record)}",
+                        f"the API server; raise step_timeout for large volumes. {explain.describe_state(record)}",
                         "timeout",
                     ) from error
                 self._notify(f"{record.namespace}/{record.claim}: reading again: {error}")
@@ -304,92 +308,96 @@ class Converter:
                 return record
             self._cut_since = 0.0
         if not action.compare:
-            self._note(f"data of {record.namespace}/{record.claim}: {found}")
-            return replace(record, baseline=found)
-        if _UNCOMPARED not in (found, record.baseline) and found != record.baseline:
-            raise StoppedError(
-                f"the data of {record.namespace}/{record.claim} differs: {found} through the new volume, expected "
+            self._note(f"data of {record.namespace}/{record.claim}: {digest}")
+            return replace(record, baseline=digest)
+        if _UNCOMPARED not in (digest, record.baseline) and digest != record.baseline:
+            raise ConversionStoppedError(
+                f"the data of {record.namespace}/{record.claim} differs: {digest} through the new volume, expected "
                 f"{record.baseline}. The workload stays at 0. Roll back, and find what wrote to the volume. "
-                f"{explain.standing(record)}",
+                f"{explain.describe_state(record)}",
                 "data_differs",
             )
-        if found == record.baseline:
-            self._note(f"data of {record.namespace}/{record.claim} through the new volume: {found}")
-        return record.following()
+        if digest == record.baseline:
+            self._note(f"data of {record.namespace}/{record.claim} through the new volume: {digest}")
+        return record.advance()
 
-    def _digest(self, record: Record) -> Digest:
+    def _digest(self, record: ConversionRecord) -> Digest:
         return read_digest(
-            self._client, record.namespace, objects.helper_name(record.run), objects.CONTAINER, objects.MOUNT,
+            self._client, record.namespace, objects.name_helper(record.run), objects.CONTAINER, objects.MOUNT,
             self._limits.compare, self._limits.step,
         )  # fmt: skip
 
-    def _helper(self, record: Record) -> dict[str, Any]:
-        """The helper pod, for a node that has the driver and that the volume can go to."""
-        volume = record.objects[record.target_side if record.reached("canary") else "old"]
+    def _define_helper(self, record: ConversionRecord) -> dict[str, Any]:
+        """Define the helper pod on a node that has the driver and that the volume can go to."""
+        volume = record.objects[record.target_side if record.has_reached("canary") else "old"]
         nodes = (
             ProofNode.from_objects(item, self._client.get(kinds.CSI_NODE, item["metadata"]["name"]))
             for item in self._client.list_windows_nodes()
         )
         node, whys = place(nodes, volume, record.new.driver, self._limits.image, self._limits.tolerations)
         if node is None:
-            raise StoppedError(
+            raise ConversionStoppedError(
                 f"no node accepts the helper pod of {record.namespace}/{record.claim}: {whys or 'no Windows node'}. "
-                f"{explain.standing(record)}",
+                f"{explain.describe_state(record)}",
                 "no_node",
             )
         image = self._limits.image or node.image()
         tolerations = node.tolerations(self._limits.tolerations)
         # One that a late request creates ends by itself; one that ends too early is created again.
-        return objects.helper(record, node.name, image, tolerations, int(2 * self._limits.step) + _GRACE)
+        return objects.define_helper(record, node.name, image, tolerations, int(2 * self._limits.step) + _GRACE)
 
-    def _mark(self, record: Record, action: do.Mark) -> None:
+    def _patch_lock(self, record: ConversionRecord, action: do.SetLock) -> None:
         kind, name, namespace = kinds.PERSISTENT_VOLUME_CLAIM, record.claim, record.namespace
         live = self._client.get(kind, name, namespace)
-        present = [one for one in ((live or {}).get("metadata") or {}).get("finalizers") or () if one != objects.HOLD]
+        present = [
+            finalizer
+            for finalizer in ((live or {}).get("metadata") or {}).get("finalizers") or ()
+            if finalizer != objects.HOLD
+        ]
         value = f"{action.lock}/{action.generation}" if action.lock else None
         metadata = {
-            **_bound_to(action.claim),
+            **_build_precondition(action.claim),
             "annotations": {objects.LOCK: value},
             "finalizers": [*present, objects.HOLD] if action.hold else present,
         }
         self._client.patch(kind, name, namespace, {"metadata": metadata}, FIELD_MANAGER)
 
-    def _scale(self, record: Record, action: do.Scale) -> None:
+    def _scale(self, record: ConversionRecord, action: do.ScaleWorkload) -> None:
         workload = action.workload
         name = f"{workload.kind} {workload.namespace}/{workload.name}"
         done = f"{name} was scaled to {action.replicas}"
         if not action.replicas:
-            self._insist(record, done, "its replicas", "0 while its volume is converted", "not_quiet")
-        body = {"metadata": _bound_to(workload), "spec": {"replicas": action.replicas}}
+            self._limit_repetitions(record, done, "its replicas", "0 while its volume is converted", "not_quiet")
+        body = {"metadata": _build_precondition(workload), "spec": {"replicas": action.replicas}}
         self._client.patch(kinds.SCALABLE[workload.kind], workload.name, workload.namespace, body, FIELD_MANAGER)
         self._repeated[done] += 1
         self._note(f"scaled {name} to {action.replicas}")
 
-    def _insist(self, record: Record, done: str, what: str, expected: str, reason: str) -> None:
-        """Raises StoppedError if a step was repeated too often."""
+    def _limit_repetitions(self, record: ConversionRecord, done: str, subject: str, expected: str, reason: str) -> None:
+        """Raise ConversionStoppedError if a step was repeated too often."""
         if self._repeated[done] >= _PATIENCE:
-            raise StoppedError(
-                f"{done} {_PATIENCE} times, but another client restores {what}, expected {expected}. Pause that "
-                f"client (GitOps, an operator). {explain.standing(record)}",
+            raise ConversionStoppedError(
+                f"{done} {_PATIENCE} times, but another client restores {subject}, expected {expected}. Pause that "
+                f"client (GitOps, an operator). {explain.describe_state(record)}",
                 reason,
             )
 
-    def _policy(self, record: Record, action: do.SetPolicy) -> None:
+    def _patch_policy(self, record: ConversionRecord, action: do.SetPolicy) -> None:
         done = f"set the policy of PersistentVolume {action.volume.name} to {action.policy}"
         if action.policy == "Retain":
-            self._insist(record, done, "the other one", "Retain until the data is verified", "not_retained")
+            self._limit_repetitions(record, done, "the other one", "Retain until the data is verified", "not_retained")
         self._patch_volume(action.volume, {"persistentVolumeReclaimPolicy": action.policy})
         self._repeated[done] += 1
         self._note(f"PersistentVolume {action.volume.name}: policy {action.policy}")
 
 
-def _bound_to(observed: ObservedClaim | ObservedVolume | ObservedWorkload) -> dict[str, Any]:
-    """What makes the server refuse a patch when the object is another one, or was changed."""
+def _build_precondition(observed: ConversionClaim | ConversionVolume | ConversionWorkload) -> dict[str, Any]:
+    """Build the metadata with which the API server refuses a patch of another or changed object."""
     return {"uid": observed.uid, "resourceVersion": observed.version}
 
 
-def _without_protection(observed: ObservedVolume) -> Sequence[Mapping[str, Any]]:
-    """Only off the volume that was observed, and only if no other finalizer remains."""
+def _build_protection_patch(observed: ConversionVolume) -> Sequence[Mapping[str, Any]]:
+    """Build the patch for the observed volume, which fails if another finalizer remains."""
     return [
         {"op": "test", "path": "/metadata/uid", "value": observed.uid},
         {"op": "test", "path": "/metadata/resourceVersion", "value": observed.version},

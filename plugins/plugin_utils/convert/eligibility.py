@@ -18,9 +18,17 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Dr
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.in_tree import InTree
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.native import Native, convert_volume
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation import TranslationError, find_plugin
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.facts import strange
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.objects import helper_name, keep_claims, locked_by
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import Record, Variant, Workload
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.objects import (
+    format_retention_command,
+    name_helper,
+    parse_lock,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.observation import find_unknown_finalizers
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import (
+    ConversionRecord,
+    RecordedWorkload,
+    Variant,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import HELM, Marks
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import list_claims
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedCsiNode
@@ -35,7 +43,7 @@ _REVIEW = "Review it before you start."
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class ConversionFacts:
     """The observed objects, as the API returned them.
 
     pods, sets: of the claim's namespace; sets are its workloads that can be scaled, and ReplicaSets. nodes: Windows
@@ -57,12 +65,12 @@ class Facts:
     unhealthy: str = ""
     attaches: bool = True
     driver: Driver | None = None
-    records: Sequence[Record] = ()
+    records: Sequence[ConversionRecord] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """What was asked for. storage_class, volume_name: of re-claim, empty for those of the old volume.
+class ConversionRequest:
+    """The requested conversion of one claim. storage_class, volume_name: of re-claim, empty for those of the old volume.
 
     managed: objects with another manager may be changed. project: of Google Cloud. handle: instead of what was found.
     """
@@ -79,22 +87,22 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Eligibility:
-    """What came of it. findings: blockers among them refuse. nodes: names of Windows Nodes that may have the volume."""
+    """The result of the evaluation. findings: blockers among them refuse. nodes: names of Windows Nodes that may have the volume."""
 
     findings: tuple[Finding, ...]
     as_csi: Native | None = None
     handle: str = ""
-    workloads: tuple[Workload, ...] = ()
+    workloads: tuple[RecordedWorkload, ...] = ()
     nodes: tuple[str, ...] = field(default=())
 
     @property
     def refused(self) -> bool:
-        """Whether anything is in the way."""
+        """Whether a finding is a blocker."""
         return any(finding.severity == "blocker" for finding in self.findings)
 
 
-def evaluate(facts: Facts, desired: Request, first: Collection[str] = ()) -> Eligibility:
-    """Evaluate. Everything that is in the way is named at once.
+def evaluate(facts: ConversionFacts, desired: ConversionRequest, first: Collection[str] = ()) -> Eligibility:
+    """Return every finding about the conversion of a claim.
 
     first: claims of this namespace; what was begun with them ends before this one begins, and then it is evaluated once more.
     """
@@ -102,9 +110,9 @@ def evaluate(facts: Facts, desired: Request, first: Collection[str] = ()) -> Eli
     claim, volume = facts.claim, facts.volume
     if claim is None:
         return Eligibility((blocker("CSI-B01", where, "it does not exist", "Correct its namespace or name."),))
-    if volume is None or not _bound(claim, volume):
-        found = (claim.get("status") or {}).get("phase", "Pending")
-        text = f"it is {found} and volume {claim['spec'].get('volumeName') or 'none'} is not bound to it, expected Bound on both sides"
+    if volume is None or not _is_bound(claim, volume):
+        phase = (claim.get("status") or {}).get("phase", "Pending")
+        text = f"it is {phase} and volume {claim['spec'].get('volumeName') or 'none'} is not bound to it, expected Bound on both sides"
         return Eligibility((blocker("CSI-B01", where, text, "Fix the binding first."),))
     plugin = find_plugin(volume)
     if plugin is None and "csi" in volume["spec"]:
@@ -119,32 +127,32 @@ def evaluate(facts: Facts, desired: Request, first: Collection[str] = ()) -> Eli
         findings.append(blocker("CSI-B03", f"PersistentVolume {volume['metadata']['name']}", str(error), error.remedy))
     if translated is not None:
         if translated.volume_path:
-            handle, problems = _registered(facts, translated, handle)
+            handle, problems = _find_registered_handle(facts, translated, handle)
             findings += problems
         named = f"PersistentVolume {volume['metadata']['name']}"
         findings += [warning("CSI-B30", named, note, _REVIEW) for note in translated.notes]
-        findings += _twins(facts, volume, translated, handle)
+        findings += _check_twins(facts, volume, translated, handle)
     nodes = [ProofNode.from_objects(node, csi_node) for node, csi_node in facts.nodes]
     able = [node for node in nodes if reachable(node, volume)]
     if translated is not None:
-        findings += _places(volume, translated, able)
-    findings += _path(facts, plugin, able) if plugin is not None else ()
-    findings += _at_rest(facts, desired, claim, volume)
-    workloads, problems = _workloads(facts, desired, first)
+        findings += _check_node_affinity(volume, translated, able)
+    findings += _check_csi_path(facts, plugin, able) if plugin is not None else ()
+    findings += _check_pending_changes(facts, desired, claim, volume)
+    workloads, problems = _collect_workloads(facts, desired, first)
     findings += problems
-    findings += _kept(facts, desired, claim, volume)
-    findings += _surroundings(facts, desired, claim, volume)
+    findings += _check_managers(facts, desired, claim, volume)
+    findings += _check_objects_to_create(facts, desired, claim, volume)
     return Eligibility(tuple(findings), translated, handle, workloads, tuple(node.name for node in able))
 
 
-def without_leftovers(facts: Facts, done: Sequence[Record]) -> Facts:
-    """The facts without what late requests of earlier runs created, which a run removes first. done: their records."""
+def drop_leftovers(facts: ConversionFacts, done: Sequence[ConversionRecord]) -> ConversionFacts:
+    """Drop what late requests of earlier runs created, which a run removes first. done: their records."""
     sides = {(record.run, "old" if record.target_side == "new" else "new") for record in done}
-    pods = {helper_name(record.run) for record in done}
+    pods = {name_helper(record.run) for record in done}
     return replace(
         facts,
-        volumes=[one for one in facts.volumes if locked_by(one) not in sides or not _is_unused(one)],
-        pods=[one for one in facts.pods if one["metadata"]["name"] not in pods],
+        volumes=[volume for volume in facts.volumes if parse_lock(volume) not in sides or not _is_unused(volume)],
+        pods=[pod for pod in facts.pods if pod["metadata"]["name"] not in pods],
     )
 
 
@@ -153,7 +161,7 @@ def _is_unused(volume: Object) -> bool:
     return phase != "Bound" and volume["spec"].get("persistentVolumeReclaimPolicy") == "Retain"
 
 
-def _bound(claim: Object, volume: Object) -> bool:
+def _is_bound(claim: Object, volume: Object) -> bool:
     reference = volume["spec"].get("claimRef") or {}
     return (
         (claim.get("status") or {}).get("phase") == "Bound"
@@ -163,15 +171,17 @@ def _bound(claim: Object, volume: Object) -> bool:
     )
 
 
-def _registered(facts: Facts, translated: Native, handle: str) -> tuple[str, list[Finding]]:
-    """vSphere: the object with which the driver registered the disk has its ID."""
+def _find_registered_handle(facts: ConversionFacts, translated: Native, handle: str) -> tuple[str, list[Finding]]:
+    """Return the handle of a vSphere disk from the object with which the driver registered it."""
     path = translated.volume_path
-    found = [one for one in facts.migrations or () if (one.get("spec") or {}).get("volumepath") == path]
+    migrations = [
+        migration for migration in facts.migrations or () if (migration.get("spec") or {}).get("volumepath") == path
+    ]
     if handle:
         return handle, []
-    if len(found) == 1:
-        return str(found[0]["spec"]["volumeid"]), []
-    observed = "no CnsVSphereVolumeMigration" if not found else f"{len(found)} CnsVSphereVolumeMigrations"
+    if len(migrations) == 1:
+        return str(migrations[0]["spec"]["volumeid"]), []
+    observed = "no CnsVSphereVolumeMigration" if not migrations else f"{len(migrations)} CnsVSphereVolumeMigrations"
     remedy = (
         "Check that the driver's syncer runs, and use the volume in a pod once on a node with CSI migration, so "
         "that the driver registers the disk. CSI migration supports only one vCenter."
@@ -179,15 +189,15 @@ def _registered(facts: Facts, translated: Native, handle: str) -> tuple[str, lis
     return "", [blocker("CSI-B04", path, f"{observed} names it, expected one, which has the disk's ID", remedy)]
 
 
-def _twins(facts: Facts, volume: Object, translated: Native, handle: str) -> Iterator[Finding]:
-    for other in facts.volumes:
-        name = other["metadata"]["name"]
-        source = other["spec"].get("csi") or {}
+def _check_twins(facts: ConversionFacts, volume: Object, translated: Native, handle: str) -> Iterator[Finding]:
+    for twin in facts.volumes:
+        name = twin["metadata"]["name"]
+        source = twin["spec"].get("csi") or {}
         same_csi = source.get("driver") == translated.driver and source.get("volumeHandle") in (
             handle, translated.migrated,
         )  # fmt: skip
         field_name = translated.plugin.field
-        same_field = field_name in other["spec"] and _same_disk(other, volume, field_name)
+        same_field = field_name in twin["spec"] and _has_same_disk(twin, volume, field_name)
         if name != volume["metadata"]["name"] and (same_csi or same_field):
             yield blocker(
                 "CSI-B05",
@@ -197,14 +207,14 @@ def _twins(facts: Facts, volume: Object, translated: Native, handle: str) -> Ite
             )
 
 
-def _same_disk(other: Object, volume: Object, name: str) -> bool:
+def _has_same_disk(twin: Object, volume: Object, name: str) -> bool:
     keys = ("volumePath", "volumeID", "diskURI", "pdName")
-    mine, its = volume["spec"][name], other["spec"][name]
-    return any(key in mine and mine[key] == its.get(key) for key in keys)
+    source, its = volume["spec"][name], twin["spec"][name]
+    return any(key in source and source[key] == its.get(key) for key in keys)
 
 
-def _places(volume: Object, translated: Native, nodes: Sequence[ProofNode]) -> Iterator[Finding]:
-    """The new volume is bound by the driver's own keys: wherever the old one can go, it has to be able to go."""
+def _check_node_affinity(volume: Object, translated: Native, nodes: Sequence[ProofNode]) -> Iterator[Finding]:
+    """Find nodes that can mount the old volume but not the native one."""
     name = f"PersistentVolume {volume['metadata']['name']}"
     affinity = translated.affinity
     new = {"spec": {"nodeAffinity": affinity}} if affinity else {"spec": {}}
@@ -223,8 +233,8 @@ def _places(volume: Object, translated: Native, nodes: Sequence[ProofNode]) -> I
         )
 
 
-def _path(facts: Facts, plugin: InTree, nodes: Sequence[ProofNode]) -> Iterator[Finding]:
-    """Whether every Windows node that can have the volume already takes it through the driver."""
+def _check_csi_path(facts: ConversionFacts, plugin: InTree, nodes: Sequence[ProofNode]) -> Iterator[Finding]:
+    """Find Windows nodes that do not yet mount the volume through the driver."""
     if not nodes:
         text = "no Windows node matches the volume's node affinity"
         yield blocker("CSI-B06", "Nodes", text, "Do not convert a volume for Linux, or correct the node affinity.")
@@ -245,22 +255,24 @@ def _path(facts: Facts, plugin: InTree, nodes: Sequence[ProofNode]) -> Iterator[
         yield blocker("CSI-B09", f"controller of {plugin.driver}", facts.unhealthy, remedy)
 
 
-def _at_rest(facts: Facts, desired: Request, claim: Object, volume: Object) -> Iterator[Finding]:
+def _check_pending_changes(
+    facts: ConversionFacts, desired: ConversionRequest, claim: Object, volume: Object
+) -> Iterator[Finding]:
     where = f"PersistentVolumeClaim {desired.namespace}/{desired.claim}"
     for thing, name in ((claim, where), (volume, f"PersistentVolume {volume['metadata']['name']}")):
         if thing["metadata"].get("deletionTimestamp"):
             yield blocker("CSI-B10", name, "it is being deleted", "Find out what deleted it, and keep the disk.")
-    for name in strange(volume["metadata"].get("finalizers") or ()):
+    for name in find_unknown_finalizers(volume["metadata"].get("finalizers") or ()):
         text = f"finalizer {name} blocks its deletion, and the workload would stay stopped meanwhile"
         remedy = "Find out what set it, and remove it for the conversion."
         yield blocker("CSI-B21", f"PersistentVolume {volume['metadata']['name']}", text, remedy)
     status = claim.get("status") or {}
     conditions = [str(entry.get("type")) for entry in status.get("conditions") or [] if entry.get("type") in _RESIZING]
-    asked = ((claim["spec"].get("resources") or {}).get("requests") or {}).get("storage")
+    requested = ((claim["spec"].get("resources") or {}).get("requests") or {}).get("storage")
     has = (status.get("capacity") or {}).get("storage")
-    if conditions or (asked and has and asked != has):
-        found = f"conditions {', '.join(conditions)}" if conditions else f"{asked} requested, has {has}"
-        yield blocker("CSI-B11", where, f"it is being resized: {found}", "Wait for the resize to end.")
+    if conditions or (requested and has and requested != has):
+        state = f"conditions {', '.join(conditions)}" if conditions else f"{requested} requested, has {has}"
+        yield blocker("CSI-B11", where, f"it is being resized: {state}", "Wait for the resize to end.")
     for snapshot in facts.snapshots:
         if ((snapshot.get("spec") or {}).get("source") or {}).get("persistentVolumeClaimName") != desired.claim:
             continue
@@ -268,54 +280,65 @@ def _at_rest(facts: Facts, desired: Request, claim: Object, volume: Object) -> I
             name = snapshot["metadata"]["name"]
             text = f"VolumeSnapshot {name} of it is not ready"
             yield blocker("CSI-B12", where, text, "Wait for it, or delete it.")
-    for other in facts.claims:
-        source = other["spec"].get("dataSource") or other["spec"].get("dataSourceRef") or {}
-        pending = (other.get("status") or {}).get("phase") != "Bound"
+    for clone in facts.claims:
+        source = clone["spec"].get("dataSource") or clone["spec"].get("dataSourceRef") or {}
+        pending = (clone.get("status") or {}).get("phase") != "Bound"
         if source.get("kind") == "PersistentVolumeClaim" and source.get("name") == desired.claim and pending:
-            text = f"PersistentVolumeClaim {other['metadata']['name']} is being cloned from it"
+            text = f"PersistentVolumeClaim {clone['metadata']['name']} is being cloned from it"
             yield blocker("CSI-B12", where, text, "Wait for it, or delete it.")
-    run, dummy = locked_by(claim)
+    run, dummy = parse_lock(claim)
     if run:
         yield blocker("CSI-B13", where, f"it is locked by run {run}", "Continue that run, or roll it back.")
 
 
-def _workloads(facts: Facts, desired: Request, first: Collection[str]) -> tuple[tuple[Workload, ...], list[Finding]]:
-    """All current or future users of the claim: pods, templates, and a StatefulSet's names for its claims."""
+def _collect_workloads(
+    facts: ConversionFacts, desired: ConversionRequest, first: Collection[str]
+) -> tuple[tuple[RecordedWorkload, ...], list[Finding]]:
+    """Return all current or future users of the claim: by pods, templates, and a StatefulSet's names for its claims."""
     problems: list[Finding] = []
-    found: dict[str, Object] = {}
-    by_uid = {one["metadata"]["uid"]: one for one in facts.sets}
+    workloads_by_uid: dict[str, Object] = {}
+    by_uid = {workload["metadata"]["uid"]: workload for workload in facts.sets}
     for pod in facts.pods:
         if desired.claim not in list_claims(pod):
             continue
-        owner, name = _owner(pod, by_uid), f"pod {desired.namespace}/{pod['metadata']['name']}"
+        owner, name = _find_workload(pod, by_uid), f"pod {desired.namespace}/{pod['metadata']['name']}"
         if owner is None:
             owners = pod["metadata"].get("ownerReferences") or []
-            kinds = ", ".join(f"{one['kind']} {one['name']}" for one in owners)
+            kinds = ", ".join(f"{reference['kind']} {reference['name']}" for reference in owners)
             number, text = ("CSI-B15", f"it belongs to {kinds}") if kinds else ("CSI-B14", "no controller recreates it")
             remedy = "Delete it first: only Deployments and StatefulSets are scaled down and up."
             problems.append(blocker(number, name, f"{text}, and it uses the claim", remedy))
         else:
-            found[owner["metadata"]["uid"]] = owner
-    for one in facts.sets:
-        if one["kind"] in SCALED and _uses(one, desired.claim):
-            found[one["metadata"]["uid"]] = one
-    for one in found.values():
-        problems += _under_way(facts, desired, one, first)
-        problems += _retention(one)
+            workloads_by_uid[owner["metadata"]["uid"]] = owner
+    for workload in facts.sets:
+        if workload["kind"] in SCALED and _has_claim(workload, desired.claim):
+            workloads_by_uid[workload["metadata"]["uid"]] = workload
+    for workload in workloads_by_uid.values():
+        problems += _check_conversions(facts, desired, workload, first)
+        problems += _check_retention(workload)
         if desired.variant == "re_claim":
-            problems += _templates(one, desired)
+            problems += _check_templates(workload, desired)
     workloads = [
-        Workload(one["kind"], desired.namespace, one["metadata"]["name"], one["metadata"]["uid"], _replicas(one))
-        for one in found.values()
+        RecordedWorkload(
+            workload["kind"],
+            desired.namespace,
+            workload["metadata"]["name"],
+            workload["metadata"]["uid"],
+            _count_replicas(workload),
+        )
+        for workload in workloads_by_uid.values()
     ]
-    return tuple(sorted(workloads, key=lambda one: (one.kind, one.name))), problems
+    return tuple(sorted(workloads, key=lambda workload: (workload.kind, workload.name))), problems
 
 
-def _owner(pod: Object, by_uid: Mapping[str, Object]) -> Object | None:
-    """The Deployment or StatefulSet above a pod."""
+def _find_workload(pod: Object, by_uid: Mapping[str, Object]) -> Object | None:
+    """Return the Deployment or StatefulSet of a pod."""
     thing: Object = pod
     for _step in range(3):
-        owner = next((one for one in thing["metadata"].get("ownerReferences") or [] if one.get("controller")), None)
+        owner = next(
+            (reference for reference in thing["metadata"].get("ownerReferences") or [] if reference.get("controller")),
+            None,
+        )
         above = by_uid.get(owner["uid"]) if owner is not None else None
         if above is None:
             return None
@@ -325,29 +348,31 @@ def _owner(pod: Object, by_uid: Mapping[str, Object]) -> Object | None:
     return None
 
 
-def _uses(one: Object, claim: str) -> bool:
-    """By its template; or a StatefulSet by its name, whatever its replicas are: claims above them stay, and are its own."""
-    template = (one["spec"].get("template") or {}).get("spec") or {}
+def _has_claim(workload: Object, claim: str) -> bool:
+    """Whether a workload has a claim, by its template or by its claim names, whatever its replicas are."""
+    template = (workload["spec"].get("template") or {}).get("spec") or {}
     mounted = [volume.get("persistentVolumeClaim") or {} for volume in template.get("volumes") or []]
     stem, dummy, ordinal = claim.rpartition("-")
-    own = [
-        f"{made['metadata']['name']}-{one['metadata']['name']}"
-        for made in one["spec"].get("volumeClaimTemplates") or []
+    stems = [
+        f"{template_of_claim['metadata']['name']}-{workload['metadata']['name']}"
+        for template_of_claim in workload["spec"].get("volumeClaimTemplates") or []
     ]
-    return claim in [entry.get("claimName") for entry in mounted] or (ordinal.isdigit() and stem in own)
+    return claim in [entry.get("claimName") for entry in mounted] or (ordinal.isdigit() and stem in stems)
 
 
-def _replicas(one: Object) -> int:
-    return int(one["spec"].get("replicas", 1))
+def _count_replicas(workload: Object) -> int:
+    return int(workload["spec"].get("replicas", 1))
 
 
-def _under_way(facts: Facts, desired: Request, one: Object, first: Collection[str]) -> Iterator[Finding]:
-    """Conversions of the workload's other claims that are not over: what it has now need not be what it is to have."""
-    name, uid = f"{one['kind']} {desired.namespace}/{one['metadata']['name']}", one["metadata"]["uid"]
+def _check_conversions(
+    facts: ConversionFacts, desired: ConversionRequest, workload: Object, first: Collection[str]
+) -> Iterator[Finding]:
+    """Find unfinished conversions of the workload's other claims, which may have changed its replicas."""
+    name, uid = f"{workload['kind']} {desired.namespace}/{workload['metadata']['name']}", workload["metadata"]["uid"]
     begun = {
         record.run: record
         for record in facts.records
-        if uid in {workload.uid for workload in record.workloads} and not record.reached("finish")
+        if uid in {workload.uid for workload in record.workloads} and not record.has_reached("finish")
     }
     for record in begun.values():
         if record.claim not in first:
@@ -355,10 +380,15 @@ def _under_way(facts: Facts, desired: Request, one: Object, first: Collection[st
             text = f"run {record.run} converts its {claim} and is at step {record.step} ({record.direction})"
             remedy = "Name that claim too, which is then converted first, or roll it back. If it no longer exists, move its record away."
             yield blocker("CSI-B22", name, f"{text}, expected one conversion of a workload at a time", remedy)
-    known = {record.claim for record in facts.records if record.namespace == desired.namespace}
-    for other in facts.claims:
-        claim, (run, dummy) = other["metadata"]["name"], locked_by(other)
-        if run and claim not in (desired.claim, *known) and _uses(one, claim) and not _replicas(one):
+    recorded = {record.claim for record in facts.records if record.namespace == desired.namespace}
+    for sibling in facts.claims:
+        claim, (run, dummy) = sibling["metadata"]["name"], parse_lock(sibling)
+        if (
+            run
+            and claim not in (desired.claim, *recorded)
+            and _has_claim(workload, claim)
+            and not _count_replicas(workload)
+        ):
             text = (
                 f"it has 0 replicas, and its PersistentVolumeClaim {desired.namespace}/{claim} is locked by run {run}"
             )
@@ -368,44 +398,46 @@ def _under_way(facts: Facts, desired: Request, one: Object, first: Collection[st
             )
 
 
-def _retention(one: Object) -> Iterator[Finding]:
-    policy = one["spec"].get("persistentVolumeClaimRetentionPolicy") or {}
+def _check_retention(workload: Object) -> Iterator[Finding]:
+    policy = workload["spec"].get("persistentVolumeClaimRetentionPolicy") or {}
     bad = [key for key in ("whenScaled", "whenDeleted") if policy.get(key) == "Delete"]
     if bad:
-        name = f"{one['kind']} {one['metadata']['namespace']}/{one['metadata']['name']}"
+        name = f"{workload['kind']} {workload['metadata']['namespace']}/{workload['metadata']['name']}"
         text = f"persistentVolumeClaimRetentionPolicy has {', '.join(f'{key}: Delete' for key in bad)}, expected Retain"
-        command = keep_claims(one["metadata"]["namespace"], one["metadata"]["name"])
+        command = format_retention_command(workload["metadata"]["namespace"], workload["metadata"]["name"])
         yield blocker("CSI-B16", name, f"{text}, because scaling it to 0 would delete the claim", command)
 
 
-def _templates(one: Object, desired: Request) -> Iterator[Finding]:
-    for made in one["spec"].get("volumeClaimTemplates") or []:
-        name = made["spec"].get("storageClassName")
+def _check_templates(workload: Object, desired: ConversionRequest) -> Iterator[Finding]:
+    for template in workload["spec"].get("volumeClaimTemplates") or []:
+        name = template["spec"].get("storageClassName")
         if (
             desired.storage_class
             and name != desired.storage_class
-            and desired.claim.startswith(f"{made['metadata']['name']}-")
+            and desired.claim.startswith(f"{template['metadata']['name']}-")
         ):
             yield warning(
                 "CSI-B31",
-                f"StatefulSet {one['metadata']['namespace']}/{one['metadata']['name']}",
-                f"its template {made['metadata']['name']} keeps StorageClass {name}, which further replicas will use",
+                f"StatefulSet {workload['metadata']['namespace']}/{workload['metadata']['name']}",
+                f"its template {template['metadata']['name']} keeps StorageClass {name}, which further replicas will use",
                 "Afterwards: kubectl delete statefulset --cascade=orphan, and recreate it with the new class.",
             )
 
 
-def _kept(facts: Facts, desired: Request, claim: Object, volume: Object) -> Iterator[Finding]:
+def _check_managers(
+    facts: ConversionFacts, desired: ConversionRequest, claim: Object, volume: Object
+) -> Iterator[Finding]:
     if desired.managed:
         return
-    sets = [one for one in facts.sets if one["kind"] in SCALED and _uses(one, desired.claim)]
+    sets = [workload for workload in facts.sets if workload["kind"] in SCALED and _has_claim(workload, desired.claim)]
     for thing, kind in (
         (claim, "PersistentVolumeClaim"),
         (volume, "PersistentVolume"),
-        *((one, one["kind"]) for one in sets),
+        *((workload, workload["kind"]) for workload in sets),
     ):
         metadata = thing["metadata"]
         name = "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))
-        for keeper in _keepers(thing):
+        for keeper in _find_managers(thing):
             yield blocker(
                 "CSI-B17",
                 f"{kind} {name}",
@@ -414,16 +446,18 @@ def _kept(facts: Facts, desired: Request, claim: Object, volume: Object) -> Iter
             )
 
 
-def _keepers(thing: Object) -> Iterable[str]:
+def _find_managers(thing: Object) -> Iterable[str]:
     marks = Marks.from_object(thing)
-    found = [tool for tool, _mark, _source in marks.tools()]
-    found += ["Helm"] if HELM in marks.annotations else []
+    managers = [tool for tool, _mark, _source in marks.tools()]
+    managers += ["Helm"] if HELM in marks.annotations else []
     if marks.owner and marks.owner.split()[0] not in (*SCALED, "ReplicaSet"):
-        found.append(marks.owner)
-    return dict.fromkeys(found)
+        managers.append(marks.owner)
+    return dict.fromkeys(managers)
 
 
-def _surroundings(facts: Facts, desired: Request, claim: Object, volume: Object) -> Iterator[Finding]:
+def _check_objects_to_create(
+    facts: ConversionFacts, desired: ConversionRequest, claim: Object, volume: Object
+) -> Iterator[Finding]:
     storage_class = desired.storage_class or claim["spec"].get("storageClassName") or ""
     where = f"PersistentVolumeClaim {desired.namespace}/{desired.claim}"
     if storage_class and facts.storage_class is None:
@@ -431,7 +465,7 @@ def _surroundings(facts: Facts, desired: Request, claim: Object, volume: Object)
         yield blocker("CSI-B18", where, text, "Create it, or choose re_claim with another class.")
     if desired.variant == "re_claim":
         name = desired.volume_name or f"{volume['metadata']['name']}-csi"
-        if any(other["metadata"]["name"] == name for other in facts.volumes):
+        if any(existing["metadata"]["name"] == name for existing in facts.volumes):
             yield blocker("CSI-B19", f"PersistentVolume {name}", "it already exists", "Set another volume_name.")
         yield warning("CSI-B32", where, "it is deleted and recreated with another uid", _REVIEW)
     yield warning(

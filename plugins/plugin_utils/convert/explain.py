@@ -1,27 +1,31 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The steps of a conversion and how it stands, in words. Pure."""
+"""The steps and the state of a conversion, as text. Pure."""
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.actions import DeleteVolume, Stop, StopHelper
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import Record, Step
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.actions import (
+    DeleteVolume,
+    StopConversion,
+    StopHelper,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import ConversionRecord, Step
 
 # The variables that make a conversion final, and that roll it back before.
 FINAL, ROLL_BACK = "final (kubewin_convert_final=true)", "state rolled_back (kubewin_convert_roll_back=true)"
 
 
-def steps(record: Record, *, final: bool) -> list[dict[str, str]]:
-    """What is still to come, in order. final: this run makes it final, so it cannot be rolled back later."""
+def describe_steps(record: ConversionRecord, *, final: bool) -> list[dict[str, str]]:
+    """Describe the remaining steps, in order. final: this run makes it final, so it cannot be rolled back later."""
     table = record.steps
-    left = table[table.index(record.step) :]
+    remaining = table[table.index(record.step) :]
     if record.direction == "forward" and not final:
-        left = left[: left.index("finish") + 1] if "finish" in left else left
-    return [{"step": step, "description": text} for step in left if (text := _text(record, step, final))]
+        remaining = remaining[: remaining.index("finish") + 1] if "finish" in remaining else remaining
+    return [{"step": step, "description": text} for step in remaining if (text := _describe_step(record, step, final))]
 
 
-def _finish(record: Record, final: bool) -> str:
+def _describe_finish(record: ConversionRecord, final: bool) -> str:
     back = f"restore the policy {record.policy}" if record.policy != "Retain" else ""
     if record.direction == "rollback":
         return back
@@ -33,13 +37,16 @@ def _finish(record: Record, final: bool) -> str:
     )
 
 
-def _text(record: Record, step: Step, final: bool) -> str:
+def _describe_step(record: ConversionRecord, step: Step, final: bool) -> str:
     claim = f"PersistentVolumeClaim {record.namespace}/{record.claim}"
     target = record.target
     source = record.old if record.direction == "forward" else record.new
     back = record.direction == "rollback"
-    workloads = ", ".join(f"{one.kind} {one.name} ({one.replicas})" for one in record.workloads) or "no workload"
-    known: dict[Step, str] = {
+    workloads = (
+        ", ".join(f"{workload.kind} {workload.name} ({workload.replicas})" for workload in record.workloads)
+        or "no workload"
+    )
+    descriptions: dict[Step, str] = {
         "lock": f"lock {claim}",
         "rehearse": "check both volumes (under scratch names) and the helper pod by the API server's dry run",
         "retain": f"set the policy of PersistentVolume {source.name} to Retain, wait until the provisioner releases it",
@@ -55,21 +62,21 @@ def _text(record: Record, step: Step, final: bool) -> str:
         "create_claim": f"recreate {claim} for PersistentVolume {target.name}",
         "canary": "" if back else "attach it to a helper pod by the new handle, read all data, compare",
         "restore": f"scale back: {workloads}; wait until all pods run on Windows",
-        "finish": _finish(record, final),
+        "finish": _describe_finish(record, final),
         "unlock": f"unlock {claim}",
         "done": "",
     }
-    return known[step]
+    return descriptions[step]
 
 
-def leftover_step(move: DeleteVolume | StopHelper) -> dict[str, str]:
-    """The step that removes what a request of an earlier run created late."""
-    what = f"PersistentVolume {move.volume.name}" if isinstance(move, DeleteVolume) else "the helper pod"
-    return {"step": "done", "description": f"delete {what}, which a late request of an earlier run created"}
+def describe_leftover(move: DeleteVolume | StopHelper) -> dict[str, str]:
+    """Describe the step that removes what a late request of an earlier run created."""
+    leftover = f"PersistentVolume {move.volume.name}" if isinstance(move, DeleteVolume) else "the helper pod"
+    return {"step": "done", "description": f"delete {leftover}, which a late request of an earlier run created"}
 
 
-def describe_conversion(record: Record | None) -> str:
-    """The conversion in progress, for a message."""
+def describe_conversion(record: ConversionRecord | None) -> str:
+    """Describe the conversion in progress, for a message."""
     if record is None:
         return "no conversion"
     if not record.sequence:
@@ -77,13 +84,13 @@ def describe_conversion(record: Record | None) -> str:
     return f"run {record.run} at step {record.step} ({record.direction})"
 
 
-def stopped(record: Record, stop: Stop) -> str:
-    """What was found, what to do, and the state of the objects."""
-    return f"{stop.found}, expected {stop.expected}. {stop.remedy} {standing(record)}"
+def describe_stop(record: ConversionRecord, stop: StopConversion) -> str:
+    """Describe what was found, the remedy, and the state of the objects."""
+    return f"{stop.state}, expected {stop.expected}. {stop.remedy} {describe_state(record)}"
 
 
-def standing(record: Record) -> str:
-    """Where a run stopped, and the step with which it continues."""
+def describe_state(record: ConversionRecord) -> str:
+    """Describe where a run stopped, and how it continues."""
     volume = record.objects.get("old", {}).get("metadata", {}).get("name", record.old.name)
     return (
         f"Run {record.run} is at step {record.step} ({record.direction}); the disk of PersistentVolume {volume} "

@@ -12,7 +12,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Nee
 
 
 def needs(namespaces: Sequence[str], records: Sequence[str], variant: Variant) -> Iterator[Need]:
-    """Everything that is asked for from the first change on. records: namespaces of the records."""
+    """Return the permissions of a conversion. records: namespaces of the records."""
     for name in (*records, "kube-system"):
         yield from list_needs("get", "", "namespaces", name=name)
     yield from list_needs("get list create patch delete", "", "persistentvolumes")

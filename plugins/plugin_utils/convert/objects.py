@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.native import Native
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import Record, Side
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import ConversionRecord, Side
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.kinds import Kind
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MANAGED_BY, MANAGER, PART_OF
@@ -37,64 +37,70 @@ _WRITTEN_FOR_IT = ("pv.kubernetes.io/", "volume.kubernetes.io/", "volume.beta.ku
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
-def bare(thing: Mapping[str, Any]) -> dict[str, Any]:
-    """An object as a manifest: without what only the server writes."""
-    found: dict[str, Any] = copy.deepcopy({key: value for key, value in thing.items() if key != "status"})
-    found["metadata"] = {key: value for key, value in found["metadata"].items() if key not in _SERVERS}
-    return found
+def strip_server_fields(thing: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an object without the fields that the API server writes."""
+    manifest: dict[str, Any] = copy.deepcopy({key: value for key, value in thing.items() if key != "status"})
+    manifest["metadata"] = {key: value for key, value in manifest["metadata"].items() if key not in _SERVERS}
+    return manifest
 
 
-def without_noise(thing: Mapping[str, Any]) -> dict[str, Any]:
-    """For the record: everything but managedFields."""
-    found: dict[str, Any] = copy.deepcopy(dict(thing))
-    found["metadata"].pop("managedFields", None)
-    return found
+def strip_managed_fields(thing: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an object without managedFields."""
+    copied: dict[str, Any] = copy.deepcopy(dict(thing))
+    copied["metadata"].pop("managedFields", None)
+    return copied
 
 
-def new_volume(old: Mapping[str, Any], found: Native, handle: str, name: str, storage_class: str) -> dict[str, Any]:
-    """The native volume of the same disk."""
+def define_native_volume(
+    old: Mapping[str, Any], native: Native, handle: str, name: str, storage_class: str
+) -> dict[str, Any]:
+    """Define the native volume of the same disk."""
     spec = old["spec"]
-    made = bare(old)
-    metadata = made["metadata"]
-    annotations = _own_annotations(metadata)
-    made["metadata"] = {"name": name, "labels": metadata.get("labels") or {}, "annotations": annotations}
-    made["spec"] = {
+    definition = strip_server_fields(old)
+    metadata = definition["metadata"]
+    annotations = _filter_annotations(metadata)
+    definition["metadata"] = {"name": name, "labels": metadata.get("labels") or {}, "annotations": annotations}
+    definition["spec"] = {
         "capacity": spec["capacity"],
-        "accessModes": list(found.spec["accessModes"]),
+        "accessModes": list(native.spec["accessModes"]),
         "volumeMode": spec.get("volumeMode") or "Filesystem",
         "storageClassName": storage_class,
         "persistentVolumeReclaimPolicy": "Retain",
-        "csi": found.source(handle),
-        "claimRef": _claim_ref(spec["claimRef"]),
+        "csi": native.source(handle),
+        "claimRef": _define_claim_ref(spec["claimRef"]),
     }
     if spec.get("mountOptions"):
-        made["spec"]["mountOptions"] = list(spec["mountOptions"])
-    if found.affinity:
-        made["spec"]["nodeAffinity"] = copy.deepcopy(dict(found.affinity))
-    return {"apiVersion": "v1", "kind": "PersistentVolume", **made}
+        definition["spec"]["mountOptions"] = list(spec["mountOptions"])
+    if native.affinity:
+        definition["spec"]["nodeAffinity"] = copy.deepcopy(dict(native.affinity))
+    return {"apiVersion": "v1", "kind": "PersistentVolume", **definition}
 
 
-def old_volume(old: Mapping[str, Any]) -> dict[str, Any]:
-    """The in-tree volume again, with policy Retain."""
-    made = bare(old)
-    made["spec"]["persistentVolumeReclaimPolicy"] = "Retain"
-    made["spec"]["claimRef"] = _claim_ref(old["spec"]["claimRef"])
-    annotations = made["metadata"].setdefault("annotations", {})
+def define_in_tree_volume(old: Mapping[str, Any]) -> dict[str, Any]:
+    """Define the in-tree volume again, with policy Retain."""
+    definition = strip_server_fields(old)
+    definition["spec"]["persistentVolumeReclaimPolicy"] = "Retain"
+    definition["spec"]["claimRef"] = _define_claim_ref(old["spec"]["claimRef"])
+    annotations = definition["metadata"].setdefault("annotations", {})
     annotations.pop(LOCK, None)
-    return {**made, "apiVersion": "v1", "kind": "PersistentVolume"}
+    return {**definition, "apiVersion": "v1", "kind": "PersistentVolume"}
 
 
-def claim(old: Mapping[str, Any], volume: str, storage_class: str) -> dict[str, Any]:
-    """A claim of the same name for that volume: labels, own annotations and owners as before, no data source."""
+def define_claim(old: Mapping[str, Any], volume: str, storage_class: str) -> dict[str, Any]:
+    """Define a claim of the same name for that volume: labels, own annotations and owners as before, no data source."""
     metadata, spec = old["metadata"], old["spec"]
-    made = {"name": metadata["name"], "namespace": metadata["namespace"], "annotations": _own_annotations(metadata)}
+    definition = {
+        "name": metadata["name"],
+        "namespace": metadata["namespace"],
+        "annotations": _filter_annotations(metadata),
+    }
     for key in ("labels", "ownerReferences"):
         if metadata.get(key):
-            made[key] = copy.deepcopy(metadata[key])
+            definition[key] = copy.deepcopy(metadata[key])
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
-        "metadata": made,
+        "metadata": definition,
         "spec": {
             "accessModes": list(spec["accessModes"]),
             "resources": copy.deepcopy(spec["resources"]),
@@ -105,7 +111,7 @@ def claim(old: Mapping[str, Any], volume: str, storage_class: str) -> dict[str, 
     }
 
 
-def _own_annotations(metadata: Mapping[str, Any]) -> dict[str, str]:
+def _filter_annotations(metadata: Mapping[str, Any]) -> dict[str, str]:
     return {
         key: str(value)
         for key, value in (metadata.get("annotations") or {}).items()
@@ -113,8 +119,8 @@ def _own_annotations(metadata: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _claim_ref(reference: Mapping[str, Any]) -> dict[str, Any]:
-    """Reserved for that claim, whichever uid it has."""
+def _define_claim_ref(reference: Mapping[str, Any]) -> dict[str, Any]:
+    """Define a claimRef for a claim of that name with any uid."""
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
@@ -123,93 +129,93 @@ def _claim_ref(reference: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def to_create(record: Record, side: Side, claim_uid: str) -> dict[str, Any]:
-    """A side's volume, marked as ours, for that claim."""
-    made: dict[str, Any] = copy.deepcopy(record.objects[side])
-    made["metadata"].setdefault("annotations", {})[LOCK] = f"{record.run}/{side}"
+def define_volume(record: ConversionRecord, side: Side, claim_uid: str) -> dict[str, Any]:
+    """Define a side's volume for that claim, with our annotation."""
+    definition: dict[str, Any] = copy.deepcopy(record.objects[side])
+    definition["metadata"].setdefault("annotations", {})[LOCK] = f"{record.run}/{side}"
     if claim_uid:
-        made["spec"]["claimRef"]["uid"] = claim_uid
-    return made
+        definition["spec"]["claimRef"]["uid"] = claim_uid
+    return definition
 
 
-def scratch(record: Record, side: Side) -> dict[str, Any]:
-    """A side's volume under an unused name, for the server's dry run."""
-    made = to_create(record, side, "")
-    made["metadata"]["name"] = f"kubewin-convert-{record.run}-{side}"
-    made["spec"]["claimRef"]["name"] = made["metadata"]["name"]
-    return made
+def define_scratch_volume(record: ConversionRecord, side: Side) -> dict[str, Any]:
+    """Define a side's volume under an unused name, for the dry run."""
+    definition = define_volume(record, side, "")
+    definition["metadata"]["name"] = f"kubewin-convert-{record.run}-{side}"
+    definition["spec"]["claimRef"]["name"] = definition["metadata"]["name"]
+    return definition
 
 
-def claim_to_create(record: Record, side: Side) -> dict[str, Any]:
-    """A side's claim, locked."""
-    made: dict[str, Any] = copy.deepcopy(record.objects[f"{side}_claim"])
-    made["metadata"].setdefault("annotations", {})[LOCK] = lock(record)
-    return made
+def define_locked_claim(record: ConversionRecord, side: Side) -> dict[str, Any]:
+    """Define a side's claim, locked."""
+    definition: dict[str, Any] = copy.deepcopy(record.objects[f"{side}_claim"])
+    definition["metadata"].setdefault("annotations", {})[LOCK] = format_lock(record)
+    return definition
 
 
-def lock(record: Record) -> str:
-    """The lock's text on a claim."""
+def format_lock(record: ConversionRecord) -> str:
+    """Format the lock of a claim."""
     return f"{record.lock}/{record.generation}"
 
 
-def locked_by(thing: Mapping[str, Any]) -> tuple[str, str]:
-    """Run, and generation or side, of the annotation; empty strings without one."""
-    run, dummy, rest = str((thing["metadata"].get("annotations") or {}).get(LOCK, "")).partition("/")
-    return run, rest
+def parse_lock(thing: Mapping[str, Any]) -> tuple[str, str]:
+    """Parse run, and generation or side, from the annotation; empty strings without one."""
+    run, dummy, detail = str((thing["metadata"].get("annotations") or {}).get(LOCK, "")).partition("/")
+    return run, detail
 
 
-def keep_claims(namespace: str, stateful_set: str) -> str:
-    """The command by which a StatefulSet deletes no claims any more."""
+def format_retention_command(namespace: str, stateful_set: str) -> str:
+    """Format the command after which a StatefulSet deletes no claims."""
     policy = '{"spec":{"persistentVolumeClaimRetentionPolicy":{"whenScaled":"Retain","whenDeleted":"Retain"}}}'
     return f"kubectl -n {namespace} patch statefulset {stateful_set} --type=merge -p '{policy}'"
 
 
-def labels(run: str = "") -> dict[str, str]:
-    """On what a run makes for itself."""
+def build_labels(run: str = "") -> dict[str, str]:
+    """Build the labels of objects that a run creates for itself."""
     return {MANAGED_BY: MANAGER, PART_OF: PART, **({LOCK: run} if run else {})}
 
 
-def lease_name(namespace: str, claim: str) -> str:
-    """Name of the Lease of a claim's conversions."""
+def name_lease(namespace: str, claim: str) -> str:
+    """Name the Lease of a claim's conversions."""
     return f"kubewin-convert-{hashlib.sha256(f'{namespace}/{claim}'.encode()).hexdigest()[:16]}"
 
 
-def record_name(run: str) -> str:
-    """Name of a record's ConfigMap, and of its file without the ending."""
+def name_record(run: str) -> str:
+    """Name a record's ConfigMap, and its file without the suffix."""
     return f"kubewin-convert-{run}"
 
 
-def run_name(claim_uid: str) -> str:
-    """One run a claim: two records of the same claim would have the same name, and the second is refused."""
+def name_run(claim_uid: str) -> str:
+    """Name the run of a claim. Two records of a claim have the same name, so the second is refused."""
     return hashlib.sha256(claim_uid.encode()).hexdigest()[:16]
 
 
-def list_fenced_objects(record: Record) -> list[tuple[Kind, str, str | None]]:
-    """Kind, name and namespace of what a conversion updates or deletes.
+def list_fenced_objects(record: ConversionRecord) -> list[tuple[Kind, str, str | None]]:
+    """List kind, name and namespace of what a conversion updates or deletes.
 
     Its record is bound to the version that was read, and its helper pod names the generation of its run.
     """
     return [
         (kinds.PERSISTENT_VOLUME_CLAIM, record.claim, record.namespace),
         *((kinds.PERSISTENT_VOLUME, name, None) for name in dict.fromkeys((record.old.name, record.new.name))),
-        *((kinds.SCALABLE[one.kind], one.name, one.namespace) for one in record.workloads),
+        *((kinds.SCALABLE[workload.kind], workload.name, workload.namespace) for workload in record.workloads),
     ]
 
 
-def helper_name(run: str) -> str:
-    """Name of the pod that reads the data."""
+def name_helper(run: str) -> str:
+    """Name the helper pod."""
     return f"kubewin-convert-{run}"
 
 
-def helper(
-    record: Record, node: str, image: str, tolerations: Sequence[Mapping[str, Any]], seconds: int
+def define_helper(
+    record: ConversionRecord, node: str, image: str, tolerations: Sequence[Mapping[str, Any]], seconds: int
 ) -> dict[str, Any]:
-    """The pod that reads the data, on that node and no other, for so many seconds. It cannot write."""
+    """Define the pod that reads the data, on that node, for so many seconds. It cannot write."""
     metadata = {
-        "name": helper_name(record.run),
+        "name": name_helper(record.run),
         "namespace": record.namespace,
-        "labels": labels(record.run),
-        "annotations": {LOCK: lock(record)},
+        "labels": build_labels(record.run),
+        "annotations": {LOCK: format_lock(record)},
     }
     return idle_pod(
         metadata, node, image, tolerations, record.claim,
@@ -217,6 +223,6 @@ def helper(
     )  # fmt: skip
 
 
-def on_node(driver: str, handle: str) -> str:
-    """A CSI volume in a Node's status."""
+def name_on_node(driver: str, handle: str) -> str:
+    """Name a CSI volume as in a Node's status."""
     return f"kubernetes.io/csi/{driver}^{handle}"

@@ -14,16 +14,16 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Dr
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation import find_plugin
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert import objects
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.eligibility import Facts, Request
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.facts import (
-    Helper,
-    Observation,
-    ObservedClaim,
-    ObservedVolume,
-    ObservedWorkload,
-    Whose,
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.eligibility import ConversionFacts, ConversionRequest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.observation import (
+    ConversionClaim,
+    ConversionObservation,
+    ConversionVolume,
+    ConversionWorkload,
+    HelperState,
+    VolumeSide,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import Record, Workload
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import ConversionRecord, RecordedWorkload
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.controllers_observe import list_controllers
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
@@ -36,15 +36,22 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import pars
 from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.objects import attachment
 
 
-def facts(client: Client, desired: Request) -> Facts:
-    """Everything that decides whether a volume may be converted."""
+def read_facts(client: Client, desired: ConversionRequest) -> ConversionFacts:
+    """Read everything that decides whether a volume may be converted."""
     claim = client.get(kinds.PERSISTENT_VOLUME_CLAIM, desired.claim, desired.namespace)
     name = str(((claim or {}).get("spec") or {}).get("volumeName") or "")
     volume = client.get(kinds.PERSISTENT_VOLUME, name) if name else None
     if claim is None or volume is None:
-        return Facts(claim, volume)
+        return ConversionFacts(claim, volume)
     plugin = find_plugin(volume)
-    driver = next((one for one in DRIVERS.values() if plugin is not None and one.name == plugin.driver), None)
+    driver = next(
+        (
+            known_driver
+            for known_driver in DRIVERS.values()
+            if plugin is not None and known_driver.name == plugin.driver
+        ),
+        None,
+    )
     storage_class = desired.storage_class or str(claim["spec"].get("storageClassName") or "")
     csi_nodes = {item["metadata"]["name"]: item for item in client.list(kinds.CSI_NODE).items}
     nodes = client.list_windows_nodes()
@@ -53,27 +60,29 @@ def facts(client: Client, desired: Request) -> Facts:
         # Items of a list do not carry their kind.
         sets += [{**item, "kind": kind.kind} for item in client.list(kind, desired.namespace).items]
     attaches = True
-    if plugin is not None and (found := client.get(kinds.CSI_DRIVER, plugin.driver)) is not None:
-        attaches = bool(found["spec"].get("attachRequired", True))
-    return Facts(
+    if plugin is not None and (csi_driver := client.get(kinds.CSI_DRIVER, plugin.driver)) is not None:
+        attaches = bool(csi_driver["spec"].get("attachRequired", True))
+    return ConversionFacts(
         claim=claim,
         volume=volume,
         volumes=client.list(kinds.PERSISTENT_VOLUME).items,
         pods=client.list(kinds.POD, desired.namespace).items,
         sets=sets,
         claims=client.list(kinds.PERSISTENT_VOLUME_CLAIM, desired.namespace).items,
-        snapshots=_if_served(client, kinds.VOLUME_SNAPSHOT, desired.namespace) or (),
+        snapshots=_list_if_served(client, kinds.VOLUME_SNAPSHOT, desired.namespace) or (),
         storage_class=client.get(kinds.STORAGE_CLASS, storage_class) if storage_class else None,
         nodes=[(node, csi_nodes.get(node["metadata"]["name"])) for node in nodes],
-        migrations=_if_served(client, kinds.VSPHERE_MIGRATION, None) if "vsphereVolume" in volume["spec"] else None,
-        unhealthy=controller_trouble(client, driver) if driver is not None else "",
+        migrations=_list_if_served(client, kinds.VSPHERE_MIGRATION, None)
+        if "vsphereVolume" in volume["spec"]
+        else None,
+        unhealthy=find_controller_trouble(client, driver) if driver is not None else "",
         attaches=attaches,
         driver=driver,
     )
 
 
-def _if_served(client: Client, kind: Kind, namespace: str | None) -> tuple[dict[str, Any], ...] | None:
-    """A kind that only some clusters have; None where it is not."""
+def _list_if_served(client: Client, kind: Kind, namespace: str | None) -> tuple[dict[str, Any], ...] | None:
+    """List objects of a kind that only some clusters have; None without the kind."""
     try:
         return client.list(kind, namespace).items
     except ClusterError as error:
@@ -82,13 +91,13 @@ def _if_served(client: Client, kind: Kind, namespace: str | None) -> tuple[dict[
         raise
 
 
-def controller_trouble(client: Client, driver: Driver) -> str:
-    """Why a driver's controller is not at work, empty when it is."""
+def find_controller_trouble(client: Client, driver: Driver) -> str:
+    """Return why a driver's controller does not work, empty if it works."""
     observed: list[str] = []
-    for found, _container in list_controllers(client, driver):
-        namespace, name = found["metadata"]["namespace"], found["metadata"]["name"]
-        if int((found.get("status") or {}).get("readyReplicas") or 0):
-            return _lease_trouble(client, driver.controller.lease, namespace)
+    for deployment, _container in list_controllers(client, driver):
+        namespace, name = deployment["metadata"]["namespace"], deployment["metadata"]["name"]
+        if int((deployment.get("status") or {}).get("readyReplicas") or 0):
+            return _find_lease_trouble(client, driver.controller.lease, namespace)
         observed.append(f"Deployment {namespace}/{name} has no ready pod")
     return "; ".join(observed) or (
         f"no Deployment {' or '.join(driver.controller.deployments)} in any namespace; "
@@ -96,8 +105,8 @@ def controller_trouble(client: Client, driver: Driver) -> str:
     )
 
 
-def _lease_trouble(client: Client, name: str, namespace: str) -> str:
-    """Why there is no leader; empty when there is one, or no Lease because a single pod works without it."""
+def _find_lease_trouble(client: Client, name: str, namespace: str) -> str:
+    """Return why there is no leader, empty if there is one or no Lease, which a single pod does not need."""
     live = client.get(kinds.LEASE, name, namespace) if name else None
     if live is None:
         return ""
@@ -109,52 +118,54 @@ def _lease_trouble(client: Client, name: str, namespace: str) -> str:
     return f"Lease {namespace}/{name} of {spec.get('holderIdentity') or '(no holder)'} {reported}: there is no leader"
 
 
-class View:
-    """Looks of one conversion."""
+class ConversionObserver:
+    """Reads the state of one conversion."""
 
     def __init__(self, client: Client, *, final: bool) -> None:
         self._client = client
         self._final = final
 
-    def observe(self, record: Record) -> Observation:
-        """What the record's step is decided on. Who uses the volume is asked first, the volume itself last."""
+    def observe(self, record: ConversionRecord) -> ConversionObservation:
+        """Read what the record's step is decided from. Users of the volume are read first, the volume last."""
         step = record.step
-        helper, node = self._helper(record)
+        helper, node = self._read_helper(record)
         uses: tuple[str, ...] = ()
         if step in ("quiesce", "baseline", "delete_claim", "delete_volume", "release", "canary"):
             helper_node = node if helper else ""
             # Reading all nodes is expensive and unnecessary while another user is known.
-            uses = tuple(self._uses(record, helper_node)) or tuple(self._told_by_nodes(record, helper_node))
+            uses = tuple(self._find_users(record, helper_node)) or tuple(
+                self._find_reporting_nodes(record, helper_node)
+            )
         twins: tuple[str, ...] = ()
         if step == "create_volume":
-            twins = tuple(self._twins(record))
+            twins = tuple(self._find_twins(record))
         registered, syncer = False, ""
         if step == "forget" and record.forgets:
-            registered, syncer = self._register(record)
-        return Observation(
-            workloads=tuple(self._workload(one, count=step == "restore") for one in record.workloads),
+            registered, syncer = self._read_register(record)
+        return ConversionObservation(
+            workloads=tuple(self._read_workload(workload, count=step == "restore") for workload in record.workloads),
             uses=uses,
             twins=twins,
             helper=helper,
-            helper_path=self._path(record, node) if step == "canary" and helper == "running" else "",
+            helper_path=self._find_path_trouble(record, node) if step == "canary" and helper == "running" else "",
             registered=registered,
             syncer=syncer,
             final=self._final,
-            claim=self._claim(record),
-            volumes=tuple(self._volumes(record)),
+            claim=self._read_claim(record),
+            volumes=tuple(self._read_volumes(record)),
         )
 
-    def _volumes(self, record: Record) -> Iterator[ObservedVolume]:
+    def _read_volumes(self, record: ConversionRecord) -> Iterator[ConversionVolume]:
         for name in dict.fromkeys((record.old.name, record.new.name)):
             live = self._client.get(kinds.PERSISTENT_VOLUME, name)
             if live is None:
                 continue
             metadata, spec = live["metadata"], live["spec"]
-            yield ObservedVolume(
+            yield ConversionVolume(
                 name=name,
                 uid=metadata["uid"],
                 version=metadata["resourceVersion"],
-                whose=_whose(record, live),
+                side=_identify_side(record, live),
                 policy=str(spec.get("persistentVolumeReclaimPolicy", "")),
                 phase=str((live.get("status") or {}).get("phase", "")),
                 terminating="deletionTimestamp" in metadata,
@@ -163,13 +174,13 @@ class View:
                 by=str((metadata.get("annotations") or {}).get(objects.PROVISIONED_BY, "")),
             )
 
-    def _claim(self, record: Record) -> ObservedClaim | None:
+    def _read_claim(self, record: ConversionRecord) -> ConversionClaim | None:
         live = self._client.get(kinds.PERSISTENT_VOLUME_CLAIM, record.claim, record.namespace)
         if live is None:
             return None
         metadata = live["metadata"]
-        run, generation = objects.locked_by(live)
-        return ObservedClaim(
+        run, generation = objects.parse_lock(live)
+        return ConversionClaim(
             uid=metadata["uid"],
             version=metadata["resourceVersion"],
             phase=str((live.get("status") or {}).get("phase", "")),
@@ -180,37 +191,39 @@ class View:
             held=objects.HOLD in (metadata.get("finalizers") or ()),
         )
 
-    def _helper(self, record: Record) -> tuple[Helper, str]:
-        """Our pod and its node."""
-        live = self._client.get(kinds.POD, objects.helper_name(record.run), record.namespace)
+    def _read_helper(self, record: ConversionRecord) -> tuple[HelperState, str]:
+        """Read the state and node of the helper pod."""
+        live = self._client.get(kinds.POD, objects.name_helper(record.run), record.namespace)
         if live is None:
             return "", ""
         pod = PodFacts.from_object(live)
         if pod.deleting:
             return "stopping", pod.node
-        if "/".join(objects.locked_by(live)) != objects.lock(record):
+        if "/".join(objects.parse_lock(live)) != objects.format_lock(record):
             return "stale", pod.node
         return "failed" if pod.ended else "running" if pod.works else "starting", pod.node
 
-    def _uses(self, record: Record, helper_node: str) -> Iterator[str]:
-        """All users but the helper pod."""
+    def _find_users(self, record: ConversionRecord, helper_node: str) -> Iterator[str]:
+        """Return all users but the helper pod."""
         for pod in self._client.list(kinds.POD, record.namespace).items:
-            facts = PodFacts.from_object(pod)
-            if record.claim not in list_claims(pod) or facts.name == objects.helper_name(record.run):
+            pod_facts = PodFacts.from_object(pod)
+            if record.claim not in list_claims(pod) or pod_facts.name == objects.name_helper(record.run):
                 continue
-            where = f" on {facts.node}" if facts.node else ""
-            yield f"{facts.title} ({'Terminating' if facts.deleting else facts.phase}{where}) uses the claim"
+            where = f" on {pod_facts.node}" if pod_facts.node else ""
+            yield f"{pod_facts.title} ({'Terminating' if pod_facts.deleting else pod_facts.phase}{where}) uses the claim"
         handles: list[str] = record.objects["handles"]
-        for one in self._client.list(kinds.VOLUME_ATTACHMENT).items:
-            spec = one["spec"]
+        for attachment_object in self._client.list(kinds.VOLUME_ATTACHMENT).items:
+            spec = attachment_object["spec"]
             node = str(spec["nodeName"])
-            ours = (spec.get("source") or {}).get("persistentVolumeName") in (record.old.name, record.new.name)
-            named = one["metadata"]["name"] in {attachment(record.new.driver, handle, node) for handle in handles}
-            if (ours or named) and node != helper_node:
-                yield f"VolumeAttachment {one['metadata']['name']} attaches it to {node}"
+            is_of_record = (spec.get("source") or {}).get("persistentVolumeName") in (record.old.name, record.new.name)
+            named = attachment_object["metadata"]["name"] in {
+                attachment(record.new.driver, handle, node) for handle in handles
+            }
+            if (is_of_record or named) and node != helper_node:
+                yield f"VolumeAttachment {attachment_object['metadata']['name']} attaches it to {node}"
 
-    def _told_by_nodes(self, record: Record, helper_node: str) -> Iterator[str]:
-        """Nodes that have the volume, as their kubelets and the attach controller report; also those that are not Ready."""
+    def _find_reporting_nodes(self, record: ConversionRecord, helper_node: str) -> Iterator[str]:
+        """Return nodes that have the volume, as their kubelets and the attach controller report; also those that are not Ready."""
         names = set(record.objects["on_node"])
         for item in self._client.list(kinds.NODE).items:
             node = ObservedNode.from_object(item)
@@ -218,21 +231,21 @@ class View:
             if reported and node.name != helper_node:
                 yield f"Node {node.name} reports {', '.join(sorted(reported))}"
 
-    def _path(self, record: Record, node: str) -> str:
-        """Why the helper's volume is not attached by the target's handle, empty when it is."""
+    def _find_path_trouble(self, record: ConversionRecord, node: str) -> str:
+        """Return why the helper's volume is not attached by the target's handle, empty if it is."""
         if not record.attaches:
             return ""
         name = attachment(record.new.driver, record.target.handle, node)
-        found = self._client.get(kinds.VOLUME_ATTACHMENT, name)
-        if not ((found or {}).get("status") or {}).get("attached"):
+        live = self._client.get(kinds.VOLUME_ATTACHMENT, name)
+        if not ((live or {}).get("status") or {}).get("attached"):
             return f"VolumeAttachment {name} is missing or not attached"
-        attached = objects.on_node(record.new.driver, record.target.handle)
+        attached = objects.name_on_node(record.new.driver, record.target.handle)
         live = self._client.get(kinds.NODE, node)
         if attached not in (((live or {}).get("status") or {}).get("volumesInUse") or ()):
             return f"Node {node} does not list {attached}"
         return ""
 
-    def _twins(self, record: Record) -> Iterator[str]:
+    def _find_twins(self, record: ConversionRecord) -> Iterator[str]:
         handles: list[str] = record.objects["handles"]
         for item in self._client.list(kinds.PERSISTENT_VOLUME).items:
             source = item["spec"].get("csi") or {}
@@ -244,42 +257,44 @@ class View:
             ):
                 yield name
 
-    def _register(self, record: Record) -> tuple[bool, str]:
+    def _read_register(self, record: ConversionRecord) -> tuple[bool, str]:
         path = record.objects["volume_path"]
-        found = self._client.list(kinds.VSPHERE_MIGRATION).items
-        registered = any((one.get("spec") or {}).get("volumepath") == path for one in found)
-        driver = next((one for one in DRIVERS.values() if one.name == record.new.driver), None)
-        trouble = controller_trouble(self._client, driver) if driver is not None else ""
+        migrations = self._client.list(kinds.VSPHERE_MIGRATION).items
+        registered = any((migration.get("spec") or {}).get("volumepath") == path for migration in migrations)
+        driver = next(
+            (known_driver for known_driver in DRIVERS.values() if known_driver.name == record.new.driver), None
+        )
+        trouble = find_controller_trouble(self._client, driver) if driver is not None else ""
         return registered, trouble if registered else ""
 
-    def _workload(self, one: Workload, *, count: bool) -> ObservedWorkload:
-        live = self._client.get(kinds.SCALABLE[one.kind], one.name, one.namespace)
-        if live is None or live["metadata"]["uid"] != one.uid:
-            return ObservedWorkload(one.kind, one.namespace, one.name, "", "", 0, 0)
-        return ObservedWorkload(
-            kind=one.kind,
-            namespace=one.namespace,
-            name=one.name,
-            uid=one.uid,
+    def _read_workload(self, workload: RecordedWorkload, *, count: bool) -> ConversionWorkload:
+        live = self._client.get(kinds.SCALABLE[workload.kind], workload.name, workload.namespace)
+        if live is None or live["metadata"]["uid"] != workload.uid:
+            return ConversionWorkload(workload.kind, workload.namespace, workload.name, "", "", 0, 0)
+        return ConversionWorkload(
+            kind=workload.kind,
+            namespace=workload.namespace,
+            name=workload.name,
+            uid=workload.uid,
             version=live["metadata"]["resourceVersion"],
             replicas=int(live["spec"].get("replicas", 1)),
-            ready=self._ready(one, live) if count else 0,
+            ready=self._count_ready_pods(workload, live) if count else 0,
             deletes=(live["spec"].get("persistentVolumeClaimRetentionPolicy") or {}).get("whenScaled") == "Delete",
         )
 
-    def _ready(self, one: Workload, live: Mapping[str, Any]) -> int:
-        """Its pods that are Ready on Windows nodes."""
+    def _count_ready_pods(self, workload: RecordedWorkload, live: Mapping[str, Any]) -> int:
+        """Count the pods that are Ready on Windows nodes."""
         windows = {item["metadata"]["name"] for item in self._client.list_windows_nodes()}
         count = 0
-        for pod in self._client.list(kinds.POD, one.namespace, label_selector=build_selector(live) or None).items:
-            facts = PodFacts.from_object(pod)
-            count += facts.ready and not facts.deleting and facts.node in windows
+        for pod in self._client.list(kinds.POD, workload.namespace, label_selector=build_selector(live) or None).items:
+            pod_facts = PodFacts.from_object(pod)
+            count += pod_facts.ready and not pod_facts.deleting and pod_facts.node in windows
         return count
 
 
-def _whose(record: Record, live: Mapping[str, Any]) -> Whose:
-    """By uid, or by the mark that we create volumes with."""
-    run, side = objects.locked_by(live)
+def _identify_side(record: ConversionRecord, live: Mapping[str, Any]) -> VolumeSide:
+    """Identify a volume by its uid or by our annotation."""
+    run, side = objects.parse_lock(live)
     if live["metadata"]["uid"] == record.old.uid:
         return "old"
     if run == record.run and side in ("old", "new"):

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.eligibility import Request
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.eligibility import ConversionRequest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """step: seconds that one wait may take. compare: bytes that may be read of a volume, 0 for no comparison.
+class ConversionLimits:
+    """Limits of a conversion. step: seconds that one wait may take. compare: bytes that may be read of a volume, 0 for no comparison.
 
     image: of the helper pod, empty for the one of the node's build. tolerations: of the helper in addition to those for Windows.
     """
@@ -30,51 +30,53 @@ class Limits:
 class RunOptions:
     """The request. final: the conversions can no longer be rolled back."""
 
-    desired: tuple[Request, ...]
+    desired: tuple[ConversionRequest, ...]
     roll_back: bool
-    limits: Limits
+    limits: ConversionLimits
     final: bool
     parallel: int
 
 
-class OptionError(ClusterError):
-    """The task cannot be done as it was asked for."""
+class ConversionOptionError(ClusterError):
+    """An option is wrong."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, "configuration")
 
 
-def to_run_options(options: Mapping[str, Any]) -> RunOptions:
-    """The request, checked as far as it can be without a cluster. Raises OptionError."""
+def parse_run_options(options: Mapping[str, Any]) -> RunOptions:
+    """Check the options, as far as that needs no cluster. Raises ConversionOptionError."""
     names = list(dict.fromkeys(options["claims"]))
     if not names:
-        raise OptionError("claims is empty. Name the claims to convert as namespace/name.")
+        raise ConversionOptionError("claims is empty. Name the claims to convert as namespace/name.")
     for name in names:
         namespace, dummy, claim = name.partition("/")
         if not namespace or not claim or "/" in claim:
-            raise OptionError(f"claims has {name!r}, expected namespace/name, for example shop/data-db-0.")
+            raise ConversionOptionError(f"claims has {name!r}, expected namespace/name, for example shop/data-db-0.")
     for name in ("volume_name", "volume_handle"):
         if options[name] and len(names) > 1:
-            raise OptionError(f"{name} is for one claim, found {len(names)}. Convert that claim alone.")
+            raise ConversionOptionError(f"{name} is for one claim, found {len(names)}. Convert that claim alone.")
     for name in ("storage_class", "volume_name"):
         if options[name] and options["variant"] == "in_place":
-            raise OptionError(f"{name} is {options[name]!r}, which in_place does not change. Set variant to re_claim.")
+            raise ConversionOptionError(
+                f"{name} is {options[name]!r}, which in_place does not change. Set variant to re_claim."
+            )
     for name, least in (("compare_limit", 1), ("parallel", 1), ("step_timeout", 1)):
         if options[name] < least:
-            raise OptionError(f"{name} is {options[name]}, expected at least {least}.")
-    namespaces = record_namespaces(options)
+            raise ConversionOptionError(f"{name} is {options[name]}, expected at least {least}.")
+    namespaces = list_record_namespaces(options)
     if len(namespaces) + bool(options["record_dir"]) < 2 or len(set(namespaces)) < len(namespaces):
-        raise OptionError(
+        raise ConversionOptionError(
             "one record store is set, expected two. Set second_record_namespace, other than "
             f"{options['record_namespace'] or 'none'}, or record_dir, a directory that outlives this run."
         )
-    own = [name for name in names if name.partition("/")[0] in namespaces]
-    if own:
-        raise OptionError(
-            f"the record of {', '.join(own)} would be deleted with its own namespace. Set another record_namespace."
+    unsafe = [name for name in names if name.partition("/")[0] in namespaces]
+    if unsafe:
+        raise ConversionOptionError(
+            f"the record of {', '.join(unsafe)} would be deleted with its own namespace. Set another record_namespace."
         )
     desired = tuple(
-        Request(
+        ConversionRequest(
             namespace=name.partition("/")[0],
             claim=name.partition("/")[2],
             variant=options["variant"],
@@ -86,7 +88,7 @@ def to_run_options(options: Mapping[str, Any]) -> RunOptions:
         )
         for name in names
     )
-    limits = Limits(
+    limits = ConversionLimits(
         step=float(options["step_timeout"]),
         compare=options["compare_limit"] << 20 if options["compare"] == "content" else 0,
         image=options["image"],
@@ -94,12 +96,12 @@ def to_run_options(options: Mapping[str, Any]) -> RunOptions:
     )
     roll_back = options["state"] == "rolled_back"
     if roll_back and options["final"]:
-        raise OptionError(
+        raise ConversionOptionError(
             "state is rolled_back and final is true, but a final conversion cannot be rolled back. Set one of them."
         )
     return RunOptions(desired, roll_back, limits, options["final"], options["parallel"])
 
 
-def record_namespaces(options: Mapping[str, Any]) -> list[str]:
-    """The namespaces of the records, without empty ones."""
+def list_record_namespaces(options: Mapping[str, Any]) -> list[str]:
+    """Return the namespaces of the records."""
     return [name for name in (options["record_namespace"], options["second_record_namespace"]) if name]

@@ -28,7 +28,7 @@ _OF_CLAIMS: frozenset[Step] = frozenset({"delete_claim", "create_claim"})
 
 
 @dataclass(frozen=True, slots=True)
-class Volume:
+class RecordedVolume:
     """One side of the exchange. uid: as it was recorded, empty until the object was observed."""
 
     name: str
@@ -38,7 +38,7 @@ class Volume:
 
 
 @dataclass(frozen=True, slots=True)
-class Workload:
+class RecordedWorkload:
     """A Deployment or StatefulSet that uses the claim, and the replicas it had."""
 
     kind: str
@@ -49,7 +49,7 @@ class Workload:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class ConversionRecord:
     """One conversion.
 
     run: its name, the same for every record of a claim. cluster: uid of its Namespace kube-system; a claim of that name in another
@@ -68,12 +68,12 @@ class Record:
     namespace: str
     claim: str
     claim_uid: str
-    old: Volume
-    new: Volume
+    old: RecordedVolume
+    new: RecordedVolume
     policy: str
     attaches: bool
     forgets: bool
-    workloads: tuple[Workload, ...]
+    workloads: tuple[RecordedWorkload, ...]
     direction: Direction = "forward"
     step: Step = "lock"
     generation: int = 1
@@ -85,39 +85,39 @@ class Record:
 
     @property
     def lock(self) -> str:
-        """By what the claim names it."""
+        """The name of the conversion in the lock of its claim."""
         return f"{self.run}.{self.key}"
 
     @property
-    def target(self) -> Volume:
-        """The volume that is to be there in the end."""
+    def target(self) -> RecordedVolume:
+        """The volume that is bound at the end."""
         return self.new if self.direction == "forward" else self.old
 
     @property
     def target_side(self) -> Side:
-        """Which of the two that is."""
+        """The side of the target."""
         return "new" if self.direction == "forward" else "old"
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """The table of this variant."""
+        """The steps of this variant."""
         return tuple(step for step in STEPS if self.variant == "re_claim" or step not in _OF_CLAIMS)
 
-    def following(self) -> Record:
-        """At the next step of the table."""
+    def advance(self) -> ConversionRecord:
+        """Return the record at the next step."""
         steps = self.steps
         return replace(self, step=steps[steps.index(self.step) + 1])
 
-    def at(self, step: Step) -> Record:
-        """At that step."""
+    def move_to(self, step: Step) -> ConversionRecord:
+        """Return the record at that step."""
         return replace(self, step=step)
 
-    def reached(self, step: Step) -> bool:
-        """Whether that step is under way or over."""
+    def has_reached(self, step: Step) -> bool:
+        """Whether that step has begun."""
         return STEPS.index(self.step) >= STEPS.index(step)
 
-    def rolled_back(self, why: str) -> Record:
-        """The record of a rollback: from here on the old volume is the target, and the first step makes sure of Retain.
+    def roll_back(self, why: str) -> ConversionRecord:
+        """Return the record of a rollback: the old volume is the target, and the first step ensures Retain.
 
         Harmless wherever it is decided: what is still, or again, as it was needs nothing. Before there is a lock there
         is nothing to go back from.
@@ -126,25 +126,25 @@ class Record:
             self, direction="rollback", step="unlock" if self.step == "lock" else "retain", rollback_reason=why
         )
 
-    def taken_over(self) -> Record:
-        """The record as another run continues it."""
+    def take_over(self) -> ConversionRecord:
+        """Return the record as another run continues it."""
         return replace(self, generation=self.generation + 1)
 
-    def saved(self, when: str) -> Record:
-        """As it is to be written: one save later, with the time at which its step was first written."""
+    def prepare_save(self, when: str) -> ConversionRecord:
+        """Return the record as it is written: with the next sequence and the time of its step."""
         return replace(self, sequence=self.sequence + 1, times={f"{self.direction}:{self.step}": when, **self.times})
 
-    def as_json(self) -> str:
-        """To be stored."""
+    def to_json(self) -> str:
+        """Serialize the record for the stores."""
         return json.dumps({"schema": SCHEMA, **asdict(self)}, sort_keys=True, indent=1, ensure_ascii=False)
 
 
-def from_json(text: str) -> Record:
+def from_json(text: str) -> ConversionRecord:
     """Read a stored record.
 
     Raises FormatError naming what is wrong with it.
     """
-    record: Record = read(Record, text, SCHEMA)
+    record: ConversionRecord = read(ConversionRecord, text, SCHEMA)
     for name in ("run", "key", "cluster", "namespace", "claim", "claim_uid", "policy"):
         if not getattr(record, name):
             raise FormatError(f"{name} is '', expected text")
@@ -165,15 +165,15 @@ def from_json(text: str) -> Record:
     return record
 
 
-def newest(records: Mapping[str, Record]) -> Record:
-    """The one that was written last, of copies by store. Raises FormatError when they are not of one conversion.
+def select_newest(records: Mapping[str, ConversionRecord]) -> ConversionRecord:
+    """Return the copy that was written last. copies: by store. Raises FormatError if they belong to several conversions.
 
     A run that was taken over may still have written to one store: its generation is lower. Generations restart with each key.
     """
     runs = {record.run for record in records.values()}
     if len(runs) != 1:
-        found = ", ".join(f"{store} has run {record.run}" for store, record in sorted(records.items()))
-        raise FormatError(f"the copies belong to different runs: {found}. Name only the right one")
+        copies = ", ".join(f"{store} has run {record.run}" for store, record in sorted(records.items()))
+        raise FormatError(f"the copies belong to different runs: {copies}. Name only the right one")
     key = max(records.values(), key=lambda record: record.sequence).key
     return max(
         (record for record in records.values() if record.key == key),

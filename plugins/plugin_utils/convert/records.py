@@ -16,8 +16,13 @@ from typing import Any, TypeAlias
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import FormatError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert import objects
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.options import record_namespaces
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import STEPS, Record, from_json, newest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.options import list_record_namespaces
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import (
+    STEPS,
+    ConversionRecord,
+    from_json,
+    select_newest,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.store import LIMIT, ConfigMaps, Files
@@ -31,8 +36,8 @@ class RecordError(ClusterError):
     """A record cannot be read or written; nothing may be done without one."""
 
 
-class Folder:
-    """A directory on the controller."""
+class RecordDirectory:
+    """Records in a directory on the controller."""
 
     def __init__(self, path: str) -> None:
         self._files = Files(path)
@@ -40,23 +45,23 @@ class Folder:
         self._known: dict[str, str] | None = None
 
     def read(self) -> list[tuple[str, str]]:
-        """(where it is stored, text) of every record in it."""
-        pattern = f"{objects.record_name('*')}.json"
+        """Read every record: (location, text)."""
+        pattern = f"{objects.name_record('*')}.json"
         try:
-            self._known = known = dict(self._files.all(pattern))
-            return [(self._files.where(name), text) for name, text in known.items()]
+            self._known = texts = dict(self._files.all(pattern))
+            return [(self._files.where(name), text) for name, text in texts.items()]
         except (OSError, UnicodeDecodeError) as error:
             raise RecordError(f"{self._files.where(pattern)} cannot be read: {error}", "record_unreadable") from error
 
-    def write(self, record: Record) -> None:
-        """The disk has it when this returns. A run that was taken over writes no more."""
-        name, text = f"{objects.record_name(record.run)}.json", record.as_json()
+    def write(self, record: ConversionRecord) -> None:
+        """Write the record to disk. Refuses to replace the record of a later run."""
+        name, text = f"{objects.name_record(record.run)}.json", record.to_json()
         try:
-            known = self._known if self._known is not None else dict(self._files.all(name))
-            if (found := self._files.read(name)) not in (None, known.get(name)):
-                _refuse_later(self._files.where(name), found, record)
+            texts = self._known if self._known is not None else dict(self._files.all(name))
+            if (current := self._files.read(name)) not in (None, texts.get(name)):
+                _refuse_later(self._files.where(name), current, record)
             self._files.write(name, text)
-            self._known = {**known, name: text}
+            self._known = {**texts, name: text}
         except (OSError, UnicodeDecodeError) as error:
             raise RecordError(
                 f"the record cannot be written to {self._files.where(name).removeprefix('file ')}: {error}, expected "
@@ -65,59 +70,59 @@ class Folder:
             ) from error
 
 
-class Space:
-    """ConfigMaps in a namespace."""
+class RecordNamespace:
+    """Records in ConfigMaps of a namespace."""
 
     def __init__(self, client: Client, namespace: str) -> None:
         remedy = "Remove annotations of the claim and its volume that you do not need."
         self._maps = ConfigMaps(client, namespace, objects.PART, objects.KEY, remedy)
 
     def read(self) -> list[tuple[str, str]]:
-        """Every record in it."""
+        """Read every record: (location, text)."""
         return [(self._maps.where(name), text) for name, text in self._maps.all()]
 
-    def write(self, record: Record) -> None:
-        """A run that was taken over writes no more."""
-        name = objects.record_name(record.run)
+    def write(self, record: ConversionRecord) -> None:
+        """Write the record. Refuses to replace the record of a later run."""
+        name = objects.name_record(record.run)
 
-        def meet(found: str) -> None:
-            _refuse_later(self._maps.where(name), found, record)
+        def meet(current: str) -> None:
+            _refuse_later(self._maps.where(name), current, record)
 
         readable = (
             f"Conversion of claim {record.namespace}/{record.claim}, direction {record.direction}, step {record.step}\n"
             f"Run {record.run}, generation {record.generation}\n"
         )
         self._maps.write(
-            name, record.as_json(), meet, beside={_TEXT: readable}, labels={objects.LOCK: record.run},
+            name, record.to_json(), meet, beside={_TEXT: readable}, labels={objects.LOCK: record.run},
             room=_ROOM if record.step == STEPS[0] else 0,
         )  # fmt: skip
 
 
-def _refuse_later(where: str, found: str | None, record: Record) -> None:
-    """Refuse to replace what a run wrote that took over; a late write of an earlier one is replaced."""
+def _refuse_later(where: str, current: str | None, record: ConversionRecord) -> None:
+    """Refuse to replace the record of a later run. A late write of an earlier run is replaced."""
     try:
-        other = from_json(found or "")
+        record_there = from_json(current or "")
     except FormatError:
         return
-    if other.generation >= record.generation:
+    if record_there.generation >= record.generation:
         raise RecordError(
-            f"{where} was written by another run (generation {other.generation}, this run has {record.generation}). "
+            f"{where} was written by another run (generation {record_there.generation}, this run has {record.generation}). "
             "Wait for that run to end",
             "taken_over",
         )
 
 
-Store: TypeAlias = Folder | Space
+Store: TypeAlias = RecordDirectory | RecordNamespace
 
 
 def open_stores(client: Client, options: Mapping[str, Any]) -> list[Store]:
-    """Where records are kept. The cluster comes first: it refuses a run that was taken over, and a directory would not."""
-    stores: list[Store] = [Space(client, name) for name in record_namespaces(options)]
-    return [*stores, Folder(options["record_dir"])] if options["record_dir"] else stores
+    """Open the record stores. The cluster comes first, since it refuses a run that was taken over, and a directory does not."""
+    stores: list[Store] = [RecordNamespace(client, name) for name in list_record_namespaces(options)]
+    return [*stores, RecordDirectory(options["record_dir"])] if options["record_dir"] else stores
 
 
 class Records:
-    """Both stores, for one cluster, which its uid identifies: a directory may have the records of others too, which are left alone."""
+    """The record stores of one cluster. Ignores records of other clusters in a shared directory."""
 
     def __init__(self, stores: Sequence[Store], cluster: str) -> None:
         if len(stores) < 2:
@@ -135,17 +140,17 @@ class Records:
         # When the conversion of the claim last searched for was made final, empty without such a record.
         self.final = ""
         # The records of that claim that are done, one for each run.
-        self.done: list[Record] = []
+        self.done: list[ConversionRecord] = []
 
-    def find(self, namespace: str, claim: str, lock: str) -> Record | None:
-        """The record of a claim that is not done yet, the newest copy of it; None when there is none. lock: on the claim now.
+    def find(self, namespace: str, claim: str, lock: str) -> ConversionRecord | None:
+        """Return the newest copy of a claim's unfinished record, None without one. lock: on the claim now.
 
         A copy that cannot be read is a warning as long as another one can be; and so is one that is done while the claim
         still has its lock: the cluster was restored to a time before that.
         """
-        copies: dict[str, Record] = {}
+        copies: dict[str, ConversionRecord] = {}
         bad: dict[str, str] = {}
-        for where, record in self._copies(bad):
+        for where, record in self._read_copies(bad):
             if (record.namespace, record.claim) != (namespace, claim):
                 continue
             if record.step == "done" and record.lock == lock:
@@ -155,25 +160,25 @@ class Records:
                 )
             else:
                 copies[where] = record
-        newest_ones = _newest(copies.items())
-        open_ones = [one for one in newest_ones if one.step != "done"]
-        self.done = [one for one in newest_ones if one.step == "done"]
+        newest_ones = _select_newest_copies(copies.items())
+        unfinished = [record for record in newest_ones if record.step != "done"]
+        self.done = [record for record in newest_ones if record.step == "done"]
         self.final = max(
             (
-                one.times.get("forward:done", "")
-                for one in newest_ones
-                if (one.direction, one.step) == ("forward", "done")
+                record.times.get("forward:done", "")
+                for record in newest_ones
+                if (record.direction, record.step) == ("forward", "done")
             ),
             default="",
         )
-        if len(open_ones) > 1:
-            runs = ", ".join(sorted(one.run for one in open_ones))
+        if len(unfinished) > 1:
+            runs = ", ".join(sorted(record.run for record in unfinished))
             raise RecordError(
-                f"claim {namespace}/{claim} has records of {len(open_ones)} unfinished runs ({runs}), expected one. "
+                f"claim {namespace}/{claim} has records of {len(unfinished)} unfinished runs ({runs}), expected one. "
                 "Move away those of claims that no longer exist.",
                 "record_unreadable",
             )
-        if bad and not open_ones:
+        if bad and not unfinished:
             unreadable = "; ".join(f"{where}: {why}" for where, why in sorted(bad.items()))
             raise RecordError(
                 f"claim {namespace}/{claim} may have an unreadable record: {unreadable}. Restore it from its other copy, or "
@@ -181,15 +186,15 @@ class Records:
                 "record_unreadable",
             )
         self.warnings += [f"{where} cannot be read: {why}" for where, why in sorted(bad.items())]
-        return open_ones[0] if open_ones else None
+        return unfinished[0] if unfinished else None
 
-    def open_ones(self) -> list[Record]:
-        """The newest copy of every record of this cluster that is not done yet. `find` reports what cannot be read, or refuses."""
-        return [one for one in _newest(self._copies({})) if one.step != "done"]
+    def list_unfinished(self) -> list[ConversionRecord]:
+        """Return the newest copy of every unfinished record. `find` reports unreadable ones."""
+        return [record for record in _select_newest_copies(self._read_copies({})) if record.step != "done"]
 
-    def _copies(self, bad: dict[str, str]) -> Iterator[tuple[str, Record]]:
-        """Every record of this cluster, with where it is. bad: takes why others cannot be read."""
-        for where, text in (found for store in self._stores for found in store.read()):
+    def _read_copies(self, bad: dict[str, str]) -> Iterator[tuple[str, ConversionRecord]]:
+        """Read every record of this cluster with its location. bad: collects why others cannot be read."""
+        for where, text in (copy for store in self._stores for copy in store.read()):
             try:
                 record = from_json(text)
             except FormatError as error:
@@ -204,16 +209,19 @@ class Records:
         """Whether the stores, as they were read, have different versions of a run's record."""
         return len(self._versions.get(run, ())) > 1
 
-    def write(self, record: Record, when: str) -> Record:
-        """Write to both stores; answers with the record as it stands there."""
+    def write(self, record: ConversionRecord, when: str) -> ConversionRecord:
+        """Write to every store; return the record as it was written."""
         sequence = max(record.sequence, self._sequences.get(record.run, 0))
-        saved = replace(record, sequence=sequence).saved(when)
+        saved = replace(record, sequence=sequence).prepare_save(when)
         self._sequences[record.run] = saved.sequence
         for store in self._stores:
             store.write(saved)
         return saved
 
 
-def _newest(copies: Iterable[tuple[str, Record]]) -> list[Record]:
-    """The newest copy of each run's record."""
-    return [newest(dict(some)) for some in group_values((one[1].run, one) for one in copies).values()]
+def _select_newest_copies(copies: Iterable[tuple[str, ConversionRecord]]) -> list[ConversionRecord]:
+    """Return the newest copy of each run's record."""
+    return [
+        select_newest(dict(copies_of_run))
+        for copies_of_run in group_values((copy[1].run, copy) for copy in copies).values()
+    ]

@@ -20,42 +20,51 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert import facts
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert import observation
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.actions import (
-    Action,
+    AwaitCondition,
+    ConversionAction,
+    ConversionDone,
+    ConversionMove,
     CreateClaim,
     CreateVolume,
     DeleteClaim,
     DeleteVolume,
-    Done,
     DropProtection,
-    Mark,
-    Move,
+    DryRunVolumes,
     ReadData,
-    Rehearse,
-    Reserve,
-    Save,
-    Scale,
+    ReserveVolume,
+    SaveRecord,
+    ScaleWorkload,
+    SetLock,
     SetPolicy,
     SetProvisioner,
     StartHelper,
-    Stop,
+    StopConversion,
     StopHelper,
-    Wait,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.decide import next_move
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.facts import (
-    Helper,
-    Observation,
-    ObservedClaim,
-    ObservedVolume,
-    ObservedWorkload,
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.decide import decide_move
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.observation import (
+    ConversionClaim,
+    ConversionObservation,
+    ConversionVolume,
+    ConversionWorkload,
+    HelperState,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import Record, Variant, Volume, Workload
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import (
+    ConversionRecord,
+    RecordedVolume,
+    RecordedWorkload,
+    Variant,
+)
 
 IN_TREE, DRIVER = "kubernetes.io/vsphere-volume", "csi.vsphere.vmware.com"
 PV_PROTECTION, EP, EA = 1, 2, 4
-FINALIZERS = {PV_PROTECTION: facts.PROTECTION, EP: facts.PROVISIONER, EA: f"{facts.ATTACHER}csi-vsphere"}
+FINALIZERS = {
+    PV_PROTECTION: observation.PROTECTION,
+    EP: observation.PROVISIONER,
+    EA: f"{observation.ATTACHER}csi-vsphere",
+}
 FRESH = 9
 NONE, WAITS, COMING, RUNS, ENDS = "-", "waits", "coming", "runs", "ends"
 
@@ -147,7 +156,7 @@ class World:
     keep_ways: bool = False
     older_copy: bool = True
     # Our own rules, to be broken on purpose.
-    decide: Callable[[Record, Observation], Move] = next_move
+    decide: Callable[[ConversionRecord, ConversionObservation], ConversionMove] = decide_move
     preconditions: bool = True
 
 
@@ -156,8 +165,8 @@ class Search:
     """All states that can be reached."""
 
     world: World
-    records: list[Record] = field(default_factory=list)
-    actions: list[Action] = field(default_factory=list)
+    records: list[ConversionRecord] = field(default_factory=list)
+    actions: list[ConversionAction] = field(default_factory=list)
     found: dict[State, tuple[State, str] | None] = field(default_factory=dict)
     # States in which our run reports that it is done, or that it stops; and transitions, for `never_stuck`.
     ends: set[State] = field(default_factory=set)
@@ -166,20 +175,20 @@ class Search:
     finished: int = 0
 
     def __post_init__(self) -> None:
-        self._record_ids: dict[Record, int] = {}
-        self._action_ids: dict[Action, int] = {}
+        self._record_ids: dict[ConversionRecord, int] = {}
+        self._action_ids: dict[ConversionAction, int] = {}
         self._versions: dict[object, str] = {}
-        self._moves: dict[object, Move] = {}
+        self._moves: dict[object, ConversionMove] = {}
 
     # Numbers for things that are compared often
 
-    def record(self, record: Record) -> int:
+    def record(self, record: ConversionRecord) -> int:
         if record not in self._record_ids:
             self._record_ids[record] = len(self.records)
             self.records.append(record)
         return self._record_ids[record]
 
-    def action(self, action: Action) -> int:
+    def action(self, action: ConversionAction) -> int:
         if action not in self._action_ids:
             self._action_ids[action] = len(self.actions)
             self.actions.append(action)
@@ -245,7 +254,7 @@ class Search:
             1,
             "i",
         )
-        record = Record(
+        record = ConversionRecord(
             run="r1",
             key="k",
             cluster="c",
@@ -253,12 +262,12 @@ class Search:
             namespace="shop",
             claim="data",
             claim_uid="1",
-            old=Volume("pv", "o0", DRIVER, "path"),
-            new=Volume("pv" if world.variant == "in_place" else "pv-csi", "", DRIVER, "fcd"),
+            old=RecordedVolume("pv", "o0", DRIVER, "path"),
+            new=RecordedVolume("pv" if world.variant == "in_place" else "pv-csi", "", DRIVER, "fcd"),
             policy=policy,
             attaches=world.attaches,
             forgets=world.forgets,
-            workloads=(Workload("StatefulSet", "shop", "db", "s", 1),),
+            workloads=(RecordedWorkload("StatefulSet", "shop", "db", "s", 1),),
         )
         first = self.record(record)
         return State(
@@ -486,11 +495,11 @@ class Search:
             yield f"{which} is killed", self.put(s, which, None)
             return
         move = self.move(s, process)
-        if isinstance(move, Wait):
+        if isinstance(move, AwaitCondition):
             if move.then_roll_back and record.direction == "forward":
-                saved = self.action(Save(record.rolled_back("it took too long")))
+                saved = self.action(SaveRecord(record.roll_back("it took too long")))
                 yield f"{which} gives up waiting", self.put(s, which, process._replace(action=saved))
-        elif isinstance(move, (Done, Stop)):
+        elif isinstance(move, (ConversionDone, StopConversion)):
             self.ends.add(s)
             if record.step == "done" and (s.first is None or s.second is None):
                 self.finished += 1
@@ -515,7 +524,7 @@ class Search:
                 continue
             bit = self.world.users.index("undo")
             if self.records[copy].direction == "forward":
-                rolled_back = self.action(Save(self.records[copy].rolled_back("a user asked for it")))
+                rolled_back = self.action(SaveRecord(self.records[copy].roll_back("a user asked for it")))
                 yield (
                     f"{which} rolls back at  {self.records[copy].step}",
                     self.put(s._replace(spent=s.spent | 1 << bit), which, process._replace(action=rolled_back)),
@@ -524,25 +533,31 @@ class Search:
     def spent_by(self, s: State, name: str) -> bool:
         return name in self.world.users and bool(s.spent & 1 << self.world.users.index(name))
 
-    def move(self, s: State, process: Process) -> Move:
+    def move(self, s: State, process: Process) -> ConversionMove:
         key = (process.record, s.pvs, s.pvc, s.replicas, s.deletes, s.pod, s.helper, s.attached, s.registered)
         if key not in self._moves:
             self._moves[key] = self.world.decide(self.records[process.record], self.observed(s))
         return self._moves[key]
 
-    def observed(self, s: State) -> Observation:
+    def observed(self, s: State) -> ConversionObservation:
         uses = [f"pod db ({s.pod.state})"] if s.pod.state != NONE else []
         if s.helper.state == NONE:
             uses += [f"{side} is attached" for side, is_so in zip(("old", "new"), s.attached, strict=True) if is_so]
-        helper: dict[str, Helper] = {NONE: "", WAITS: "starting", COMING: "starting", RUNS: "running", ENDS: "stopping"}
+        helper: dict[str, HelperState] = {
+            NONE: "",
+            WAITS: "starting",
+            COMING: "starting",
+            RUNS: "running",
+            ENDS: "stopping",
+        }
         pvc = s.pvc
-        return Observation(
+        return ConversionObservation(
             volumes=tuple(
-                ObservedVolume(
+                ConversionVolume(
                     name=("pv", "pv-csi")[index],
                     uid=pv.uid,
                     version=self.version(pv),
-                    whose="old" if pv.side == "old" else "new",
+                    side="old" if pv.side == "old" else "new",
                     policy=pv.policy,
                     phase=pv.phase,
                     terminating=pv.terminating,
@@ -555,7 +570,7 @@ class Search:
             ),
             claim=None
             if pvc is None
-            else ObservedClaim(
+            else ConversionClaim(
                 uid=str(pvc.uid),
                 version=self.version(pvc),
                 phase=pvc.phase,
@@ -566,7 +581,7 @@ class Search:
                 held=pvc.held,
             ),
             workloads=(
-                ObservedWorkload(
+                ConversionWorkload(
                     "StatefulSet",
                     "shop",
                     "db",
@@ -582,36 +597,36 @@ class Search:
             registered=s.registered,
         )
 
-    def send(self, s: State, which: str, process: Process, action: Action) -> State:
+    def send(self, s: State, which: str, process: Process, action: ConversionAction) -> State:
         """The server's answer to one action, and what the run does with it."""
         record = self.records[process.record]
         again = process._replace(action=-1)
-        if isinstance(action, Save):
+        if isinstance(action, SaveRecord):
             if s.holder != process.holder:
                 return self.put(s, which, None)
             number = self.record(action.record)
             return self.put(s._replace(saved=(number, s.saved[0])), which, Process(number, -1, process.holder))
-        if isinstance(action, Rehearse):
-            return self.put(s, which, process._replace(action=self.action(Save(record.following()))))
+        if isinstance(action, DryRunVolumes):
+            return self.put(s, which, process._replace(action=self.action(SaveRecord(record.advance()))))
         if isinstance(action, ReadData):
             if s.helper.state != RUNS:
                 return self.put(s, which, again)
             if not s.disk:
                 return self.put(s, which, None)
-            saved = record.following() if action.compare else replace(record, baseline="data")
-            return self.put(s, which, process._replace(action=self.action(Save(saved))))
+            saved = record.advance() if action.compare else replace(record, baseline="data")
+            return self.put(s, which, process._replace(action=self.action(SaveRecord(saved))))
         changed = self.apply(s, record, action)
         return self.swept(self.put(changed or s, which, again))
 
-    def apply(self, s: State, record: Record, action: Action) -> State | None:
+    def apply(self, s: State, record: ConversionRecord, action: ConversionAction) -> State | None:
         """The state after a write; None when the server refuses it."""
-        if isinstance(action, (SetPolicy, SetProvisioner, DeleteVolume, DropProtection, Reserve)):
+        if isinstance(action, (SetPolicy, SetProvisioner, DeleteVolume, DropProtection, ReserveVolume)):
             return self.apply_to_volume(s, record, action)
         pvc = s.pvc
-        if isinstance(action, (Mark, DeleteClaim)):
+        if isinstance(action, (SetLock, DeleteClaim)):
             if pvc is None or not self.same(action.claim.uid, action.claim.version, str(pvc.uid), pvc):
                 return None
-            if isinstance(action, Mark):
+            if isinstance(action, SetLock):
                 if action.hold and pvc.terminating:
                     return None
                 if pvc.uid in (2, 5) and not pvc.lock:
@@ -624,7 +639,7 @@ class Search:
             if any(pv is not None and pv.claim == pvc.uid and pv.policy != "Retain" for pv in s.pvs):
                 raise Violation("a claim is deleted whose volume has not the policy Retain")
             return s._replace(pvc=pvc._replace(terminating=True))
-        if isinstance(action, Scale):
+        if isinstance(action, ScaleWorkload):
             if action.workload.version != self.version(("set", s.replicas, s.deletes)) and self.world.preconditions:
                 return None
             if s.deletes and not action.replicas:
@@ -651,7 +666,10 @@ class Search:
         return s._replace(pvc=PVC(3 if action.side == "new" else 4, index, "Pending", False, record.generation, False))
 
     def apply_to_volume(
-        self, s: State, record: Record, action: SetPolicy | SetProvisioner | DeleteVolume | DropProtection | Reserve
+        self,
+        s: State,
+        record: ConversionRecord,
+        action: SetPolicy | SetProvisioner | DeleteVolume | DropProtection | ReserveVolume,
     ) -> State | None:
         index = 0 if action.volume.name == "pv" else 1
         pv = s.pvs[index]
@@ -661,7 +679,7 @@ class Search:
             pv = pv._replace(policy=action.policy)
         elif isinstance(action, SetProvisioner):
             pv = pv._replace(by="n")
-        elif isinstance(action, Reserve):
+        elif isinstance(action, ReserveVolume):
             pv = pv._replace(claim=int(action.claim_uid or 0))
         elif isinstance(action, DeleteVolume):
             if pv.policy != "Retain":
@@ -687,7 +705,7 @@ class Search:
         if len(bound) > 1 and any(pv.policy == "Delete" for pv in bound):
             raise Violation("two bound volumes have one disk, and one of them the policy Delete")
 
-    def check_end(self, s: State, record: Record) -> None:
+    def check_end(self, s: State, record: ConversionRecord) -> None:
         if s.spent or s.second is not None:
             return
         standing = [pv for pv in s.pvs if pv is not None]

@@ -11,37 +11,37 @@ from dataclasses import replace
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.actions import (
+    ConversionDone,
     CreateVolume,
     DeleteClaim,
     DeleteVolume,
-    Done,
-    Mark,
-    Save,
-    Stop,
+    SaveRecord,
+    SetLock,
+    StopConversion,
     StopHelper,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.decide import next_move
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.eligibility import Request
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.facts import (
-    Observation,
-    ObservedClaim,
-    ObservedVolume,
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.decide import decide_move
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.eligibility import ConversionRequest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.observation import (
+    ConversionClaim,
+    ConversionObservation,
+    ConversionVolume,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import Record
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import ConversionRecord
 from unit.plugins.plugin_utils.convert.test_record import IN_PLACE, RECLAIM, record
 
-TARGET = ObservedVolume(
+TARGET = ConversionVolume(
     "pv-1", "u9", "1", "new", "Retain", "Available", terminating=False, finalizers=(), claim_uid="", by=""
 )
 
 
-def theirs(volume: str, lock: str = "", uid: str = "another-uid") -> ObservedClaim:
-    return ObservedClaim(
+def theirs(volume: str, lock: str = "", uid: str = "another-uid") -> ConversionClaim:
+    return ConversionClaim(
         uid, "1", "Bound", volume, terminating=False, lock=lock, generation=1 if lock else 0, held=False
     )
 
 
-def observations(found: Record) -> Iterator[tuple[Record, Observation, ObservedClaim]]:
+def observations(found: ConversionRecord) -> Iterator[tuple[ConversionRecord, ConversionObservation, ConversionClaim]]:
     """Every step in both directions, with every claim that may stand there."""
     for step, back, volume, lock, uid in itertools.product(
         found.steps,
@@ -51,20 +51,22 @@ def observations(found: Record) -> Iterator[tuple[Record, Observation, ObservedC
         (found.claim_uid, "another-uid"),
     ):
         claim = theirs(volume, lock, uid)
-        at = replace(found.rolled_back("asked") if back else found, step=step)
-        for volumes in ((), (replace(TARGET, name=at.target.name, whose=at.target_side),)):
-            yield at, Observation(volumes, claim, ()), claim
+        at = replace(found.roll_back("asked") if back else found, step=step)
+        for volumes in ((), (replace(TARGET, name=at.target.name, side=at.target_side),)):
+            yield at, ConversionObservation(volumes, claim, ()), claim
 
 
 @pytest.mark.parametrize("desired", [IN_PLACE, RECLAIM])
-def test_no_claim_with_a_volume_of_its_own_is_deleted_and_none_by_hand_without_an_observation(desired: Request) -> None:
+def test_no_claim_with_a_volume_of_its_own_is_deleted_and_none_by_hand_without_an_observation(
+    desired: ConversionRequest,
+) -> None:
     found = record(desired)
     reported = 0
     for at, observed, claim in observations(found):
-        move = next_move(at, observed)
+        move = decide_move(at, observed)
         known = claim.volume in ("", found.old.name, found.new.name)
         assert known or not isinstance(move, DeleteClaim), (at.step, claim)
-        if isinstance(move, Stop) and "delete pvc" in move.remedy:
+        if isinstance(move, StopConversion) and "delete pvc" in move.remedy:
             reported += 1
             assert known, (at.step, claim)
             assert "and only then: kubectl -n shop delete pvc data-db-0" in move.remedy
@@ -74,30 +76,30 @@ def test_no_claim_with_a_volume_of_its_own_is_deleted_and_none_by_hand_without_a
 
 @pytest.mark.parametrize("policy", ["Delete", "Retain"])
 def test_a_conversion_can_be_rolled_back_until_the_user_makes_it_final(policy: str) -> None:
-    found = replace(record(), policy=policy).at("finish")
-    claim = ObservedClaim(
+    found = replace(record(), policy=policy).move_to("finish")
+    claim = ConversionClaim(
         found.claim_uid, "1", "Bound", "pv-1", terminating=False, lock=found.lock, generation=1, held=False
     )
     volume = replace(TARGET, phase="Bound", claim_uid=found.claim_uid)
-    current = Observation((volume,), claim, (), final=False)
-    move = next_move(found, current)
-    assert isinstance(move, Done), move
+    current = ConversionObservation((volume,), claim, (), final=False)
+    move = decide_move(found, current)
+    assert isinstance(move, ConversionDone), move
     assert move.until
     # Rolled back from there, and final if the user makes it final.
-    assert next_move(found.rolled_back("asked"), current) != move
-    assert not isinstance(next_move(found, replace(current, final=True)), Done)
+    assert decide_move(found.roll_back("asked"), current) != move
+    assert not isinstance(decide_move(found, replace(current, final=True)), ConversionDone)
 
 
-def stopped(at: Record, claim: ObservedClaim | None) -> Stop:
-    move = next_move(at, Observation((TARGET,), claim, ()))
-    assert isinstance(move, Stop), move
+def stopped(at: ConversionRecord, claim: ConversionClaim | None) -> StopConversion:
+    move = decide_move(at, ConversionObservation((TARGET,), claim, ()))
+    assert isinstance(move, StopConversion), move
     return move
 
 
 def test_a_claim_with_another_volume_is_left_alone_and_the_run_can_be_ended() -> None:
-    stop = stopped(record().at("finish"), theirs("pv-of-production"))
+    stop = stopped(record().move_to("finish"), theirs("pv-of-production"))
     assert stop.reason == "claim_changed"
-    assert "created by another client (uid another-uid), and has another volume, pv-of-production" in stop.found
+    assert "created by another client (uid another-uid), and has another volume, pv-of-production" in stop.state
     assert "This run changes neither" in stop.remedy
     assert (
         f"move its record out of every store: ConfigMap kubewin-convert-{record().run} in each record namespace"
@@ -108,13 +110,13 @@ def test_a_claim_with_another_volume_is_left_alone_and_the_run_can_be_ended() ->
 def test_another_runs_lock_on_a_claim_with_another_volume_is_not_taken() -> None:
     """Nor does one continue that a user gave our lock."""
     for lock in ("another.k9", record().lock):
-        stop = stopped(record(RECLAIM).at("delete_claim"), theirs("pv-of-production", lock))
+        stop = stopped(record(RECLAIM).move_to("delete_claim"), theirs("pv-of-production", lock))
         assert "annotate" not in stop.remedy
         assert "This run continues once no claim has that name." in stop.remedy
 
 
 def test_in_place_a_claim_that_was_bound_by_hand_continues_once_it_is_locked() -> None:
-    at = record().at("finish")
+    at = record().move_to("finish")
     lock = f"kubectl -n shop annotate --overwrite pvc data-db-0 kubewin.io/convert={at.lock}/1"
     gone = stopped(at, None)
     assert gone.reason == "claim_gone"
@@ -123,9 +125,9 @@ def test_in_place_a_claim_that_was_bound_by_hand_continues_once_it_is_locked() -
     assert f"kubewin-convert-{at.run}.json" in gone.remedy
     bound = replace(TARGET, phase="Bound", claim_uid="another-uid")
     assert lock in stopped(at, theirs("pv-1")).remedy
-    assert isinstance(next_move(at, Observation((bound,), theirs("pv-1", at.lock), ())), Mark)
+    assert isinstance(decide_move(at, ConversionObservation((bound,), theirs("pv-1", at.lock), ())), SetLock)
     # It is the one that a volume is made for from now on.
-    made = next_move(at.at("create_volume"), Observation((), theirs("pv-1", at.lock), ()))
+    made = decide_move(at.move_to("create_volume"), ConversionObservation((), theirs("pv-1", at.lock), ()))
     assert made == CreateVolume("new", "another-uid")
 
 
@@ -134,35 +136,37 @@ def test_a_run_that_changed_nothing_ends_only_when_its_claim_is_deleted() -> Non
 
 
 def test_on_the_way_back_a_volume_that_was_deleted_is_made_again() -> None:
-    back = record().at("restore").rolled_back("asked")
+    back = record().move_to("restore").roll_back("asked")
     claim = theirs("pv-1", back.lock, back.claim_uid)
     for step in ("restore", "finish"):
-        assert next_move(back.at(step), Observation((), claim, ())) == Save(back)
-    assert next_move(back.at("create_volume"), Observation((), claim, ())) == CreateVolume("old", back.claim_uid)
+        assert decide_move(back.move_to(step), ConversionObservation((), claim, ())) == SaveRecord(back)
+    assert decide_move(back.move_to("create_volume"), ConversionObservation((), claim, ())) == CreateVolume(
+        "old", back.claim_uid
+    )
 
 
 def test_what_arrived_after_a_run_had_ended_is_removed_only_beside_the_bound_volume() -> None:
     """The native volume that a request created after the rollback: its disk has the in-tree volume that the claim is bound to."""
-    ended = record(RECLAIM).rolled_back("requested").at("done")
+    ended = record(RECLAIM).roll_back("requested").move_to("done")
     claim = replace(theirs(ended.old.name), uid=ended.claim_uid)
-    bound = replace(TARGET, name=ended.old.name, whose="old", policy="Delete", phase="Bound", claim_uid=ended.claim_uid)
+    bound = replace(TARGET, name=ended.old.name, side="old", policy="Delete", phase="Bound", claim_uid=ended.claim_uid)
     late = replace(TARGET, name=ended.new.name)
-    beside = Observation((bound, late), claim, ())
-    assert next_move(ended, beside) == DeleteVolume(late)
+    beside = ConversionObservation((bound, late), claim, ())
+    assert decide_move(ended, beside) == DeleteVolume(late)
     kept = [
         replace(beside, volumes=(bound, replace(late, policy="Delete"))),
         replace(beside, volumes=(bound, replace(late, phase="Bound"))),
-        replace(beside, volumes=(bound, replace(late, whose="foreign"))),
+        replace(beside, volumes=(bound, replace(late, side="foreign"))),
         replace(beside, volumes=(late,)),
         replace(beside, claim=theirs("pv-of-another")),
         replace(beside, claim=None),
     ]
-    assert [next_move(ended, one) for one in kept] == [Done()] * len(kept)
-    assert next_move(ended, replace(beside, helper="running")) == StopHelper()
+    assert [decide_move(ended, one) for one in kept] == [ConversionDone()] * len(kept)
+    assert decide_move(ended, replace(beside, helper="running")) == StopHelper()
 
 
 def test_a_helper_pod_of_an_earlier_run_is_deleted_at_every_step() -> None:
     found = record()
     claim = replace(theirs(found.old.name, found.lock), uid=found.claim_uid)
     for step in found.steps:
-        assert next_move(found.at(step), Observation((), claim, (), helper="stale")) == StopHelper()
+        assert decide_move(found.move_to(step), ConversionObservation((), claim, (), helper="stale")) == StopHelper()

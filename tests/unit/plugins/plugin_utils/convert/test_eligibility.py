@@ -10,27 +10,27 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert import objects
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.begin import begin
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.begin import create_record
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.eligibility import (
+    ConversionFacts,
+    ConversionRequest,
     Eligibility,
-    Facts,
-    Request,
+    drop_leftovers,
     evaluate,
-    without_leftovers,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import Record, Workload
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import ConversionRecord, RecordedWorkload
 from unit.plugins.plugin_utils.convert.world import PATH, claim, facts, node, pod, stateful_set, volume
 
-REQUEST = Request("shop", "data-db-0")
-RECLAIM = Request("shop", "data-db-0", variant="re_claim", storage_class="fast")
+REQUEST = ConversionRequest("shop", "data-db-0")
+RECLAIM = ConversionRequest("shop", "data-db-0", variant="re_claim", storage_class="fast")
 CSI = "csi.vsphere.vmware.com"
 
 
-def evaluated(found: Facts, desired: Request = REQUEST) -> Eligibility:
+def evaluated(found: ConversionFacts, desired: ConversionRequest = REQUEST) -> Eligibility:
     return evaluate(found, desired)
 
 
-def blocks(found: Facts, desired: Request = REQUEST) -> dict[str, str]:
+def blocks(found: ConversionFacts, desired: ConversionRequest = REQUEST) -> dict[str, str]:
     """Lines of the blockers by their ids."""
     return {one.id: one.line() for one in evaluated(found, desired).findings if one.severity == "blocker"}
 
@@ -39,7 +39,7 @@ def test_a_migrated_volume_enters_with_its_workload_and_its_disks_id() -> None:
     entry = evaluated(facts())
     assert not entry.refused, entry.findings
     assert entry.handle == "fcd-1"
-    assert entry.workloads == (Workload("StatefulSet", "shop", "db", "set-uid", 2),)
+    assert entry.workloads == (RecordedWorkload("StatefulSet", "shop", "db", "set-uid", 2),)
     assert entry.nodes == ("win-1",)
     assert [finding.id for finding in entry.findings] == ["CSI-B33"]
 
@@ -98,7 +98,7 @@ CLONE = {
         ("CSI-B18", facts(storage_class=None), "StorageClass thin does not exist"),
     ],
 )  # fmt: skip
-def test_refused(number: str, found: Facts, words: str) -> None:
+def test_refused(number: str, found: ConversionFacts, words: str) -> None:
     lines = blocks(found)
     assert list(lines) == [number], lines
     assert words in lines[number]
@@ -132,7 +132,7 @@ def test_a_native_volume_needs_nothing() -> None:
 
 
 def test_claims_of_argo_are_converted_on_request() -> None:
-    allowed = Request("shop", "data-db-0", managed=True)
+    allowed = ConversionRequest("shop", "data-db-0", managed=True)
     assert not evaluated(facts(claim=claim(**ARGO)), allowed).refused
 
 
@@ -167,7 +167,7 @@ def test_a_deployment_is_found_behind_its_replica_set_and_by_its_template() -> N
     owned = {"ownerReferences": [{"kind": "Deployment", "name": "web", "uid": "d", "controller": True}]}
     replica_set = {"kind": "ReplicaSet", "metadata": {"name": "web-1", "uid": "r", **owned}, "spec": {}}
     sets = [deployment, replica_set]
-    web = Workload("Deployment", "shop", "web", "d", 1)
+    web = RecordedWorkload("Deployment", "shop", "web", "d", 1)
     by_pod = facts(sets=sets, pods=[pod({"kind": "ReplicaSet", "name": "web-1", "uid": "r"}, "web-1-x")])
     assert evaluated(by_pod).workloads == (web,)
     assert evaluated(facts(sets=sets, pods=[])).workloads == (web,)
@@ -179,7 +179,7 @@ def second(**metadata: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     return claim(name="data-db-1", **metadata), volume(claimRef=reference)
 
 
-SECOND = Request("shop", "data-db-1")
+SECOND = ConversionRequest("shop", "data-db-1")
 
 
 def test_a_set_at_zero_replicas_still_owns_all_its_claims() -> None:
@@ -187,7 +187,7 @@ def test_a_set_at_zero_replicas_still_owns_all_its_claims() -> None:
     assert evaluated(stopped).workloads[0].replicas == 0
     its, disk = second()
     found = replace(stopped, claim=its, volume=disk)
-    assert evaluated(found, SECOND).workloads == (Workload("StatefulSet", "shop", "db", "set-uid", 0),)
+    assert evaluated(found, SECOND).workloads == (RecordedWorkload("StatefulSet", "shop", "db", "set-uid", 0),)
     spoiled = stateful_set(replicas=0, persistentVolumeClaimRetentionPolicy={"whenScaled": "Delete"})
     spoiled["metadata"].update(ARGO)
     assert set(blocks(replace(found, sets=[spoiled]), SECOND)) == {"CSI-B16", "CSI-B17"}
@@ -197,16 +197,16 @@ def test_a_set_at_zero_replicas_still_owns_all_its_claims() -> None:
 def test_claims_of_other_names_are_not_a_sets(name: str) -> None:
     its = claim(name=name)
     disk = volume(claimRef={"namespace": "shop", "name": name, "uid": "claim-uid"})
-    assert evaluated(facts(claim=its, volume=disk, pods=[]), Request("shop", name)).workloads == ()
+    assert evaluated(facts(claim=its, volume=disk, pods=[]), ConversionRequest("shop", name)).workloads == ()
 
 
-def first_record() -> Record:
+def first_record() -> ConversionRecord:
     """The conversion of the first pod's claim, which has stopped the set."""
     found = facts()
-    return begin(found, evaluate(found, REQUEST), REQUEST, "c1", "k1").at("baseline")
+    return create_record(found, evaluate(found, REQUEST), REQUEST, "c1", "k1").move_to("baseline")
 
 
-def stopped_by(*records: Record, replicas: int = 0, lock: str = "") -> Facts:
+def stopped_by(*records: ConversionRecord, replicas: int = 0, lock: str = "") -> ConversionFacts:
     """The second pod's claim, while these records are there and the first one's claim may be locked."""
     its, disk = second()
     locked = claim(annotations={"kubewin.io/convert": lock}) if lock else claim()
@@ -221,20 +221,20 @@ def test_a_conversion_of_another_claim_of_the_workload_blocks() -> None:
         "step baseline (forward), expected one conversion of a workload at a time"
     )
     for replicas in (0, 2):
-        lines = blocks(stopped_by(begun, begun.following(), replicas=replicas), SECOND)
+        lines = blocks(stopped_by(begun, begun.advance(), replicas=replicas), SECOND)
         assert list(lines) == ["CSI-B22"]
     lines = blocks(stopped_by(begun), SECOND)
     assert reported in lines["CSI-B22"]
     assert "Name that claim too, which is then converted first, or roll it back" in lines["CSI-B22"]
-    assert list(blocks(stopped_by(begun.rolled_back("asked")), SECOND)) == ["CSI-B22"]
+    assert list(blocks(stopped_by(begun.roll_back("asked")), SECOND)) == ["CSI-B22"]
 
 
 def test_a_claim_that_released_the_workload_or_precedes_or_belongs_to_another_does_not_block() -> None:
     begun = first_record()
     found = stopped_by(begun, lock=f"{begun.lock}/1")
     assert not evaluate(found, SECOND, ["data-db-0", "data-db-1"]).refused
-    assert not blocks(stopped_by(begun.at("finish"), lock=f"{begun.lock}/1"), SECOND)
-    others = replace(begun, workloads=(Workload("Deployment", "shop", "web", "d", 1),))
+    assert not blocks(stopped_by(begun.move_to("finish"), lock=f"{begun.lock}/1"), SECOND)
+    others = replace(begun, workloads=(RecordedWorkload("Deployment", "shop", "web", "d", 1),))
     assert not blocks(stopped_by(others), SECOND)
 
 
@@ -258,15 +258,17 @@ def test_everything_in_the_way_is_named_at_once() -> None:
 
 
 def test_what_a_late_request_of_a_run_that_ended_created_is_not_in_the_way() -> None:
-    desired = Request("shop", "data-db-0", variant="re_claim")
-    ended = begin(facts(), evaluate(facts(), desired), desired, "c1", "k1").rolled_back("requested").at("done")
-    late = {**objects.to_create(ended, "new", ""), "status": {"phase": "Available"}}
-    helper = pod(None, objects.helper_name(ended.run))
+    desired = ConversionRequest("shop", "data-db-0", variant="re_claim")
+    ended = (
+        create_record(facts(), evaluate(facts(), desired), desired, "c1", "k1").roll_back("requested").move_to("done")
+    )
+    late = {**objects.define_volume(ended, "new", ""), "status": {"phase": "Available"}}
+    helper = pod(None, objects.name_helper(ended.run))
     found = facts(volumes=[volume(), late], pods=[helper])
     ids = {finding.id for finding in evaluate(found, desired).findings if finding.severity == "blocker"}
     assert ids == {"CSI-B05", "CSI-B14", "CSI-B19"}
-    assert not evaluate(without_leftovers(found, [ended]), desired).refused
+    assert not evaluate(drop_leftovers(found, [ended]), desired).refused
     # Another client's volume of that disk stays in the way, and so does one that is not kept.
     kept = {**late["spec"], "persistentVolumeReclaimPolicy": "Delete"}
     for other in (TWIN, {**late, "spec": kept}):
-        assert evaluate(without_leftovers(facts(volumes=[volume(), other]), [ended]), desired).refused
+        assert evaluate(drop_leftovers(facts(volumes=[volume(), other]), [ended]), desired).refused

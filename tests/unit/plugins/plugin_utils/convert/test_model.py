@@ -41,15 +41,15 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert import decide
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert import record as record_module
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.actions import (
+    AwaitCondition,
+    ConversionMove,
     CreateVolume,
     DeleteClaim,
     DropProtection,
-    Move,
-    Wait,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.decide import next_move
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.facts import Observation
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import Record, Step, Variant
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.decide import decide_move
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.observation import ConversionObservation
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import ConversionRecord, Step, Variant
 from unit.plugins.plugin_utils.convert.model import Search, Violation, World
 
 VARIANTS: tuple[Variant, ...] = ("in_place", "re_claim")
@@ -171,7 +171,7 @@ def broken(variant: Variant, *users: str, **how: object) -> str:
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_without_retain(monkeypatch: pytest.MonkeyPatch, variant: Variant) -> None:
-    monkeypatch.setattr(decide, "_not_retained", lambda _observed: None)
+    monkeypatch.setattr(decide, "_restore_retain", lambda _observed: None)
     monkeypatch.setitem(decide._STEPS, "retain", lambda record, _observed: decide._advance(record))
     assert broken(variant) == "old is deleted while its policy is Delete"
 
@@ -187,11 +187,11 @@ def test_without_retain(monkeypatch: pytest.MonkeyPatch, variant: Variant) -> No
 def test_with_the_claim_deleted_before_its_volume(monkeypatch: pytest.MonkeyPatch, user: str, expected: str) -> None:
     """The order of most public instructions: claim, volume, new volume, new claim."""
 
-    def claim_first(record: Record, observed: Observation) -> Move:
+    def claim_first(record: ConversionRecord, observed: ConversionObservation) -> ConversionMove:
         claim = observed.claim
         if claim is None:
             return decide._advance(record)
-        return decide._foreign(record, observed) or decide._quiet(observed) or DeleteClaim(claim)
+        return decide._check_foreign_objects(record, observed) or decide._ensure_unused(observed) or DeleteClaim(claim)
 
     steps: list[Step] = [step for step in record_module.STEPS if step != "delete_claim"]
     steps.insert(steps.index("delete_volume"), "delete_claim")
@@ -201,24 +201,24 @@ def test_with_the_claim_deleted_before_its_volume(monkeypatch: pytest.MonkeyPatc
 
 
 def test_with_the_claim_deleted_before_the_new_volume_is_offered() -> None:
-    def hasty(record: Record, observed: Observation) -> Move:
+    def hasty(record: ConversionRecord, observed: ConversionObservation) -> ConversionMove:
         offered = tuple(
             replace(volume, phase="Available") if not volume.claim_uid else volume for volume in observed.volumes
         )
-        return next_move(record, replace(observed, volumes=offered))
+        return decide_move(record, replace(observed, volumes=offered))
 
     assert broken("re_claim", "scale", decide=hasty) == "the claim gets a new and empty disk"
 
 
 def test_without_waiting_until_it_is_unused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decide, "_quiet", lambda _observed: None)
+    monkeypatch.setattr(decide, "_ensure_unused", lambda _observed: None)
     # With attachments the attacher's finalizer would still keep the volume, and in re-claim the claim's protection.
     assert broken("in_place", attaches=False) == "old goes while it is in use"
 
 
 def test_without_looking_at_what_the_set_does_with_its_claims() -> None:
-    def blind(record: Record, observed: Observation) -> Move:
-        return next_move(
+    def blind(record: ConversionRecord, observed: ConversionObservation) -> ConversionMove:
+        return decide_move(
             record, replace(observed, workloads=tuple(replace(one, deletes=False) for one in observed.workloads))
         )
 
@@ -250,17 +250,17 @@ def test_without_preconditions_a_reverted_policy_is_not_detected() -> None:
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_without_holding_the_claim_while_the_policy_is_restored(variant: Variant) -> None:
-    def unheld(record: Record, observed: Observation) -> Move:
+    def unheld(record: ConversionRecord, observed: ConversionObservation) -> ConversionMove:
         if record.step == "finish" and observed.claim is not None:
             observed = replace(observed, claim=replace(observed.claim, held=True))
-        return next_move(record, observed)
+        return decide_move(record, observed)
 
     assert broken(variant, "claim", "pod", decide=unheld) == "the provisioner deletes the disk behind new"
 
 
 def test_without_the_claims_uid_it_stays_lost() -> None:
-    def anonymous(record: Record, observed: Observation) -> Move:
-        move = next_move(record, observed)
+    def anonymous(record: ConversionRecord, observed: ConversionObservation) -> ConversionMove:
+        move = decide_move(record, observed)
         return replace(move, claim_uid="") if isinstance(move, CreateVolume) else move
 
     found = search("in_place", decide=anonymous, keep_ways=True)
@@ -270,19 +270,19 @@ def test_without_the_claims_uid_it_stays_lost() -> None:
 
 
 def test_without_taking_the_protection_off_it_never_ends() -> None:
-    def patient(record: Record, observed: Observation) -> Move:
-        move = next_move(record, observed)
-        return Wait("it goes", "") if isinstance(move, DropProtection) else move
+    def patient(record: ConversionRecord, observed: ConversionObservation) -> ConversionMove:
+        move = decide_move(record, observed)
+        return AwaitCondition("it goes", "") if isinstance(move, DropProtection) else move
 
     assert search("in_place", decide=patient, keep_ways=True).stuck() is not None
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_without_reading_the_claim_before_the_policy_is_restored(variant: Variant) -> None:
-    def blind(record: Record, observed: Observation) -> Move:
+    def blind(record: ConversionRecord, observed: ConversionObservation) -> ConversionMove:
         claim = observed.claim
         if record.step in ("finish", "unlock") and claim is not None and claim.terminating:
             observed = replace(observed, claim=replace(claim, terminating=False))
-        return next_move(record, observed)
+        return decide_move(record, observed)
 
     assert broken(variant, "claim", "pod", decide=blind) == "the provisioner deletes the disk behind new"

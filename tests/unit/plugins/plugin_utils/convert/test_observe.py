@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.observe import controller_trouble
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.observe import find_controller_trouble
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from unit.plugins.plugin_utils.kube.fakes import ApiError, Clock, Response, Script
 
@@ -26,7 +26,7 @@ def at_work(ready: int, lease: dict[str, Any] | None) -> str:
     listed, none = ({"items": items, "metadata": {"resourceVersion": "1"}} for items in ([deployment], []))
     spec = ApiError(404, headers=dated) if lease is None else Response({"spec": lease}, headers=dated)
     script = Script(Response(listed, headers=dated), spec if ready else Response(none, headers=dated))
-    return controller_trouble(Client(script, clock=Clock(), sleep=Clock().sleep), DRIVERS["vsphere"])
+    return find_controller_trouble(Client(script, clock=Clock(), sleep=Clock().sleep), DRIVERS["vsphere"])
 
 
 @pytest.mark.parametrize(

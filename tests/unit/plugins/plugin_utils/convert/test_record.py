@@ -13,29 +13,29 @@ from typing import Any
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import FormatError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert import explain, objects
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.begin import begin, groups
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.eligibility import Request, evaluate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.begin import create_record, group_by_workload
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.eligibility import ConversionRequest, evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import (
-    Record,
-    Workload,
+    ConversionRecord,
+    RecordedWorkload,
     from_json,
-    newest,
+    select_newest,
 )
 from unit.plugins.plugin_utils.base.by_hand import spoiled_by_hand
 from unit.plugins.plugin_utils.convert.world import PATH, facts
 
-IN_PLACE = Request("shop", "data-db-0")
-RECLAIM = Request("shop", "data-db-0", variant="re_claim", storage_class="fast", volume_name="db-native")
+IN_PLACE = ConversionRequest("shop", "data-db-0")
+RECLAIM = ConversionRequest("shop", "data-db-0", variant="re_claim", storage_class="fast", volume_name="db-native")
 
 
-def record(desired: Request = IN_PLACE) -> Record:
+def record(desired: ConversionRequest = IN_PLACE) -> ConversionRecord:
     found = facts()
-    return begin(found, evaluate(found, desired), desired, "c1", "k1")
+    return create_record(found, evaluate(found, desired), desired, "c1", "k1")
 
 
 def test_it_is_read_as_it_was_written() -> None:
-    written = record().following().saved("2026-11-21T10:00:00Z")
-    read = from_json(written.as_json())
+    written = record().advance().prepare_save("2026-11-21T10:00:00Z")
+    read = from_json(written.to_json())
     assert read == written
     assert (read.sequence, read.times, read.objects) == (
         1,
@@ -62,22 +62,22 @@ def test_it_is_read_as_it_was_written() -> None:
 )
 def test_a_text_that_is_not_a_record_is_refused(spoil: dict[str, Any], words: str) -> None:
     with pytest.raises(FormatError, match=words):
-        from_json(json.dumps({**json.loads(record().as_json()), **spoil}))
+        from_json(json.dumps({**json.loads(record().to_json()), **spoil}))
 
 
 @pytest.mark.parametrize("desired", [IN_PLACE, RECLAIM])
-def test_an_edited_record_is_refused_or_can_continue(desired: Request) -> None:
+def test_an_edited_record_is_refused_or_can_continue(desired: ConversionRequest) -> None:
     """Never a traceback: every value, one after the other, by what it might have become."""
-    whole = json.loads(record(desired).following().saved("2026-11-21T10:00:00Z").as_json())
+    whole = json.loads(record(desired).advance().prepare_save("2026-11-21T10:00:00Z").to_json())
     number = 0
     for spoiled in spoiled_by_hand({name: value for name, value in whole.items() if name not in ("objects", "schema")}):
         text = json.dumps({**spoiled, "schema": whole["schema"], "objects": whole["objects"]})
         with contextlib.suppress(FormatError):
-            read = from_json(text).taken_over().rolled_back("x")
-            explain.steps(read, final=True)
-            explain.standing(read)
-            assert from_json(read.as_json()) == read
-            assert groups([read]) == [[read]]
+            read = from_json(text).take_over().roll_back("x")
+            explain.describe_steps(read, final=True)
+            explain.describe_state(read)
+            assert from_json(read.to_json()) == read
+            assert group_by_workload([read]) == [[read]]
         number += 1
     assert number > 100
 
@@ -89,23 +89,23 @@ def test_a_truncated_record_is_refused(text: str) -> None:
 
 
 def test_the_copy_that_was_written_last_counts() -> None:
-    first = record().saved("a")
-    second = first.following().saved("b")
-    assert newest({"file": first, "ConfigMap": second}) is second
+    first = record().prepare_save("a")
+    second = first.advance().prepare_save("b")
+    assert select_newest({"file": first, "ConfigMap": second}) is second
     with pytest.raises(FormatError, match="different runs: a has run"):
-        newest({"a": first, "b": replace(first, run="other")})
+        select_newest({"a": first, "b": replace(first, run="other")})
 
 
 def test_a_run_that_was_taken_over_counts_less_and_one_that_is_over_not_at_all() -> None:
-    first = record().saved("a").following().saved("b")
-    later = record().saved("a").taken_over().saved("c")
-    assert newest({"file": first, "ConfigMap": later}) is later
+    first = record().prepare_save("a").advance().prepare_save("b")
+    later = record().prepare_save("a").take_over().prepare_save("c")
+    assert select_newest({"file": first, "ConfigMap": later}) is later
     again = replace(record(), key="k2", sequence=5)
-    assert newest({"file": later, "ConfigMap": again}) is again
+    assert select_newest({"file": later, "ConfigMap": again}) is again
 
 
 def test_the_new_volume_is_the_old_one_with_the_drivers_source() -> None:
-    made = objects.to_create(record(), "new", "claim-uid")
+    made = objects.define_volume(record(), "new", "claim-uid")
     assert made["metadata"] == {
         "name": "pv-1",
         "labels": {"tier": "data"},
@@ -135,7 +135,7 @@ def test_the_new_volume_is_the_old_one_with_the_drivers_source() -> None:
 
 
 def test_the_old_volume_is_restored_except_its_policy() -> None:
-    made = objects.to_create(record(), "old", "claim-uid")
+    made = objects.define_volume(record(), "old", "claim-uid")
     assert made["spec"]["persistentVolumeReclaimPolicy"] == "Retain"
     assert made["spec"]["vsphereVolume"] == {"volumePath": PATH, "storagePolicyName": "gold"}
     assert made["metadata"]["annotations"]["pv.kubernetes.io/provisioned-by"] == "kubernetes.io/vsphere-volume"
@@ -145,7 +145,7 @@ def test_the_old_volume_is_restored_except_its_policy() -> None:
 
 def test_in_re_claim_both_claims_can_be_made() -> None:
     found = record(RECLAIM)
-    new, old = objects.claim_to_create(found, "new"), objects.claim_to_create(found, "old")
+    new, old = objects.define_locked_claim(found, "new"), objects.define_locked_claim(found, "old")
     assert (new["spec"]["volumeName"], new["spec"]["storageClassName"]) == ("db-native", "fast")
     assert (old["spec"]["volumeName"], old["spec"]["storageClassName"]) == ("pv-1", "thin")
     assert new["metadata"]["annotations"] == {"team": "shop", "kubewin.io/convert": f"{found.run}.k1/1"}
@@ -153,7 +153,7 @@ def test_in_re_claim_both_claims_can_be_made() -> None:
 
 
 def test_scratch_names_are_unique() -> None:
-    assert objects.scratch(record(), "new")["metadata"]["name"] == f"kubewin-convert-{record().run}-new"
+    assert objects.define_scratch_volume(record(), "new")["metadata"]["name"] == f"kubewin-convert-{record().run}-new"
 
 
 def test_every_name_by_which_a_node_may_have_the_disk_is_known() -> None:
@@ -165,26 +165,28 @@ def test_every_name_by_which_a_node_may_have_the_disk_is_known() -> None:
 
 
 def test_volumes_that_share_a_workload_are_converted_one_after_another() -> None:
-    def of(run: str, *uids: str) -> Record:
-        return replace(record(), run=run, workloads=tuple(Workload("Deployment", "shop", uid, uid, 1) for uid in uids))
+    def of(run: str, *uids: str) -> ConversionRecord:
+        return replace(
+            record(), run=run, workloads=tuple(RecordedWorkload("Deployment", "shop", uid, uid, 1) for uid in uids)
+        )
 
-    made = groups([of("1", "a"), of("2", "b"), of("3", "a", "b"), of("4", "c"), of("5")])
+    made = group_by_workload([of("1", "a"), of("2", "b"), of("3", "a", "b"), of("4", "c"), of("5")])
     assert [[one.run for one in group] for group in made] == [["1", "2", "3"], ["4"], ["5"]]
 
 
 def test_a_begun_conversion_precedes_one_of_the_same_workload_that_is_not() -> None:
-    made = groups([replace(record(), run="later"), replace(record(), run="begun", sequence=3)])
+    made = group_by_workload([replace(record(), run="later"), replace(record(), run="begun", sequence=3)])
     assert [[one.run for one in group] for group in made] == [["begun", "later"]]
 
 
 def test_the_steps_of_both_tables_are_listed_in_order() -> None:
-    reported = [entry["step"] for entry in explain.steps(record(), final=True)]
+    reported = [entry["step"] for entry in explain.describe_steps(record(), final=True)]
     assert reported == [step for step in record().steps if step != "done"]
     assert "delete_claim" not in reported
-    assert "delete_claim" in [entry["step"] for entry in explain.steps(record(RECLAIM), final=True)]
+    assert "delete_claim" in [entry["step"] for entry in explain.describe_steps(record(RECLAIM), final=True)]
     back = {
         entry["step"]: entry["description"]
-        for entry in explain.steps(record().following().rolled_back("asked"), final=False)
+        for entry in explain.describe_steps(record().advance().roll_back("asked"), final=False)
     }
     assert "baseline" not in back
     assert back["create_volume"].startswith("create PersistentVolume pv-1 as before (Retain)")
@@ -193,18 +195,18 @@ def test_the_steps_of_both_tables_are_listed_in_order() -> None:
 @pytest.mark.parametrize("policy", ["Delete", "Retain"])
 def test_until_it_is_final_the_plan_has_the_commands_to_roll_back_and_to_finish(policy: str) -> None:
     found = replace(record(), policy=policy)
-    *_before, last = explain.steps(found, final=False)
+    *_before, last = explain.describe_steps(found, final=False)
     assert last["step"] == "finish"
     assert (
         "so that state rolled_back (kubewin_convert_roll_back=true) can roll the conversion back, until you run it again with final"
         in last["description"]
     )
     assert ("restore the policy Delete" in last["description"]) == (policy == "Delete")
-    reported = {entry["step"]: entry["description"] for entry in explain.steps(found, final=True)}
+    reported = {entry["step"]: entry["description"] for entry in explain.describe_steps(found, final=True)}
     assert "cannot be rolled back" in reported["finish"]
     assert "unlock" in reported
 
 
 def test_without_a_lock_there_is_nothing_to_roll_back() -> None:
-    assert record().rolled_back("asked").step == "unlock"
-    assert record().following().rolled_back("asked").step == "retain"
+    assert record().roll_back("asked").step == "unlock"
+    assert record().advance().roll_back("asked").step == "retain"

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.eligibility import Facts
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.eligibility import ConversionFacts
 
 Object = dict[str, Any]
 PATH = "[ds] dir/x.vmdk"
@@ -103,7 +103,7 @@ def pod(owner: Object | None, name: str = "db-0") -> Object:
     }
 
 
-GOOD = Facts(
+GOOD = ConversionFacts(
     claim=claim(),
     volume=volume(),
     volumes=[volume()],
@@ -117,5 +117,5 @@ GOOD = Facts(
 )
 
 
-def facts(**changes: Any) -> Facts:
+def facts(**changes: Any) -> ConversionFacts:
     return replace(copy.deepcopy(GOOD), **changes)

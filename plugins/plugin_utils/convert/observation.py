@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The observation of a conversion before each of its moves. Facts only; decide.py evaluates them."""
+"""The state of the cluster before each move of a conversion; decide.py evaluates it."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ IN_TREE_CONTROLLER = "kubernetes.io/pv-controller"
 ATTACHER = "external-attacher/"
 
 
-def strange(finalizers: Iterable[str]) -> list[str]:
-    """Unknown finalizers of a volume, which may stay for ever."""
-    known = (PROTECTION, PROVISIONER, IN_TREE_CONTROLLER)
-    return [name for name in finalizers if name not in known and not name.startswith(ATTACHER)]
+def find_unknown_finalizers(finalizers: Iterable[str]) -> list[str]:
+    """Return unknown finalizers of a volume, which may never go."""
+    expected = (PROTECTION, PROVISIONER, IN_TREE_CONTROLLER)
+    return [name for name in finalizers if name not in expected and not name.startswith(ATTACHER)]
 
 
-Whose = Literal["old", "new", "foreign"]
+VolumeSide = Literal["old", "new", "foreign"]
 # "stale": created by a request of a run before this one.
-Helper = Literal["", "starting", "running", "stopping", "failed", "stale"]
+HelperState = Literal["", "starting", "running", "stopping", "failed", "stale"]
 
 
 @dataclass(frozen=True, slots=True)
-class ObservedVolume:
+class ConversionVolume:
     """A PersistentVolume under one of the two names.
 
-    version: its resourceVersion. whose: which side of the exchange it is, "foreign" when neither. claim_uid: of its
+    version: its resourceVersion. side: which side of the exchange it is, "foreign" when neither. claim_uid: of its
     claimRef. by: its annotation provisioned-by.
     """
 
     name: str
     uid: str
     version: str
-    whose: Whose
+    side: VolumeSide
     policy: str
     phase: str
     terminating: bool
@@ -48,7 +48,7 @@ class ObservedVolume:
 
 
 @dataclass(frozen=True, slots=True)
-class ObservedClaim:
+class ConversionClaim:
     """The claim. lock, generation: the run in its annotation, and its generation. held: our own finalizer is on it."""
 
     uid: str
@@ -62,7 +62,7 @@ class ObservedClaim:
 
 
 @dataclass(frozen=True, slots=True)
-class ObservedWorkload:
+class ConversionWorkload:
     """A workload of the record.
 
     uid empty: it is gone. ready: replicas that run on Windows nodes and are Ready. deletes: it is a StatefulSet that deletes
@@ -80,8 +80,8 @@ class ObservedWorkload:
 
 
 @dataclass(frozen=True, slots=True)
-class Observation:
-    """One observation.
+class ConversionObservation:
+    """The state of claim, volumes and workloads.
 
     uses: users of the claim or of an attachment of either handle, without the helper pod. twins: other volumes with one of the
     handles. helper: our pod on the claim. helper_path: why the helper's volume is not on the target's CSI path, empty
@@ -89,12 +89,12 @@ class Observation:
     work, empty if it works. final: the user made the conversion final.
     """
 
-    volumes: tuple[ObservedVolume, ...]
-    claim: ObservedClaim | None
-    workloads: tuple[ObservedWorkload, ...]
+    volumes: tuple[ConversionVolume, ...]
+    claim: ConversionClaim | None
+    workloads: tuple[ConversionWorkload, ...]
     uses: tuple[str, ...] = ()
     twins: tuple[str, ...] = ()
-    helper: Helper = ""
+    helper: HelperState = ""
     helper_path: str = ""
     registered: bool = False
     syncer: str = ""
