@@ -227,17 +227,27 @@ def _eks(driver: Driver) -> str:
 
 
 def _aks(driver: Driver) -> str:
-    switch = "--disable-file-driver" if driver.key == "azure_file" else "--disable-disk-driver"
-    return (
-        f"az aks update --resource-group GROUP --name CLUSTER {switch} (which also removes the driver from Linux nodes)"
-    )
+    return f"{_switch_aks(driver, 'disable')} (which also removes the driver from Linux nodes)"
 
 
 def _gke(driver: Driver) -> str:
-    return (
-        "gcloud container clusters update CLUSTER --update-addons=GcePersistentDiskCsiDriver=DISABLED (which also "
-        "removes the driver from Linux nodes)"
-    )
+    return f"{_switch_gke('DISABLED')} (which also removes the driver from Linux nodes)"
+
+
+def _switch_aks(driver: Driver, action: str) -> str:
+    kind = "file" if driver.key == "azure_file" else "disk"
+    return f"az aks update --resource-group GROUP --name CLUSTER --{action}-{kind}-driver"
+
+
+def _switch_gke(state: str) -> str:
+    return f"gcloud container clusters update CLUSTER --update-addons=GcePersistentDiskCsiDriver={state}"
+
+
+def enabling_command(driver: Driver, running_on: str) -> str:
+    """The command that installs a driver whose controller the platform hides, so that nobody else can; empty elsewhere."""
+    if running_on not in _HIDDEN or running_on not in driver.platform_daemonsets:
+        return ""
+    return _switch_aks(driver, "enable") if running_on == "aks" else _switch_gke("ENABLED")
 
 
 def _elsewhere(whom: str) -> Callable[[Driver], str]:

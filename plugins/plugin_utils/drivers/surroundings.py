@@ -113,7 +113,8 @@ def object_findings(
     create = "or set create_cluster_objects (kubewin_create_cluster_objects) to create it"
     if snapshot.csi_driver is None:
         if not desired.create_cluster_objects:
-            remedy = f"install the driver first: {driver.controller.pointer}, {create}"
+            enable = ownership.enabling_command(driver, ownership.platform(snapshot))
+            remedy = enable or f"install the driver first: {driver.controller.pointer}, {create}"
             yield blocker("CSI-D20", f"CSIDriver {driver.name}", "it does not exist", remedy)
     else:
         spec = snapshot.csi_driver.get("spec") or {}
@@ -128,7 +129,7 @@ def object_findings(
             message = f"spec.{key} is {_word(spec[key])}, expected {_word(expected)}"
             # A driver that needs no attachment works with one as well, where its controller has the sidecar for it.
             severity: Severity = "blocker" if key == "attachRequired" and expected else "note"
-            remedy = "correct it by the driver's own manifest; this collection never changes it"
+            remedy = "recreate it by the driver's own manifest, because most of its fields cannot be changed"
             yield Finding("CSI-D21", severity, f"CSIDriver {driver.name}", message, remedy)
     for one in driver.advisories:
         if one.matches(version):

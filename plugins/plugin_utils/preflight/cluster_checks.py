@@ -139,6 +139,9 @@ def lacking_sidecar(
     if image is None:
         evidence = (f"containers: {', '.join(name for name, dummy in controller.images)}",)
         remedy = f"add the external-{part} as in the driver's own manifest for its release"
+        if part == "attacher" and not driver.csi_driver.get("attachRequired", True):
+            # The driver's own manifest has none.
+            remedy = f"recreate CSIDriver {driver.name} with attachRequired: false, as in the driver's own manifest"
         yield found("CSI-C14", about, f"it runs no external-{part}", evidence, remedy)
         return
     known = in_tree.find_by_name(driver.in_tree) if driver.in_tree in moved else None
@@ -261,7 +264,8 @@ def _acknowledgements(index: Index) -> Iterator[Finding]:
                 f"ConfigMap openshift-config-managed/admin-gates: {key}",
                 "ConfigMap openshift-config/admin-acks: not true",
             )
-            remedy = "do what it requires, then acknowledge it"
+            patch = f'{{"data":{{"{key}":"true"}}}}'
+            remedy = f"do what it requires, then: oc -n openshift-config patch configmap admin-acks --type=merge -p '{patch}'"
             yield found("CSI-C04", f"Admin gate {key}", f"it is not acknowledged: {text}", evidence, remedy)
 
 

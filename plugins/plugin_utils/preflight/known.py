@@ -176,6 +176,12 @@ def found(
     )
 
 
+def change_template(workload: str, change: str) -> str:
+    """How the next pods of a workload get something: those of a Pod or Job cannot be changed."""
+    recreated = workload.startswith(("Pod ", "Job "))
+    return f"recreate it with {change}" if recreated else f"add {change} to its pod template"
+
+
 def _of_another_part(id_: str, severity: Severity) -> Known:
     return Known(severity, _BY_ID.get(id_) or _ELSEWHERE[id_[:5]], id_ in DOUBTS)
 

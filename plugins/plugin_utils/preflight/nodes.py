@@ -17,6 +17,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_pro
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver, ModeRule
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, parse, parse_image_tag
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.fit import image_for
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.ownership import enabling_command, platform_of
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout import evaluate as gate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import Picture, Registration
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.verdict import Lack
@@ -272,7 +273,9 @@ class _DriverOnNode:
         if self._known is not None:
             message = f"no DaemonSet deploys {driver} on Windows nodes"
             message += ", so its entries are stale" if self._entry else ""
-            remedy = f"run enable_csi.yml with driver {self._known.key}"
+            snapshot = self._index.snapshot
+            enable = enabling_command(self._known, platform_of(snapshot.cluster.kubernetes, snapshot.nodes))
+            remedy = enable or f"run enable_csi.yml with driver {self._known.key}"
             yield found("CSI-G02", f"Driver {driver}", message, evidence, remedy, "blocker")
         elif self._entry is not None:
             message = f"CSINode {name} lists the driver, but no pod on the node can have registered it"

@@ -286,7 +286,7 @@ def _find_plugins_to_remove(index: Index, target: Target) -> Iterator[Finding]:
             remove = (
                 f"ansible-playbook -i inventory.yml kubewin.csi.remove -e kubewin_drivers={key}"
                 if ours
-                else "kubectl delete"
+                else f"kubectl -n {provider.namespace} delete daemonset {provider.name}"
             )
             remedy = (
                 f"read the release notes of {target.openshift}; if it deploys the plugin, remove this one right before the "

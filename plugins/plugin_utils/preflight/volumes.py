@@ -45,15 +45,17 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words i
 _PROFILES = ("restricted", "baseline", "privileged")
 _ENFORCE = "pod-security.kubernetes.io/enforce"
 _REMEDY = "use another volume, or run the workload on Linux"
+# The source of a PersistentVolume cannot be changed.
+_RECREATE = "set persistentVolumeReclaimPolicy to Retain, then recreate the PersistentVolume"
 _REMEDIES = {
     "ReadOnlyMany": "use a disk with ReadWriteOnce, or a share (SMB, Azure File) if several nodes read",
     "ReadWriteMany": "use a disk with ReadWriteOnce, or a share (SMB, Azure File) if several nodes write",
-    capability.READ_ONLY: "mount it writable and set readOnly in the container's volumeMounts",
+    capability.READ_ONLY: f"{_RECREATE} without readOnly, and set readOnly in the container's volumeMounts",
     capability.INLINE: "use a claim for this volume",
     f"{capability.PROTOCOL} nfs": "use an SMB share for Windows",
-    capability.CLUSTER_NAME: "set the server to an address, or to a name that the nodes resolve",
-    capability.NO_SERVER: "recreate the volume with source //server/share",
-    capability.NO_SECRET: "recreate the volume with a Secret that has username and password",
+    capability.CLUSTER_NAME: f"{_RECREATE} with an address as server, or a name that the nodes resolve",
+    capability.NO_SERVER: f"{_RECREATE} with source //server/share",
+    capability.NO_SECRET: f"{_RECREATE} with a Secret that has username and password",
 }
 
 # Of a native volume, and of an in-tree one with CSI migration.
@@ -440,7 +442,8 @@ class _Volume:
         if answer.word == "no":
             usable = " or ".join(one for one in driver.fstypes if one)
             what = f"{reason}, expected {usable}: {driver.title} {answer.why}"
-            remedy = "if Windows formatted it: convert it with fsType ntfs; if Linux did, use it on Linux only"
+            rewrite = _RECREATE if subject.source.field == "csi" else "convert it"
+            remedy = f"if Windows formatted it: {rewrite} with fsType ntfs; if Linux did, use it on Linux only"
             return self._made("CSI-V14", what, remedy)
         if self._mounted_on_windows():
             return None
@@ -451,7 +454,7 @@ class _Volume:
             )
         if answer.word == "unknown":
             what = f"{reason}, and {driver.title} {answer.why}"
-            return self._made("CSI-V32", what, "set fsType ntfs in its StorageClass or in the volume")
+            return self._made("CSI-V32", what, f"{_RECREATE} with fsType ntfs, and its StorageClass for new ones")
         return None
 
     def _word_of(self, feature: str) -> str:

@@ -14,7 +14,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import gr
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import parse_time
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, union
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import found, unread
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import change_template, found, unread
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.subjects import Subjects
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Usage, Workload
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import (
@@ -220,7 +220,7 @@ def _elsewhere(index: Index, workload: Workload, walked: Walks) -> Iterator[Find
     if walked.linux:
         first = index.names(walked.linux)[0]
         what = f"nothing keeps its next pod from a Linux node, such as {first}"
-        remedy = "set nodeSelector kubernetes.io/os in the pod template"
+        remedy = change_template(workload.key, "nodeSelector kubernetes.io/os")
         yield found("CSI-W01", workload.key, what, (f"runs on {workload.system}: {workload.because}",), remedy)
     template = workload.template
     if template is not None and template.held_back:
@@ -306,7 +306,7 @@ def _hidden(index: Index, workload: Workload) -> Iterator[Finding]:
         or "volumes created with its pods"
     )
     if workload.system in ("mixed", "unknown"):
-        remedy = "give its pods spec.os.name and nodeSelector kubernetes.io/os"
+        remedy = change_template(about, "spec.os.name and nodeSelector kubernetes.io/os")
         yield found("CSI-W01", about, f"it has {volumes}, and {workload.because}", because, remedy)
     kept = [pod for pod in workload.pods if pod.finished and (pod.volumes.claims or pod.volumes.ephemeral)]
     if kept:

@@ -195,7 +195,7 @@ def _pod(
         return
     if not daemon_set.made(pod):
         message = f"pod {pod.name} still runs an older template"
-        remedy = f"kubectl -n {daemon_set.namespace} rollout status daemonset {daemon_set.name}"
+        remedy = f"if nothing replaces it: kubectl -n {daemon_set.namespace} delete pod {pod.name}"
         yield Lack("CSI-G14", "waiting", message, remedy)
         return
     if not _stable(picture, rules, node, pod):

@@ -1,0 +1,87 @@
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Remedies that can work on the cluster that gets them."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import Options, evaluate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding
+from situations.cluster import csi, healthy, install, pod_spec, volume, workload
+from situations.named import SITUATIONS
+from situations.real_clusters import REAL_CLUSTERS
+from situations.taken import PAIRS
+from situations.world import World
+
+# A command whose last word is a kind or a placeholder names no object.
+_INCOMPLETE = re.compile(
+    r"\b(kubectl|oc) (?!get|adm)[^;:(]*(\b(pvc|pv|pod|the node|delete|uncordon|describe)|\.\.\.)(?=[;:,)]|$)"
+)
+
+
+def list_findings() -> list[Finding]:
+    """Every finding of every situation."""
+    reports = [evaluate(one.world().snapshot(), Options(target=one.target)) for one in SITUATIONS.values()]
+    reports += [evaluate(pair.world(wrong=True).snapshot()) for pair in PAIRS.values()]
+    reports += [evaluate(cluster.world(trouble=True).snapshot()) for cluster in REAL_CLUSTERS.values()]
+    return [finding for report in reports for finding in report.findings]
+
+
+def remedies(world: World) -> dict[str, str]:
+    return {finding.id: finding.remedy for finding in evaluate(world.snapshot()).findings}
+
+
+def test_a_command_names_its_object_and_a_fixed_field_is_recreated() -> None:
+    findings = list_findings()
+    assert [finding for finding in findings if _INCOMPLETE.search(finding.remedy)] == []
+    source = re.compile(r"\bfsType\b|readOnly|as server|source //")
+    assert [
+        finding
+        for finding in findings
+        if finding.object.startswith("PersistentVolume ")
+        and source.search(finding.remedy)
+        and not re.search("recreate|convert", finding.remedy)
+    ] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("aks", "az aks update --resource-group GROUP --name CLUSTER --enable-disk-driver"),
+        ("gke", "gcloud container clusters update CLUSTER --update-addons=GcePersistentDiskCsiDriver=ENABLED"),
+    ],
+)
+def test_a_managed_driver_that_is_off_is_switched_on_at_its_platform(name: str, command: str) -> None:
+    world = REAL_CLUSTERS[name].world(trouble=False)
+    plugins = ("csi-azuredisk-node-win", "pdcsi-node-windows")
+    world.objects = [
+        one for one in world.objects if one["kind"] != "CSIDriver" and not one["metadata"]["name"].startswith(plugins)
+    ]
+    for csi_node in world.of("CSINode"):
+        csi_node["spec"]["drivers"] = []
+    found = remedies(world)
+    assert (found["CSI-D20"], found["CSI-G02"]) == (command, command)
+
+
+def test_an_attacher_is_not_asked_for_where_the_drivers_manifest_has_none() -> None:
+    world = healthy()
+    install(world, "smb", "host_process")
+    volume(world, "pv-x", csi("smb.csi.k8s.io", "x", ""), "x")
+    workload(world, "Deployment", "x", pod_spec("x"), on=["win-1"])
+    world.get("CSIDriver", "smb.csi.k8s.io")["spec"]["attachRequired"] = True
+    assert remedies(world)["CSI-C14"] == (
+        "recreate CSIDriver smb.csi.k8s.io with attachRequired: false, as in the driver's own manifest"
+    )
+
+
+def test_the_pods_of_a_job_are_recreated_and_those_of_a_deployment_changed() -> None:
+    for kind, remedy in (
+        ("Job", "recreate it with spec.os.name and nodeSelector kubernetes.io/os"),
+        ("Deployment", "add spec.os.name and nodeSelector kubernetes.io/os to its pod template"),
+    ):
+        world = healthy()
+        volume(world, "pv-x", csi("csi.vsphere.vmware.com", "x"), "x")
+        spec = {"os": None, "nodeSelector": None}
+        workload(world, kind, "x", pod_spec("x", **spec), **({"replicas": 1} if kind == "Deployment" else {}))
+        assert remedies(world)["CSI-W01"] == remedy
