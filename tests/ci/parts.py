@@ -463,7 +463,9 @@ def molecule_part(bench: Bench, name: str = MOLECULE, *, whole: bool = False) ->
         # A lab that an interrupted run left.
         step.run([lane.python, "-m", "lab", "down", "--name", MOLECULE], env=settings)
         chosen = ["--all"] if whole else [word for scenario in SCENARIOS for word in ("-s", scenario)]
-        step.run([lane.bin / "molecule", "test", *chosen], env=settings)
+        # As in an installed collection, which has no galaxy.yml by which molecule would find the scenarios.
+        words: list[str | Path] = [lane.bin / "molecule", "-c", "molecule/config.yml", "test", *chosen]
+        step.run(words, cwd=paths.ROOT / "extensions", env=settings)
         return None
 
     # All of them share the lab's name, and parts that come first do not run beside one another.

@@ -31,6 +31,15 @@ def test_the_guide_has_every_scenario() -> None:
     assert sorted(guide()) == SCENARIOS
 
 
+def test_the_commands_work_in_an_installed_collection() -> None:
+    """Without galaxy.yml molecule looks for molecule/*/molecule.yml below the current directory, and for no configuration."""
+    before_the_lab = GUIDE.partition("Run the scenarios on a lab")[0]
+    commands = re.findall(r"^   \$ (?:\w+=\S+ )?molecule (.*)", before_the_lab, re.MULTILINE)
+    assert [command.split(" -s ")[0] for command in commands] == ["-c molecule/config.yml test"] * 3
+    (folder,) = re.findall(r"^   \$ cd .*/kubewin/csi/(\w+)$", before_the_lab, re.MULTILINE)
+    assert (ROOT / folder / "molecule" / "config.yml").is_file()
+
+
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_scenario_for_the_lab_alone_stops_first_on_other_hosts(name: str) -> None:
     first = MOLECULE / name / "side_effect.yml"
