@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import re
 
+import pytest
 import yaml
 from ci import paths, venvs
+from packaging.requirements import Requirement
 
 WHOLE = yaml.safe_load((paths.ROOT / "execution-environment.yml").read_text(encoding="utf-8"))
 DEFINITION = WHOLE["dependencies"]
 PAGE = paths.ROOT / "docs" / "docsite" / "rst" / "guide_execution_environment.rst"
+# What the tests of its ansible-core line run with, and of Kerberos.
+TESTED = ("core-2.21", "libs", "kerberos", "tests")
 
 
 def lines(name: str) -> list[str]:
@@ -28,6 +32,26 @@ def test_the_image_has_this_release_and_a_tested_ansible_core() -> None:
     assert core.removeprefix("ansible-core~=").removesuffix(".0") in {
         name.removeprefix("core-") for name in venvs.CORES
     }
+
+
+@pytest.mark.parametrize(
+    "line",
+    [DEFINITION["ansible_core"]["package_pip"], DEFINITION["ansible_runner"]["package_pip"]]
+    + [line for name in ("requirements.txt", "meta/ee-requirements.txt") for line in lines(name) if "-r " not in line],
+)
+def test_the_image_takes_packages_as_they_are_tested(line: str) -> None:
+    pins = dict(
+        pin.split("==")
+        for name in TESTED
+        for pin in re.findall(r"^[\w-]+==[\w.]+", "\n".join(lines(f"tests/requirements/{name}.txt")), re.MULTILINE)
+    )
+    requirement = Requirement(line)
+    assert requirement.specifier.contains(pins[requirement.name])
+
+
+def test_the_image_has_no_runner_that_writes_beside_its_events_and_no_client_of_a_subscription() -> None:
+    assert not Requirement(DEFINITION["ansible_runner"]["package_pip"]).specifier.contains("2.4.2")
+    assert DEFINITION["exclude"]["system"] == ["openshift-clients"]
 
 
 def test_the_base_image_is_pinned_by_its_digest() -> None:
