@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Every job template of extensions/awx as AWX runs it: ansible-runner over Receptor, in a container, on the lab.
 
-Surveys are answered with text: what a job needs, and blanks for the rest. Tests follow one another on one lab.
+Surveys are answered with what a job needs; AWX does not send blank answers. Tests follow one another on one lab.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import yaml
 from integration import awx_api, foreign
 from integration.kube import also_holds
 from integration.mesh import NODES, PROJECT, SUPPORT, Credential, Job, Mesh, Running, Watch, inventory_of, leaks, made
-from integration.playbooks import PATIENCE, play
+from integration.playbooks import PATIENCE, Run, play
 from integration.storage import CLASSES, NAMESPACE, a_namespace, storage_class
 from integration.test_every_playbook import CELLS, EMPTY, MAIN, OPERATORS, Cell, Cluster
 from integration.upgrading import LEASE, SETS, databases, kubelet
@@ -45,7 +45,7 @@ SEED = os.environ.get("KUBEWIN_MOMENTS_SEED", "1")
 EVENTS = 90
 DRIVER = "csi.vsphere.vmware.com"
 UPGRADE = "upgrade-one-node.yml"
-# What a person could answer instead, by input. Free texts are left out.
+# Values that enable_csi refuses, by input.
 WRONG = {
     "kubewin_drivers": ["vsphere", "nfs"],
     "kubewin_batches": "half",
@@ -89,31 +89,35 @@ class Bench:
         self.files = {UPGRADE: cluster.tasks.read_text(encoding="utf-8"), "isolation.yml": ISOLATION, "wait.yml": WAIT}
 
     def run(self, playbook: str, answers: dict[str, Any], *, node: str = NODES[0], **more: Any) -> Job:
-        """One job; what its survey asks besides is left blank. more: extra variables from elsewhere."""
+        """One job. more: extra variables from elsewhere."""
         return self.launch(playbook, answers, node=node, **more).finish()
 
     def launch(self, playbook: str, answers: dict[str, Any], *, node: str = NODES[0], **more: Any) -> Running:
         """The same without waiting for its end."""
-        asked = [question["variable"] for question in SURVEYS.get(playbook, {"spec": []})["spec"]]
-        assert set(answers) <= set(asked)
-        given = {**dict.fromkeys(asked, ""), **answers, **more}
-        return self.mesh.launch(f"{playbook}.yml", self.inventory, self.credential, given, node=node, files=self.files)
+        variables = awx_api.launch_variables(SURVEYS.get(playbook, {"spec": []}), {**answers, **more})
+        return self.mesh.launch(
+            f"{playbook}.yml", self.inventory, self.credential, variables, node=node, files=self.files
+        )
 
 
-def answers(cell: Cell) -> tuple[dict[str, Any], dict[str, Any]]:
+def to_answers(cell: Cell) -> dict[str, Any]:
     """The variables of a cell as answers of its survey, and as extra variables of the template."""
-    asked = [question["variable"] for question in SURVEYS[cell.playbook]["spec"]]
-    given: dict[str, Any] = {
-        name: value if isinstance(value, bool) else str(value) for name, value in cell.variables.items()
+    kinds = {question["variable"]: question["type"] for question in SURVEYS[cell.playbook]["spec"]}
+    answers: dict[str, Any] = {
+        name: ("no", "yes")[value]
+        if isinstance(value, bool) and name in kinds
+        else str(value).split(",")
+        if kinds.get(name) == "multiselect"
+        else value
+        for name, value in cell.variables.items()
     }
     if cell.playbook == "upgrade":
-        given |= {"kubewin_upgrade_tasks": UPGRADE, "kubewin_upgrade_nodes": "win-1"}
+        answers |= {"kubewin_upgrade_tasks": UPGRADE, "kubewin_upgrade_nodes": "win-1"}
     if cell.playbook == "gather":
-        given["kubewin_output_dir"] = SUPPORT
+        answers["kubewin_output_dir"] = SUPPORT
     if cell.playbook in ("handover", "remove"):
-        given["kubewin_drivers"] = ["vsphere"]
-    here = {name: value for name, value in given.items() if name in asked}
-    return here, {name: value for name, value in given.items() if name not in asked}
+        answers["kubewin_drivers"] = ["vsphere"]
+    return answers
 
 
 @pytest.fixture(scope="module")
@@ -148,7 +152,6 @@ def test_wrong_answers_are_refused_by_name(bench: Bench) -> None:
     before = bench.lab.audit_size()
     job = bench.run("enable_csi", WRONG)
     assert job.code == 2, job.screen
-    assert set(WRONG) == {question["variable"] for question in SURVEYS["enable_csi"]["spec"]}
     assert [name for name in WRONG if f"{name} is " not in job.refusals] == [], job.refusals
     assert job.statistics["kubewin_summary"]["outcome"] == "refused"
     assert bench.lab.audit("kubewin:kubewin", before) == []
@@ -161,8 +164,9 @@ def test_wrong_answers_are_refused_by_name(bench: Bench) -> None:
 )
 def test_template(bench: Bench, cell: Cell) -> None:
     bench.cluster.begin(cell, MAIN)
-    here, more = answers(cell)
-    job = bench.run(cell.playbook, here, **more)
+    answers = to_answers(cell)
+    assert awx_api.validate_answers(SURVEYS[cell.playbook], answers) == []
+    job = bench.run(cell.playbook, answers)
     summary = job.statistics.get("kubewin_summary")
     assert summary is not None, f"{job.explanation}\n{job.screen}"
     assert job.code == (2 if cell.refused else 0), job.screen
@@ -283,32 +287,74 @@ def test_no_secret_is_written_anywhere(bench: Bench) -> None:
     assert leaks(bench.mesh.folder, bench.credential.secrets) == []
 
 
-@pytest.mark.torture
-def test_apply_creates_all_of_it_once() -> None:
-    given = {"notification_url": "https://hooks.example.com", "execution_environment_image": "quay.io/example/kubewin"}
+def apply(url: str, variables: dict[str, Any], *words: str, playbook: str = "apply.yml") -> Run:
+    """Run a playbook of the project against an AWX."""
+    access = {"CONTROLLER_HOST": url, "CONTROLLER_OAUTH_TOKEN": awx_api.TOKEN}
+    return play(f"extensions/awx/{playbook}", "localhost,", *words, env=access, variables=variables)
+
+
+def test_a_second_apply_repairs_the_project_and_rotates_the_token() -> None:
+    templates = ("templates", "workflows", "schedules", "roles")
     with awx_api.serve() as (url, api):
-        access = {"CONTROLLER_HOST": url, "CONTROLLER_OAUTH_TOKEN": awx_api.TOKEN}
-        run = play("extensions/awx/apply.yml", "localhost,", env=access, variables=given)
+        api.sync_results = ["failed"]
+        without_templates: dict[str, Any] = {f"controller_{kind}": [] for kind in templates}
+        failed = apply(url, {**without_templates, "cluster_token": "token-of-may"})
+        assert failed.code == 2
+        assert "Project update failed" in failed.screen
+        repaired = apply(url, {**without_templates, "cluster_token": "token-of-june"})
+        assert repaired.code == 0, repaired.screen
+        (project,), (source,) = api.objects["projects"], api.objects["inventory_sources"]
+        assert project["status"] == "successful"
+        assert api.environment_of_sync(source) == "kubewin.csi"
+        tokens = [item["inputs"].get("bearer_token") for item in api.objects["credentials"]]
+        assert tokens == ["token-of-june", None]
+    assert "token-of" not in failed.screen + repaired.screen
+
+
+@pytest.mark.torture
+def test_apply_creates_all_of_it_once_and_delete_removes_it() -> None:
+    teams = ("operator", "approver", "reader")
+    settings = {
+        "notification_url": "https://hooks.example.com",
+        "instance_groups": ["windows"],
+        "label": "csi",
+        **{f"{name}_teams": [name] for name in teams},
+    }
+    with awx_api.serve() as (url, api):
+        api.add("instance_groups", {"name": "windows"})
+        for name in teams:
+            api.add("teams", {"name": name, "organization": 1})
+        run = apply(url, settings)
         assert run.code == 0, run.screen
-        names = {str(one["name"]).removeprefix("production ") for one in api.objects["job_templates"]}
-        assert names == {name for name in SURVEYS if not name.startswith("workflow_")}
-        for one in api.objects["job_templates"]:
-            path = one["url"].removeprefix("/api/v2/")
-            assert api.documents[f"{path}survey_spec"] == SURVEYS[one["name"].split()[1]]
+        names = {str(item["name"]).removeprefix("production ") for item in api.objects["job_templates"]}
+        assert names == set(SURVEYS)
+        for item in api.objects["job_templates"]:
+            path = item["url"].removeprefix("/api/v2/")
+            assert api.documents[f"{path}survey_spec"] == SURVEYS[item["name"].split()[1]]
             assert len(api.associated[f"{path}credentials"]) == 2
-        nodes = Counter(one["workflow_job_template"] for one in api.objects["workflow_job_template_nodes"])
-        assert [nodes[one["id"]] for one in api.objects["workflow_job_templates"]] == [4, 6]
-        assert len(api.objects["schedules"]) == len(api.objects["inventory_sources"]) == 1
-        for one, secret in zip(api.objects["credentials"], ("bearer_token", "password"), strict=True):
-            # As AWX shows what a person entered.
-            one["inputs"] = {**one["inputs"], secret: "$encrypted$"}
+            assert len(api.associated[f"{path}labels"]) == 1
+        nodes = Counter(item["workflow_job_template"] for item in api.objects["workflow_job_template_nodes"])
+        assert [nodes[item["id"]] for item in api.objects["workflow_job_templates"]] == [9, 11, 7, 6, 6]
+        assert [item["enabled"] for item in api.objects["schedules"]] == [True, True, False]
+        granted = [numbers for path, numbers in api.associated.items() if path.startswith("roles/")]
+        assert len(granted) == 5 + 5 + 5 + 5 + 10
+        for item, secret in zip(api.objects["credentials"], ("bearer_token", "password"), strict=True):
+            # What a person entered.
+            item["inputs"] = {**item["inputs"], secret: "entered"}
         written = len(api.writes)
-        again = play("extensions/awx/apply.yml", "localhost,", env=access, variables=given)
+        again = apply(url, settings)
         assert again.code == 0, again.screen
         # awx.awx compares approvals with fields that they do not have.
-        assert {line.split("/")[0] for line in api.writes[written:]} <= {"PATCH workflow_approval_templates"}
-        assert all("$encrypted$" in one["inputs"].values() for one in api.objects["credentials"])
-    assert awx_api.TOKEN not in run.screen + again.screen
+        kinds = {re.sub("/[0-9]+", "", line) for line in api.writes[written:]}
+        assert kinds <= {"PATCH workflow_approval_templates", "POST projects/update"}
+        assert all("entered" in item["inputs"].values() for item in api.objects["credentials"])
+        deleted = apply(url, settings, "--tags", "all,shared", playbook="delete.yml")
+        assert deleted.code == 0, deleted.screen
+        kept = {kind for kind, items in api.objects.items() if items}
+        # The stand-in keeps what AWX deletes with its owner.
+        owned = {"labels", "project_updates", "workflow_job_template_nodes", "workflow_approval_templates"}
+        assert kept - owned == {"organizations", "credential_types", "instance_groups", "teams"}
+    assert awx_api.TOKEN not in run.screen + again.screen + deleted.screen
 
 
 @pytest.mark.parametrize("offset", range(4))
@@ -323,6 +369,10 @@ def test_a_secret_is_found_however_it_is_written(tmp_path: Path, offset: int) ->
 
 
 def test_every_survey_belongs_to_a_template_of_the_matrix() -> None:
-    templates = {name for name in SURVEYS if not name.startswith("workflow_")}
-    assert templates == {path.stem for path in PROJECT.glob("*.yml")} - {"apply", "settings", "windows_nodes"}
-    assert templates == {cell.playbook for cell in CELLS if cell.cluster == EMPTY} - BY_HAND
+    assert set(SURVEYS) == {path.stem for path in PROJECT.glob("*.yml")} - {
+        "apply",
+        "delete",
+        "settings",
+        "windows_nodes",
+    }
+    assert set(SURVEYS) == {cell.playbook for cell in CELLS if cell.cluster == EMPTY} - BY_HAND

@@ -18,22 +18,26 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import INPUTS, wrong
-from unit.roles.surveys import QUESTIONS, REQUIRED
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
+from integration.awx_api import launch_variables, validate_answers
 
 PROJECT = Path(__file__).parents[3] / "extensions" / "awx"
 PLAY: dict[str, Any] = yaml.safe_load((PROJECT / "apply.yml").read_text(encoding="utf-8"))[0]
-GIVEN = {
+GIVEN: dict[str, Any] = {
     "notification_url": "https://hooks.example.com",
-    "execution_environment_image": "quay.io/example/kubewin",
     "cluster_token": "t",
+    "windows_password": "p",
     "project_credential": "production git",
+    "registry_credential": "production registry",
+    "instance_groups": ["windows"],
+    "operator_teams": ["operators"],
+    "approver_teams": ["approvers"],
 }
-# Values that the documentation of AWX's API allows for a survey.
-TYPES = {"text", "textarea", "password", "integer", "float", "multiplechoice", "multiselect"}
+READING = {"preflight", "status", "diagnose", "gather", "verify"}
 # The variables of the roles of infra.aap_configuration, in the order of its role dispatch, which applies them:
 # https://github.com/redhat-cop/infra.aap_configuration/blob/3.0.0/roles/dispatch/defaults/main.yml
 DISPATCHED = (
-    "controller_credentials", "controller_execution_environments", "controller_notifications", "controller_projects",
+    "controller_labels", "controller_credentials", "controller_execution_environments", "controller_notifications", "controller_projects",
     "controller_inventories", "controller_inventory_sources", "controller_templates", "controller_workflows",
     "controller_schedules",
 )  # fmt: skip
@@ -61,11 +65,11 @@ def variables(**given: Any) -> dict[str, Any]:
     return {name: templar.template(trusted(value)) for name, value in raw.items()}
 
 
-def tasks() -> Iterator[tuple[str, str, dict[str, str]]]:
-    """The module, the variable of the loop, and the options of each task of apply.yml."""
-    for task in PLAY["tasks"]:
+def tasks(playbook: str = "apply.yml") -> Iterator[tuple[str, str, dict[str, str]]]:
+    """The module, the variable of the loop, and the options of each task."""
+    for task in yaml.safe_load((PROJECT / playbook).read_text(encoding="utf-8"))[0]["tasks"]:
         (module,) = [key for key in task if key.startswith("awx.awx.")]
-        yield module, re.sub(r"[{} ]", "", task["loop"]), task[module]
+        yield module, re.findall(r"controller_\w+", task["loop"])[0], task[module]
 
 
 def spec_of(module: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
@@ -106,20 +110,30 @@ def test_a_definition_is_what_its_module_takes(
         missing = {
             name for name in set(options) - set(item) if "{{" in str(options[name]) and "omit" not in str(options[name])
         }
-        assert not missing, f"{item['name']} lacks {missing}"
+        assert not missing, f"{item.get('name', loop)} lacks {missing}"
 
 
 def test_infra_aap_configuration_applies_the_same_variables_in_the_same_order() -> None:
     defined = {name for path in (PROJECT / "controller").iterdir() for name in yaml.safe_load(path.read_text("utf-8"))}
-    assert {name for name in defined if name.startswith("controller_")} == set(DISPATCHED)
-    assert [loop for _module, loop, _options in tasks()] == list(DISPATCHED)
-    # Its role passes the item to the module; the module's default would remove secrets that were entered in AWX.
-    assert [item["update_secrets"] for item in variables()["controller_credentials"]] == [False, False]
+    # Its role dispatch leaves out controller_roles; its role controller_roles applies them.
+    assert {name for name in defined if name.startswith("controller_")} == {*DISPATCHED, "controller_roles"}
+    assert [loop for _module, loop, _options in tasks()] == [*DISPATCHED, "controller_roles"]
+
+
+def test_delete_removes_what_apply_creates() -> None:
+    deleted = [loop for _module, loop, options in tasks("delete.yml") if options["state"] == "absent"]
+    # AWX deletes these with the templates and inventories that they belong to.
+    dependent = {"controller_labels", "controller_inventory_sources", "controller_schedules", "controller_roles"}
+    assert {*deleted, *dependent} == {*DISPATCHED, "controller_roles"}
 
 
 def test_every_part_names_parts_that_are_there() -> None:
     found = variables(**GIVEN)
-    named = {loop: [item["name"] for item in found[loop]] for _module, loop, _options in tasks()}
+    named = {
+        loop: [item["name"] for item in found[loop]]
+        for _module, loop, _options in tasks()
+        if loop != "controller_roles"
+    }
     assert all(len(names) == len(set(names)) for names in named.values())
     templates = named["controller_templates"]
     for item in found["controller_templates"]:
@@ -127,43 +141,128 @@ def test_every_part_names_parts_that_are_there() -> None:
         assert item["inventory"] in named["controller_inventories"]
         assert set(item["credentials"]) <= set(named["controller_credentials"])
         assert set(item["notification_templates_error"]) == set(named["controller_notifications"])
-    for item in found["controller_workflows"]:
-        nodes = {node["identifier"]: node for node in item["workflow_nodes"]}
-        assert len(nodes) == len(item["workflow_nodes"])
-        after = [
-            one["identifier"] for node in nodes.values() for one in node.get("related", {}).get("success_nodes", [])
-        ]
-        # A chain: each but the first follows one other.
-        assert sorted(after) == sorted(list(nodes)[1:])
-        for node in nodes.values():
-            job = node["unified_job_template"]
-            assert job["type"] == "workflow_approval" or job["name"] in templates
-            assert wrong(node.get("extra_data", {})) == []
+        assert item["labels"] == named["controller_labels"]
     for item in found["controller_schedules"]:
         assert item["unified_job_template"] in templates
         assert wrong(item["extra_data"]) == []
+    for item in found["controller_roles"]:
+        assert set(item["job_templates"]) <= set(templates)
+        assert set(item["workflows"]) == set(named["controller_workflows"])
     (source,) = found["controller_inventory_sources"]
     assert (PROJECT / source["source_path"]).exists()
 
 
+def workflows() -> dict[str, dict[str, Any]]:
+    """The nodes of each workflow, by identifier."""
+    found = variables(**GIVEN)["controller_workflows"]
+    return {item["name"]: {node["identifier"]: node for node in item["workflow_nodes"]} for item in found}
+
+
+def follow(nodes: dict[str, Any], results: dict[str, bool]) -> tuple[list[str], bool]:
+    """The nodes that AWX starts, and whether the workflow succeeds: bfs_nodes_to_run and has_workflow_failed of
+    awx/main/scheduler/dag_workflow.py. results: of the nodes that fail or, being an approval, are denied; others succeed.
+    """
+    started, succeeded = [next(iter(nodes))], True
+    for name in started:
+        related, result = nodes[name].get("related", {}), results.get(name, True)
+        following = related.get("success_nodes" if result else "failure_nodes", []) + related.get("always_nodes", [])
+        handled = related.get("failure_nodes", []) + related.get("always_nodes", [])
+        succeeded &= result or bool(handled)
+        started += [node["identifier"] for node in following if node["identifier"] not in started]
+    return started, succeeded
+
+
+@pytest.mark.parametrize("name", workflows())
+def test_a_workflow_changes_nothing_before_an_approval_and_is_green_only_after_the_change(name: str) -> None:
+    nodes = workflows()[name]
+    kinds = {node: content["unified_job_template"]["type"] for node, content in nodes.items()}
+    templates = {item["name"] for item in variables(**GIVEN)["controller_templates"]}
+    assert all(
+        kinds[node] == "workflow_approval" or nodes[node]["unified_job_template"]["name"] in templates for node in nodes
+    )
+    assert all(wrong(node.get("extra_data", {})) == [] for node in nodes.values())
+    assert {content["unified_job_template"].get("timeout", 28800) for content in nodes.values()} == {28800}
+    usual, succeeded = follow(nodes, {})
+    assert succeeded
+    approval = next(node for node in usual if kinds[node] == "workflow_approval")
+    before = usual[: usual.index(approval)]
+    # A dry run, or a job that only reads.
+    assert [node for node in before if nodes[node].get("job_type") != "check" and node != "preflight"] == []
+    assert follow(nodes, {approval: False}) == ([*before, approval], False)
+    refused, succeeded = follow(nodes, dict.fromkeys(nodes, False))
+    assert not succeeded
+    assert "change" not in refused
+    failed, succeeded = follow(nodes, {"change": False, "diagnose": False, "approve_retry": False})
+    assert failed[-3:] == ["change", "diagnose", "approve_retry"]
+    assert not succeeded
+    repeated, succeeded = follow(nodes, {"change": False, "diagnose": False})
+    assert repeated[-len(usual[usual.index("change") :]) :] == ["retry", *usual[usual.index("change") + 1 :]]
+    assert succeeded
+    assert follow(nodes, {"change": False, "retry": False})[1] is False
+    assert set(nodes) == {*usual, *repeated, *follow(nodes, {"preflight": False})[0]}
+
+
+def test_an_approval_says_what_the_preflight_found() -> None:
+    nodes = workflows()["production upgrade nodes"]
+    for results, verdict in (({}, "nothing unknown"), ({"preflight": False}, "something is unknown")):
+        started, _succeeded = follow(nodes, results)
+        approval = next(nodes[node] for node in started if node.startswith("approve"))
+        assert verdict in approval["unified_job_template"]["name"]
+    assert nodes["preflight"]["extra_data"] == {"kubewin_fail_on": "unknown"}
+    assert nodes["preflight_blocked"]["extra_data"] == {"kubewin_fail_on": "blocked"}
+
+
+def test_operators_start_no_change_without_an_approval_and_approvers_start_nothing() -> None:
+    execute, approval, read = variables(**GIVEN)["controller_roles"]
+    assert (execute["role"], execute["teams"]) == ("execute", ["operators"])
+    assert set(execute["job_templates"]) == {f"production {name}" for name in READING}
+    assert (approval["role"], approval["teams"], approval["job_templates"]) == ("approval", ["approvers"], [])
+    assert (read["role"], read["teams"]) == ("read", ["operators", "approvers"])
+
+
+def test_the_connection_of_the_settings_reaches_the_hosts() -> None:
+    """A host variable of the inventory plugin would win over a variable of the inventory."""
+    assert "ansible_connection" in variables()["windows_variables"]
+    assert yaml.safe_load((PROJECT / "windows_nodes.yml").read_text(encoding="utf-8"))["connection"] == "none"
+
+
 def test_a_template_runs_a_wrapper_with_its_survey() -> None:
-    for item in variables()["controller_templates"]:
+    found = variables()
+    for item in found["controller_templates"]:
         (play,) = yaml.safe_load((PROJECT / item["playbook"]).read_text(encoding="utf-8"))
         playbook = Path(item["playbook"]).stem
         assert play["ansible.builtin.import_playbook"] == f"kubewin.csi.{playbook}"
-        asked = [question["variable"] for question in item["survey_spec"]["spec"]]
-        assert asked == [f"kubewin_{name}" for name in QUESTIONS[playbook].split()]
+        assert item["survey_spec"] == found["surveys"][playbook]
 
 
-def test_a_survey_has_the_form_that_awx_takes_and_defaults_that_fit() -> None:
-    for playbook, survey in variables()["surveys"].items():
-        for question in survey["spec"]:
-            assert question["type"] in TYPES
-            assert question["question_name"]
-            assert not re.search(r"\b[A-Z]+\(", question["question_description"]), question
-            assert len(question["question_description"]) <= 1024
-            assert wrong({question["variable"]: question["default"]}) == []
-            if question["type"].startswith("multi"):
-                assert question["default"] in ("", *question["choices"])
-                assert not INPUTS[question["variable"]].fits("something else")
-            assert not question["required"] or question["variable"][8:] in REQUIRED[playbook].split()
+SURVEYS: dict[str, Any] = variables()["surveys"]
+QUESTIONS = [(playbook, question) for playbook, survey in SURVEYS.items() for question in survey["spec"]]
+
+
+@pytest.mark.parametrize(
+    ("playbook", "question"), QUESTIONS, ids=lambda part: part if isinstance(part, str) else part["variable"]
+)
+def test_a_question_fits_its_input(playbook: str, question: dict[str, Any]) -> None:
+    rule = INPUTS[question["variable"]]
+    assert playbook in rule.playbooks
+    assert question["question_name"].endswith("?")
+    if question["required"]:
+        assert "Blank" not in question["question_description"]
+    choices = question.get("choices", [])
+    if choices:
+        assert [choice for choice in choices if wrong({question["variable"]: choice})] == []
+        assert set(rule.choices or choices) == set(choices)
+        assert not rule.fits("something else")
+    if question["variable"] == "kubewin_drivers":
+        assert choices == sorted(DRIVERS)
+
+
+@pytest.mark.parametrize("playbook", SURVEYS)
+def test_a_launch_without_answers_leaves_the_inventory_its_say(playbook: str) -> None:
+    questions = SURVEYS[playbook]["spec"]
+    assert 1 <= len(questions) <= 5
+    assert launch_variables(SURVEYS[playbook], {}) == {}
+    required = [question["variable"] for question in questions if question["required"]]
+    assert len(validate_answers(SURVEYS[playbook], {})) == len(required)
+    # An empty text is no answer.
+    assert len(validate_answers(SURVEYS[playbook], dict.fromkeys(required, ""))) == len(required)

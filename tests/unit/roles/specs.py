@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Files that repeat declared options: argument_specs.yml of roles, the table of variables, surveys of AWX.
+"""Files that repeat declared options: argument_specs.yml of roles and the table of variables.
 
 The options of a driver are declared in plugins/plugin_utils/drivers/declared.py, the inputs of the playbooks in
 plugins/plugin_utils/actions/inputs.py. `PYTHONPATH=.collections:tests python -m unit.roles.specs` writes the files.
@@ -19,12 +19,10 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.declared import OPTIONS, Option
-from unit.roles import surveys
 
 ROLES = Path(__file__).parents[3] / "roles"
 HEADER = "---\n# Written by unit.roles.specs from plugins/plugin_utils/drivers/declared.py and the catalog; change it there.\n"
 PAGE = ROLES.parent / "docs" / "docsite" / "rst" / "variables.rst"
-SURVEYS = ROLES.parent / "extensions" / "awx" / "controller" / "surveys.yml"
 WIDTH = 130
 TABLE = re.compile(r"^\.\. list-table::\n(?:   .*\n|\n)+", re.MULTILINE)
 PLAYBOOKS = sorted({playbook for rule in INPUTS.values() for playbook in rule.playbooks})
@@ -85,16 +83,7 @@ def kubewin() -> str:
         }
         for playbook in PLAYBOOKS
     }
-    return _of_inputs({"argument_specs": entries})
-
-
-def asked() -> str:
-    """The file of AWX's surveys."""
-    return _of_inputs(surveys.surveys())
-
-
-def _of_inputs(content: dict[str, Any]) -> str:
-    dumped = yaml.dump(content, Dumper=_Dumper, sort_keys=False, width=WIDTH, allow_unicode=True)
+    dumped = yaml.dump({"argument_specs": entries}, Dumper=_Dumper, sort_keys=False, width=WIDTH, allow_unicode=True)
     return HEADER.replace("plugin_utils/drivers/declared.py and the catalog", "plugin_utils/inputs.py") + dumped
 
 
@@ -152,7 +141,6 @@ def main() -> None:
         path = ROLES / f"{driver.key}_csi" / "meta" / "argument_specs.yml"
         path.write_text(text(driver), encoding="utf-8")
     (ROLES / "kubewin" / "meta" / "argument_specs.yml").write_text(kubewin(), encoding="utf-8")
-    SURVEYS.write_text(asked(), encoding="utf-8")
     if PAGE.exists():
         PAGE.write_text(page(), encoding="utf-8")
 

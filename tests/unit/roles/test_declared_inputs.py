@@ -33,7 +33,6 @@ def defaults() -> Iterator[tuple[str, str, str]]:
 
 def test_generated_files_match_the_declared_inputs() -> None:
     assert (ROOT / "roles" / "kubewin" / "meta" / "argument_specs.yml").read_text(encoding="utf-8") == specs.kubewin()
-    assert specs.SURVEYS.read_text(encoding="utf-8") == specs.asked()
     assert specs.PAGE.read_text(encoding="utf-8") == specs.page()
 
 
