@@ -8,7 +8,7 @@ import re
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import Options, evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding
-from situations.cluster import csi, healthy, install, pod_spec, volume, workload
+from situations.cluster import csi, healthy, install, pod_spec, undecided, volume, workload
 from situations.named import SITUATIONS
 from situations.real_clusters import REAL_CLUSTERS
 from situations.taken import PAIRS
@@ -75,13 +75,15 @@ def test_an_attacher_is_not_asked_for_where_the_drivers_manifest_has_none() -> N
     )
 
 
-def test_the_pods_of_a_job_are_recreated_and_those_of_a_deployment_changed() -> None:
-    for kind, remedy in (
+@pytest.mark.parametrize(
+    ("kind", "remedy"),
+    [
         ("Job", "recreate it with spec.os.name and nodeSelector kubernetes.io/os"),
-        ("Deployment", "add spec.os.name and nodeSelector kubernetes.io/os to its pod template"),
-    ):
-        world = healthy()
-        volume(world, "pv-x", csi("csi.vsphere.vmware.com", "x"), "x")
-        spec = {"os": None, "nodeSelector": None}
-        workload(world, kind, "x", pod_spec("x", **spec), **({"replicas": 1} if kind == "Deployment" else {}))
-        assert remedies(world)["CSI-W01"] == remedy
+        ("StatefulSet", "add spec.os.name and nodeSelector kubernetes.io/os to its pod template"),
+    ],
+)
+def test_the_pods_of_a_job_are_recreated_and_those_of_a_statefulset_changed(kind: str, remedy: str) -> None:
+    world = healthy()
+    volume(world, "pv-x", csi("csi.vsphere.vmware.com", "x"), "x")
+    workload(world, kind, "x", undecided("x"))
+    assert remedies(world)["CSI-W01"] == remedy
