@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Answer
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.compare import Change, compare_object
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError, is_stale_write
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.kinds import Kind
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.transport import Answer
 
 # Writes of others between the two requests of a comparison, before it is made over both states.
 _TRIES = 8

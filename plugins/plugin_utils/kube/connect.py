@@ -21,14 +21,14 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Cli
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import (
     ClusterError,
     UnreachableError,
-    status_message,
+    read_status,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.faults import (
-    body_of,
-    brief,
+    find_cause,
     is_connection,
     is_refused,
-    status_of,
+    read_body,
+    read_status_code,
 )
 
 try:
@@ -41,6 +41,9 @@ except ImportError:
 
 # Seconds to wait for an API server that refuses connections: it restarts, or the URL is wrong.
 _REFUSED_FOR = 10.0
+
+# Seconds between two tries.
+_PAUSE = 0.5
 
 CLUSTER_ARG_SPEC: dict[str, Any] = {**AUTH_ARG_SPEC, "api_timeout": {"type": "int", "default": 60}}
 
@@ -60,98 +63,102 @@ def connect(options: Mapping[str, Any], retry_for: float | None = None, refused_
     """
     if importlib.util.find_spec("kubernetes") is None:
         raise ClusterError(missing_required_lib("kubernetes"), "configuration")
-    patience = float(options["api_timeout"]) if retry_for is None else retry_for
+    timeout = float(options["api_timeout"]) if retry_for is None else retry_for
     access = {name: options[name] for name in AUTH_ARG_SPEC if options.get(name) is not None}
-    return create_client(lambda: get_api_client(**access), patience, _named(options), refused_for)
+    return create_client(lambda: get_api_client(**access), timeout, _describe_source(options), refused_for)
 
 
 def create_client(
-    make: Callable[[], Any], patience: float, named: str = "", refused_for: float = _REFUSED_FOR
+    make: Callable[[], Any], retry_for: float, source: str = "", refused_for: float = _REFUSED_FOR
 ) -> Client:
-    """A Client of what kubernetes.core's get_api_client makes; errors as of connect, which may contain what was `named`."""
+    """A Client of what kubernetes.core's get_api_client makes; errors as of connect. source: of its configuration, as text."""
     started = time.monotonic()
     while True:
         try:
             dynamic = make().client
-            _no_hidden_retries(dynamic)
-            return Client(dynamic, retry_for=patience)
-        except CoreException as error:
-            raise ClusterError(
-                f"no access to Kubernetes is configured{named}: {str(error).rstrip('.')}. "
-                "Set kubeconfig and context (kubewin_kubeconfig, kubewin_context in the playbooks), K8S_AUTH_KUBECONFIG and "
-                "K8S_AUTH_CONTEXT, or host and api_key.",
-                "configuration",
-            ) from error
+            _disable_retries(dynamic)
+            return Client(dynamic, retry_for=retry_for)
         except Exception as error:
-            status = status_of(error)
-            left = started + patience - time.monotonic()
-            if status is None and not is_connection(error):
-                raise ClusterError(
-                    f"cannot create a Kubernetes client{named}: {type(error).__name__}: {error}", "configuration"
-                ) from error
-            if isinstance(error, (FileNotFoundError, PermissionError, IsADirectoryError)):
-                raise ClusterError(f"cannot create a Kubernetes client{named}: {error}", "configuration") from error
-            message = status_message(body_of(error))[0]
-            if status is not None and status not in (401, 403, 429) and status < 500:
-                raise ClusterError(
-                    f"the server answers API discovery with {status} {message}".rstrip()
-                    + ", expected the API of Kubernetes. "
-                    "Check the server's URL in the kubeconfig, and its path behind a proxy such as Rancher or kubectl proxy.",
-                    "not_kubernetes",
-                    status,
-                ) from error
-            if status in (401, 403):
-                raise ClusterError(
-                    f"the API server rejects these credentials ({status} {message}). Check token or certificate, its "
-                    "expiry and the context of the kubeconfig.",
-                    "unauthorized",
-                    status,
-                ) from error
-            if is_refused(error):
-                # Nothing listens there; a proxy in between or a slow start shows otherwise.
-                patience = min(patience, refused_for)
-                left = started + patience - time.monotonic()
-            if left <= 0:
-                found = "the API server refuses connections" if is_refused(error) else "no response from the API server"
-                duration = f" for {patience:.0f} s" if patience else ""
-                raise UnreachableError(
-                    f"{found}{duration}: {brief(error)}. Check that it runs and "
-                    "that host, proxy and CA certificate are correct.",
-                    "unreachable",
-                ) from error
-            time.sleep(min(0.5, left))
+            # Nothing listens there, or it forbids even discovery: a proxy in between or a slow start shows otherwise.
+            begins = is_refused(error) or read_status_code(error) == 403
+            limit = min(retry_for, refused_for) if begins else retry_for
+            left = started + limit - time.monotonic()
+            if left <= 0 or not _is_temporary(error):
+                raise _describe_error(error, source, limit) from error
+            time.sleep(min(_PAUSE, left))
 
 
-def _named(options: Mapping[str, Any]) -> str:
+def _is_temporary(error: Exception) -> bool:
+    """Whether API discovery may succeed later."""
+    status = read_status_code(error)
+    if status is None:
+        return is_connection(error) and not isinstance(error, (FileNotFoundError, PermissionError, IsADirectoryError))
+    return status in (403, 429) or status >= 500
+
+
+def _describe_error(error: Exception, source: str, waited: float) -> ClusterError:
+    """The error that ends the tries. waited: seconds."""
+    if isinstance(error, CoreException):
+        return ClusterError(
+            f"no access to Kubernetes is configured{source}: {str(error).rstrip('.')}. "
+            "Set kubeconfig and context (kubewin_kubeconfig, kubewin_context in the playbooks), K8S_AUTH_KUBECONFIG and "
+            "K8S_AUTH_CONTEXT, or host and api_key.",
+            "configuration",
+        )
+    status = read_status_code(error)
+    message = read_status(read_body(error))[0]
+    if status is None and not _is_temporary(error):
+        name = "" if isinstance(error, OSError) else f"{type(error).__name__}: "
+        return ClusterError(f"cannot create a Kubernetes client{source}: {name}{error}", "configuration")
+    if status in (401, 403):
+        return ClusterError(
+            f"the API server rejects these credentials ({status} {message}). Check token or certificate, its "
+            "expiry and the context of the kubeconfig.",
+            "unauthorized",
+            status,
+        )
+    if status is not None and not _is_temporary(error):
+        return ClusterError(
+            f"the server answers API discovery with {status} {message}".rstrip() + ", expected the API of Kubernetes. "
+            "Check the server's URL in the kubeconfig, and its path behind a proxy such as Rancher or kubectl proxy.",
+            "not_kubernetes",
+            status,
+        )
+    condition = "the API server refuses connections" if is_refused(error) else "no response from the API server"
+    duration = f" for {waited:.0f} s" if waited else ""
+    return UnreachableError(
+        f"{condition}{duration}: {find_cause(error)}. Check that it runs and that host, proxy and CA certificate are correct.",
+        "unreachable",
+    )
+
+
+def _describe_source(options: Mapping[str, Any]) -> str:
     """The kubeconfig that was given, with what is the usual cause: a mistyped path, or a context that is not in it."""
-    given = options.get("kubeconfig")
-    if not given:
+    kubeconfig = options.get("kubeconfig")
+    if not kubeconfig:
         return ""
-    if not isinstance(given, str):
-        return f" by the kubeconfig dictionary{_contexts(given)}"
+    if not isinstance(kubeconfig, str):
+        return f" by the kubeconfig dictionary{_describe_contexts(kubeconfig)}"
+    source = f" by kubeconfig {kubeconfig}"
     try:
-        text = Path(given).expanduser().read_text(encoding="utf-8")
+        config = yaml.safe_load(Path(kubeconfig).expanduser().read_text(encoding="utf-8"))
     except FileNotFoundError:
-        return f" by kubeconfig {given}, which does not exist"
+        return f"{source}, which does not exist"
     except (OSError, UnicodeDecodeError) as error:
-        return f" by kubeconfig {given}, which cannot be read ({getattr(error, 'strerror', None) or 'it is not text'})"
-    try:
-        return f" by kubeconfig {given}{_contexts(yaml.safe_load(text))}"
+        return f"{source}, which cannot be read ({getattr(error, 'strerror', None) or 'it is not text'})"
     except yaml.YAMLError:
-        return f" by kubeconfig {given}, which is not YAML"
+        return f"{source}, which is not YAML"
+    return f"{source}{_describe_contexts(config)}"
 
 
-def _contexts(config: Any) -> str:
-    listed = (config.get("contexts") if isinstance(config, Mapping) else None) or []
-    found = [str(one["name"]) for one in listed if isinstance(one, Mapping) and "name" in one]
-    return f", which has {'the contexts ' + ', '.join(found) if found else 'no context'}"
+def _describe_contexts(config: Any) -> str:
+    contexts = (config.get("contexts") if isinstance(config, Mapping) else None) or []
+    names = [str(context["name"]) for context in contexts if isinstance(context, Mapping) and "name" in context]
+    return f", which has {'the contexts ' + ', '.join(names) if names else 'no context'}"
 
 
-def _no_hidden_retries(dynamic: Any) -> None:
-    """Keep urllib3 from sleeping through Retry-After itself.
-
-    It knows nothing of our timeouts and would wait for hours.
-    """
+def _disable_retries(dynamic: Any) -> None:
+    """Keep urllib3 from sleeping through Retry-After itself; it knows nothing of our timeouts and would wait for hours."""
     pools = dynamic.client.rest_client.pool_manager
     pools.connection_pool_kw["retries"] = False
     # Discovery has opened a pool already; pools made from now on take the setting.

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import DecodeError, read_object
@@ -45,14 +46,25 @@ class StreamError(ClusterError):
     """The connection ended before a command's exit code was known."""
 
 
-def describe(kind: Kind, namespace: str | None, name: str | None) -> str:
-    """Words for a request's object: DaemonSet ns/name, all nodes, pods in ns."""
-    if name:
-        return f"{kind.kind} {namespace}/{name}" if kind.namespaced and namespace else f"{kind.kind} {name}"
-    return f"{kind.plural} in {namespace}" if kind.namespaced and namespace else f"all {kind.plural}"
+@dataclass(frozen=True, slots=True)
+class ApiCall:
+    """What a request does to which object, for messages; without a name to all objects of the kind."""
+
+    verb: str
+    kind: Kind
+    namespace: str | None = None
+    name: str | None = None
+
+    @property
+    def title(self) -> str:
+        """The object, as text: DaemonSet ns/name, all nodes, pods in ns."""
+        kind, namespace = self.kind, self.namespace if self.kind.namespaced else None
+        if self.name:
+            return f"{kind.kind} {namespace}/{self.name}" if namespace else f"{kind.kind} {self.name}"
+        return f"{kind.plural} in {namespace}" if namespace else f"all {kind.plural}"
 
 
-def status_message(body: str) -> tuple[str, Mapping[str, Any]]:
+def read_status(body: str) -> tuple[str, Mapping[str, Any]]:
     """Message, as one line, and whole Status object of an error's body; the text itself when it is no Status."""
     try:
         status = read_object(encode_json_controls(body.encode("utf-8", "replace")))
@@ -61,7 +73,7 @@ def status_message(body: str) -> tuple[str, Mapping[str, Any]]:
     return join_lines(str(status.get("message", ""))[:_SHOWN]), status
 
 
-def causes_of(status: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+def list_causes(status: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
     """The causes in a Status object's details; what a proxy answers in its place may have any form."""
     details = status.get("details")
     causes = details.get("causes") if isinstance(details, dict) else None
@@ -74,6 +86,9 @@ _SHOWN = 4000
 # Messages of admission; a missing permission has another message.
 _ADMISSION = ("is forbidden:", "violates PodSecurity", "admission webhook")
 
+# The verb of an eviction. A budget's refusal is an answer, which the caller repeats.
+EVICT = "evict"
+
 # A concurrent write came first. An apply without a resourceVersion can be repeated unchanged.
 MODIFIED = "the object has been modified"
 
@@ -85,26 +100,26 @@ _CANNOT = re.compile(
 )
 
 
-def forbidden(verb: str, kind: Kind, namespace: str | None, name: str | None, message: str) -> ClusterError:
+def describe_forbidden(call: ApiCall, message: str) -> ClusterError:
     """403: names verb and resource, and the rule that is missing."""
     match = _CANNOT.search(message)
-    resource, group, user = kind.plural, kind.group, "this account"
+    verb, resource, group, user = call.verb, call.kind.plural, call.kind.group, "this account"
     if match is not None:
         verb, resource, group, user = match["verb"], match["resource"], match["group"], match["user"]
     if match is None and "attempting to grant RBAC permissions" in message:
         return ClusterError(
-            f"not allowed to {verb} {describe(kind, namespace, name)}: Kubernetes lets an account grant only "
+            f"not allowed to {verb} {call.title}: Kubernetes lets an account grant only "
             f"permissions that it has. Server: {message}. Grant the account those permissions, or the verb "
-            f"'escalate' on {kind.plural} and 'bind' on the roles.",
+            f"'escalate' on {call.kind.plural} and 'bind' on the roles.",
             "forbidden",
             403,
         )
     if match is None and any(words in message for words in _ADMISSION) and 'User "' not in message:
         # Admission answers 403 too; a missing rule is not what would help.
-        return ClusterError(f"refused {verb} of {describe(kind, namespace, name)}: {message}", "admission_refused", 403)
-    where = f"in namespace {namespace}" if kind.namespaced and namespace else "cluster-wide"
+        return ClusterError(f"refused {verb} of {call.title}: {message}", "admission_refused", 403)
+    scope = f"in namespace {call.namespace}" if call.kind.namespaced and call.namespace else "cluster-wide"
     return ClusterError(
-        f"not allowed: {user} cannot {verb} {resource} ({where}; for {describe(kind, namespace, name)}). Add this "
+        f"not allowed: {user} cannot {verb} {resource} ({scope}; for {call.title}). Add this "
         f"rule to a role of that account: {Need(verb, group, resource).rule()}. The roles in "
         "roles/csi_driver/files/kubewin-rbac.yaml have all required rules.",
         "forbidden",
@@ -115,53 +130,64 @@ def forbidden(verb: str, kind: Kind, namespace: str | None, name: str | None, me
 _OTHER_MANAGER = re.compile(r'conflict with "(?P<manager>[^"]+)"')
 
 
-def conflict(
-    verb: str, kind: Kind, namespace: str | None, name: str | None, message: str, status: Mapping[str, Any]
-) -> ClusterError:
+def describe_conflict(call: ApiCall, message: str, status: Mapping[str, Any]) -> ClusterError:
     """409: a server-side apply conflict names the other managers and their fields."""
     owners: dict[str, list[str]] = {}
-    for cause in causes_of(status):
+    for cause in list_causes(status):
         if cause.get("reason") == "FieldManagerConflict":
-            found = _OTHER_MANAGER.search(str(cause.get("message", "")))
-            owners.setdefault(found["manager"] if found else "another manager", []).append(str(cause.get("field", "?")))
-    what = describe(kind, namespace, name)
+            match = _OTHER_MANAGER.search(str(cause.get("message", "")))
+            owners.setdefault(match["manager"] if match else "another manager", []).append(str(cause.get("field", "?")))
     if not owners:
         return ClusterError(
-            f"{verb} of {what} conflicts with a concurrent change: {message}. Run again.", "conflict", 409
+            f"{call.verb} of {call.title} conflicts with a concurrent change: {message}. Run again.", "conflict", 409
         )
     text = "; ".join(f'"{manager}" owns {", ".join(fields)}' for manager, fields in owners.items())
     return ClusterError(
-        f"{what} has another field manager and was not changed: {text}, expected this collection or none. Remove "
+        f"{call.title} has another field manager and was not changed: {text}, expected this collection or none. Remove "
         "these fields from that manager's manifest, or set force_conflicts to take them over.",
         "conflict",
         409,
     )
 
 
-def failure(verb: str, kind: Kind, namespace: str | None, name: str | None, code: int, body: str) -> ClusterError:
+def find_budget_refusal(body: str) -> str:
+    """Why a PodDisruptionBudget refuses an eviction, empty if none does (pkg/registry/core/pod/storage/eviction.go)."""
+    message, status = read_status(body)
+    budgets = [
+        str(cause.get("message") or "") for cause in list_causes(status) if cause.get("reason") == "DisruptionBudget"
+    ]
+    if budgets or "more than one PodDisruptionBudget" in message:
+        return join_lines("".join(budgets[:1]) or message)
+    return ""
+
+
+def describe_failure(call: ApiCall, code: int, body: str) -> ClusterError:
     """The error for an HTTP status that is not worth another try."""
-    message, status = status_message(body)
-    what = describe(kind, namespace, name)
+    message, status = read_status(body)
+    if call.verb == EVICT and code in (429, 500) and (refusal := find_budget_refusal(body)):
+        return ClusterError(refusal, "disruption_budget", code)
     if code == 403:
-        return forbidden(verb, kind, namespace, name, message)
+        return describe_forbidden(call, message)
     if code == 409:
-        return conflict(verb, kind, namespace, name, message, status)
+        return describe_conflict(call, message, status)
     if code == 410:
-        return GoneError(f"{verb} {what}: {message} Run again.", "gone", 410)
+        return GoneError(f"{call.verb} {call.title}: {message} Run again.", "gone", 410)
     if code == 401:
         return ClusterError(
-            f"the API server rejects these credentials ({verb} {what}: 401 {message or 'Unauthorized'}). Check token "
-            "or certificate, its expiry and the context of the kubeconfig.",
+            f"the API server rejects these credentials ({call.verb} {call.title}: 401 {message or 'Unauthorized'}). "
+            "Check token or certificate, its expiry and the context of the kubeconfig.",
             "unauthorized",
             401,
         )
     if code in (400, 422) or UNTYPED in message:
-        return ClusterError(f"the API server rejected {what} as invalid ({verb}: {code}): {message}", "invalid", code)
+        return ClusterError(
+            f"the API server rejected {call.title} as invalid ({call.verb}: {code}): {message}", "invalid", code
+        )
     if code == 429:
         return ClusterError(
-            f"the API server throttled requests until the timeout ({verb} {what}: 429 {message}). Run again later, "
-            "or raise api_timeout.",
+            f"the API server throttled requests until the timeout ({call.verb} {call.title}: 429 {message}). Run again "
+            "later, or raise api_timeout.",
             "too_many_requests",
             429,
         )
-    return ClusterError(f"{verb} {what} failed: {code} {message}", "api_error", code)
+    return ClusterError(f"{call.verb} {call.title} failed: {code} {message}", "api_error", code)

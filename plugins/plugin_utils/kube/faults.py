@@ -12,13 +12,13 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import rea
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_lines
 
 
-def status_of(error: BaseException) -> int | None:
+def read_status_code(error: BaseException) -> int | None:
     """HTTP status of an API error, None for anything else (the client's error classes must not be imported here)."""
     status = getattr(error, "status", None)
     return status if isinstance(status, int) and status > 0 else None
 
 
-def body_of(error: BaseException) -> str:
+def read_body(error: BaseException) -> str:
     """The body of an API error, as text."""
     body = getattr(error, "body", "") or ""
     return body.decode("utf-8", "replace") if isinstance(body, bytes) else str(body)
@@ -37,7 +37,7 @@ def is_refused(error: BaseException | None) -> bool:
     return is_refused(reason if isinstance(reason, BaseException) else error.__cause__ or error.__context__)
 
 
-def brief(error: BaseException) -> str:
+def find_cause(error: BaseException) -> str:
     """The innermost cause in one line; urllib3 wraps it several times."""
     inner: BaseException = error
     while isinstance(getattr(inner, "reason", None), BaseException):
@@ -45,7 +45,7 @@ def brief(error: BaseException) -> str:
     return join_lines(str(inner).splitlines()[0][:300]) if str(inner) else type(inner).__name__
 
 
-def retry_after(error: BaseException) -> float | None:
+def read_retry_after(error: BaseException) -> float | None:
     """Seconds of the Retry-After header, None without one or when it is a date."""
     headers = getattr(error, "headers", None) or {}
     value = headers.get("Retry-After") if hasattr(headers, "get") else None

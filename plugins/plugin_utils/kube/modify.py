@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import FIELD_MANAGER, Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError, describe
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ApiCall, ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.kinds import Kind
 
 Object = dict[str, Any]
@@ -27,11 +27,11 @@ def modify(
     required: ClusterError not_found if the object does not exist, which otherwise needs no change. ClusterError conflict when others
     write it all the time.
     """
+    title = ApiCall("patch", kind, namespace, name).title
     for _try in range(_TRIES):
         live = client.get(kind, name, namespace)
         if live is None and required:
-            what = describe(kind, namespace, name)
-            raise ClusterError(f"{what} does not exist, expected to change it. Run again.", "not_found", 404)
+            raise ClusterError(f"{title} does not exist, expected to change it. Run again.", "not_found", 404)
         if live is None or not (body := patch(live)):
             return False
         # Bound to what was read: what another client writes from here on makes this patch a conflict.
@@ -43,5 +43,4 @@ def modify(
                 raise
             continue
         return True
-    what = describe(kind, namespace, name)
-    raise ClusterError(f"{what} changes faster than it can be written. Find out what else writes it.", "conflict", 409)
+    raise ClusterError(f"{title} changes faster than it can be written. Find out what else writes it.", "conflict", 409)

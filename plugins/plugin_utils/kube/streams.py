@@ -16,7 +16,7 @@ from __future__ import annotations
 import ssl
 import time
 import urllib.parse
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,12 +24,13 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import Dec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import decode_controls, join_lines, mask_controls
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import (
+    ApiCall,
     ClusterError,
     StreamError,
-    causes_of,
-    failure,
+    describe_failure,
+    list_causes,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.faults import brief
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.faults import find_cause
 
 PROTOCOL = "v4.channel.k8s.io"
 _OUTPUT, _ERRORS, _END = 1, 2, 3
@@ -46,56 +47,52 @@ class Executed:
     stderr: str
 
 
-def executed(messages: Iterable[tuple[int, bytes]]) -> Executed:
-    """The end of a command, from its messages."""
-    output: dict[int, bytes] = {}
-    for channel, data in messages:
-        output[channel] = (output.get(channel, b"") + data)[:_LIMIT]
-    code = exit_code(output[_END].decode("utf-8", "replace"))
-    return Executed(
-        code, *(mask_controls(output.get(one, b"").decode("utf-8", "replace")) for one in (_OUTPUT, _ERRORS))
-    )
-
-
 class Output:
     """Output of a command as a stream, with the interface of a file.
 
-    The errors named at `messages` come out of read. code, stderr: once the output is over.
+    The errors named at `read_messages` come out of read. code, stderr: once the output is over.
     """
 
     def __init__(self, messages: Generator[tuple[int, bytes], None, None]) -> None:
         self._messages = messages
-        self._rest = b""
+        self._unread = b""
         self._errors = b""
         self.code = -1
 
     @property
     def stderr(self) -> str:
-        """Its stderr."""
+        """Its stderr, as one line."""
         return join_lines(self._errors.decode("utf-8", "replace"))
 
     def read(self, size: int) -> bytes:
         """That many bytes, fewer only at the end."""
-        parts, have = [self._rest], len(self._rest)
-        while have < size and self.code < 0:
+        parts, length = [self._unread], len(self._unread)
+        while length < size and self.code < 0:
             channel, data = next(self._messages)
             if channel == _OUTPUT:
                 parts.append(data)
-                have += len(data)
+                length += len(data)
             elif channel == _ERRORS:
                 self._errors = (self._errors + data)[:_LIMIT]
             else:
-                self.code = exit_code(data.decode("utf-8", "replace"))
-        found = b"".join(parts)
-        self._rest = found[size:]
-        return found[:size]
+                self.code = parse_exit_code(data.decode("utf-8", "replace"))
+        output = b"".join(parts)
+        self._unread = output[size:]
+        return output[:size]
+
+    def read_all(self) -> Executed:
+        """Wait for the end of the command, and keep the begin of what it wrote."""
+        output = self.read(_LIMIT)
+        while self.code < 0:
+            self.read(_LIMIT)
+        return Executed(self.code, *(mask_controls(text.decode("utf-8", "replace")) for text in (output, self._errors)))
 
     def close(self) -> None:
         """Need no more of it."""
         self._messages.close()
 
 
-def messages(
+def read_messages(
     dynamic: Any, namespace: str, pod: str, container: str, command: Sequence[str], timeout: float
 ) -> Generator[tuple[int, bytes], None, None]:
     """Run a command without input in a container: (channel, data) as they come; the last is the command's end.
@@ -110,7 +107,7 @@ def messages(
         *(("command", decode_controls(word)) for word in command),
     ]
     path = f"{kinds.POD.path(namespace, pod)}/exec?{urllib.parse.urlencode(query)}"
-    socket = _open(dynamic, path, namespace, pod, timeout)
+    socket = _open_socket(dynamic, path, namespace, pod, timeout)
     try:
         while True:
             left = deadline - time.monotonic()
@@ -133,12 +130,12 @@ def messages(
         raise
     except Exception as error:
         # The library has its own classes for a timeout and a broken connection; in each case the end did not arrive.
-        raise StreamError(f"the connection to pod {namespace}/{pod} broke: {brief(error)}", "cut") from error
+        raise StreamError(f"the connection to pod {namespace}/{pod} broke: {find_cause(error)}", "cut") from error
     finally:
         socket.close(timeout=1)
 
 
-def exit_code(status: str) -> int:
+def parse_exit_code(status: str) -> int:
     """The exit code in a Status object that ended a command.
 
     Raises ClusterError when the command could not be started.
@@ -149,7 +146,7 @@ def exit_code(status: str) -> int:
         found = {}
     if found.get("status") == "Success":
         return 0
-    for cause in causes_of(found):
+    for cause in list_causes(found):
         code = read_number(cause.get("message"))
         if found.get("reason") == "NonZeroExitCode" and cause.get("reason") == "ExitCode" and code is not None:
             return code
@@ -157,7 +154,7 @@ def exit_code(status: str) -> int:
     raise ClusterError(f"the command could not be started: {message}", "exec_failed")
 
 
-def _open(dynamic: Any, path: str, namespace: str, pod: str, timeout: float) -> Any:
+def _open_socket(dynamic: Any, path: str, namespace: str, pod: str, timeout: float) -> Any:
     """The web socket, connected."""
     # Both come with the kubernetes client, which may be absent where this is only checked.
     from kubernetes.stream import ws_client
@@ -165,13 +162,13 @@ def _open(dynamic: Any, path: str, namespace: str, pod: str, timeout: float) -> 
 
     client: Any = ws_client
     configuration = dynamic.client.configuration
-    headers = request_headers(dynamic.client)
+    headers = build_headers(dynamic.client)
     options: dict[str, Any] = {"header": [f"{name}: {value}" for name, value in headers.items()]}
     if configuration.proxy or configuration.proxy_headers:
         options = client.websocket_proxycare(options, configuration, configuration.host, None)
     url = configuration.host.rstrip("/") + path
     url = url.replace("https://", "wss://", 1).replace("http://", "ws://", 1)
-    socket: Any = WebSocket(sslopt=_tls(configuration))
+    socket: Any = WebSocket(sslopt=_build_tls_options(configuration))
     socket.settimeout(min(timeout, 30.0))
     try:
         socket.connect(url, subprotocols=[PROTOCOL], **options)
@@ -181,16 +178,18 @@ def _open(dynamic: Any, path: str, namespace: str, pod: str, timeout: float) -> 
         if not text.strip():
             # An API server always says why.
             text = "a command in a pod needs a WebSocket, which something between here and the API server blocks"
-        raise failure("create", _EXEC, namespace, pod, int(error.status_code), text) from error
+        raise describe_failure(ApiCall("create", _EXEC, namespace, pod), int(error.status_code), text) from error
     except Exception as error:
-        raise StreamError(f"pod {namespace}/{pod} could not be reached for a command: {brief(error)}", "cut") from error
+        raise StreamError(
+            f"pod {namespace}/{pod} could not be reached for a command: {find_cause(error)}", "cut"
+        ) from error
     return socket
 
 
 _EXEC = kinds.Kind("v1", "Pod", "pods/exec", True)
 
 
-def request_headers(client: Any) -> Mapping[str, str]:
+def build_headers(client: Any) -> Mapping[str, str]:
     """Who we are, as every other request of this client says it: token, and whom we act as."""
     configuration = client.configuration
     headers = {name: str(value) for name, value in dict(client.default_headers).items() if name.lower() != "user-agent"}
@@ -204,7 +203,7 @@ def request_headers(client: Any) -> Mapping[str, str]:
     return headers
 
 
-def _tls(configuration: Any) -> dict[str, Any]:
+def _build_tls_options(configuration: Any) -> dict[str, Any]:
     options: dict[str, Any] = {"cert_reqs": ssl.CERT_NONE, "check_hostname": False}
     if configuration.verify_ssl:
         options = {"cert_reqs": ssl.CERT_REQUIRED}

@@ -40,6 +40,7 @@ TALKS = {
     "kube.quiesce",
     "kube.store",
     "kube.streams",
+    "kube.transport",
     "base.files",
 }
 PERFORMS = {

@@ -33,7 +33,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.decid
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout import order, roll, scheduling
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import faults, kinds, streams
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError, failure
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ApiCall, ClusterError, describe_failure
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import Held, identify_run
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.store import ConfigMaps
@@ -185,9 +185,9 @@ READERS: dict[str, tuple[Callable[[str], Any], tuple[type[Exception], ...]]] = {
     "a list of services": (lambda text: windows_services.faults({"services": text, "files": text}), ()),
     "an answer of a server": (of_server, (ClusterError,)),
     "an event of a watch": (watched, (ClusterError,)),
-    "an error's body": (lambda text: str(failure("get", kinds.POD, "a", "b", 409, text)), ()),
-    "an exit code": (streams.exit_code, (ClusterError,)),
-    "a time to wait": (lambda text: faults.retry_after(ApiError(429, {}, {"Retry-After": text})), ()),
+    "an error's body": (lambda text: str(describe_failure(ApiCall("get", kinds.POD, "a", "b"), 409, text)), ()),
+    "an exit code": (streams.parse_exit_code, (ClusterError,)),
+    "a time to wait": (lambda text: faults.read_retry_after(ApiError(429, {}, {"Retry-After": text})), ()),
     "a time": (lambda text: [found - NOW for found in [parse_time(text)] if found], ()),
     "a quantity": (quantity, ()),
     "a release": (versions.parse, (ValueError,)),

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.apply import Applier
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Answer
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.kinds import Kind
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.transport import Answer
 
 
 class Cluster:

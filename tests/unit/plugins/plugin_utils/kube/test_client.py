@@ -142,35 +142,34 @@ def test_a_403_from_before_the_server_was_ready_is_retried_once() -> None:
     assert len(script.asked) == 5
 
 
-@pytest.mark.parametrize(("status", "reason"), [(401, "unauthorized"), (403, "forbidden")])
-def test_a_server_that_is_ready_means_it(status: int, reason: str) -> None:
-    refused = ApiError(status, FORBIDDEN)
-    made, script, clock = client(refused, Response(), refused)
+@pytest.mark.parametrize(
+    ("answers", "reason", "requests"),
+    [
+        ([ApiError(401)], "unauthorized", 1),
+        ([ApiError(403, FORBIDDEN), Response(), ApiError(403, FORBIDDEN)], "forbidden", 3),
+    ],
+    ids=["wrong credentials", "a server that is ready"],
+)
+def test_a_refusal_is_final_at_once(answers: list[Any], reason: str, requests: int) -> None:
+    made, script, clock = client(*answers)
     with pytest.raises(ClusterError) as raised:
         made.get(kinds.NODE, "win-1")
     assert raised.value.reason == reason
-    assert len(script.asked) == 3
-    assert clock.now < 1
-
-
-@pytest.mark.parametrize(("status", "least", "most"), [(403, 15, 20), (401, 5, 8)])
-def test_a_server_that_never_gets_ready_is_not_waited_for_long(status: int, least: int, most: int) -> None:
-    """Wrong credentials are refused for /readyz as well, with the same answer."""
-    made, dummy, clock = client(ApiError(status, FORBIDDEN))
-    with pytest.raises(ClusterError):
-        made.get(kinds.NODE, "win-1")
-    assert least <= clock.now < most
-    assert dummy.asked
-
-
-def test_another_403_of_a_ready_server_is_final_at_once() -> None:
-    refused = ApiError(403, FORBIDDEN)
-    made, script, clock = client(refused, Response(), refused)
-    for dummy in range(5):
-        with pytest.raises(ClusterError):
-            made.get(kinds.NODE, "win-1")
-    assert [path for dummy_method, path, dummy_params in script.asked].count("/readyz") == 1
+    assert len(script.asked) == requests
     assert not clock.slept
+
+
+def test_a_server_that_forbids_even_its_readiness_is_doubted_for_a_moment() -> None:
+    """As an API server does in its first milliseconds, and one whose administrator took /readyz away for good."""
+    refused = ApiError(403, FORBIDDEN)
+    made, script, clock = client(*[ConnectionResetError("down")] * 10, refused, refused, Response(NODE))
+    assert made.get(kinds.NODE, "win-1") == NODE
+    assert clock.now > 5
+    made, script, clock = client(refused)
+    with pytest.raises(ClusterError, match="not allowed"):
+        made.get(kinds.NODE, "win-1")
+    assert 5 <= clock.now < 8
+    assert script.asked
 
 
 def test_a_server_that_failed_after_it_was_ready_is_checked_again() -> None:

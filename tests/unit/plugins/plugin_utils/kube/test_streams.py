@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.streams import exit_code, request_headers
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.streams import build_headers, parse_exit_code
 
 
 def test_the_exit_code_is_the_commands() -> None:
-    assert exit_code('{"status": "Success"}') == 0
+    assert parse_exit_code('{"status": "Success"}') == 0
     causes = [{"reason": "ExitCode", "message": "3"}]
     ended = {"status": "Failure", "reason": "NonZeroExitCode", "details": {"causes": causes}}
-    assert exit_code(json.dumps(ended)) == 3
+    assert parse_exit_code(json.dumps(ended)) == 3
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_the_exit_code_is_the_commands() -> None:
 )
 def test_a_command_that_did_not_start_has_no_exit_code(status: str, expected: str) -> None:
     with pytest.raises(ClusterError, match="could not be started") as raised:
-        exit_code(status)
+        parse_exit_code(status)
     assert expected in str(raised.value)
     assert raised.value.reason == "exec_failed"
 
@@ -43,9 +43,9 @@ def client(keys: dict[str, str], **headers: str) -> Any:
 
 @pytest.mark.parametrize("kept_under", ["authorization", "BearerToken"])
 def test_the_token_is_sent_under_whatever_name_the_client_keeps_it(kept_under: str) -> None:
-    assert request_headers(client({kept_under: "Bearer t"})) == {"Authorization": "Bearer t"}
+    assert build_headers(client({kept_under: "Bearer t"})) == {"Authorization": "Bearer t"}
 
 
 def test_impersonation_is_used_here_too() -> None:
     headers = {"Impersonate-User": "jane", "Impersonate-Group": "ops"}
-    assert request_headers(client({}, **headers)) == headers
+    assert build_headers(client({}, **headers)) == headers
