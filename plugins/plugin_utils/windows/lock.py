@@ -30,7 +30,7 @@ SILENCE = 45.0
 """Seconds without a renewal, by the clock of the run that waits, after which it takes the lock over. The longest step that does not
 renew is the start of a service: the service control manager waits 30 s for it."""
 LEASE_MARGIN = 120.0
-"""Seconds beyond a line's own limit, for clock skew between controllers: a lock that is older is known as stale at once."""
+"""Seconds beyond a line's own limit, after which a lock of this machine is stale although a process has its holder's number."""
 
 Alive = Callable[[LockOwner], "bool | None"]
 
@@ -95,9 +95,10 @@ class NodeLock:
         if owner.text != self._other:
             self._other_renewed = self._other_renewed or bool(self._other)
             self._other, self._other_since = owner.text, now
-        if alive is False or owner.until + LEASE_MARGIN < self._clock.now():
-            return True
-        return alive is None and now - self._other_since > SILENCE
+        if alive is None:
+            return owner.identity == model.UNREADABLE or now - self._other_since > SILENCE
+        # The process may be another program's by now. Its machine is this one, so both times are of one clock.
+        return not alive or owner.until + LEASE_MARGIN < self._clock.now()
 
     def is_alive(self, owner: LockOwner) -> bool:
         """Whether the other run is known to work: its process exists, or it renewed its lock since this run first read it."""

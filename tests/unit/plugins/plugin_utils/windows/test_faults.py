@@ -224,10 +224,15 @@ class RenewingClock(HostClock):
             self._host.agent.run(rf"echo .>>{model.LOCK_DIR}\owner")
 
 
+@pytest.mark.parametrize("behind", [0, 1000])
 @pytest.mark.parametrize("renewing", [100, 10000])
-def test_a_lock_that_is_renewed_is_not_taken_over(host: Host, artifacts: Artifacts, renewing: int) -> None:
+def test_a_lock_that_is_renewed_is_not_taken_over(
+    host: Host, artifacts: Artifacts, renewing: int, behind: int
+) -> None:
+    """Also where the clock of its controller is behind."""
     host.run(wanted(artifacts.csi_proxy(OLD)))
-    owner = f"id=0123456789ab at={time.time():.0f} until={time.time() + 218:.0f} host=tower machine=abc pid=77 .\r\n"
+    began_there = time.time() - behind
+    owner = f"id=0123456789ab at={began_there:.0f} until={began_there + 218:.0f} host=tower machine=abc pid=77 .\r\n"
     host.plant(files={rf"{model.LOCK_DIR}\owner": {"text": owner}})
     clock = RenewingClock(host, renewing)
     began = clock.monotonic()
