@@ -25,7 +25,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.action import WindowsAction
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.cluster_node import ClusterNode
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import Limits
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.desired import from_options
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.desired import build_desired
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Node
 
@@ -45,8 +45,8 @@ class ActionModule(WindowsAction):
         masked: dict[str, Any] = remove_values(result, self._secrets)
         return masked
 
-    def _options(self, task_vars: Mapping[str, Any]) -> dict[str, Any]:
-        options = super()._options(task_vars)
+    def _validate_options(self, task_vars: Mapping[str, Any]) -> dict[str, Any]:
+        options = super()._validate_options(task_vars)
         if options["node"]:
             access = read_access(self._templar, task_vars)
             options |= {name: value for name, value in access.items() if name not in self._task.args}
@@ -54,7 +54,7 @@ class ActionModule(WindowsAction):
         return options
 
     def prepare(self, options: dict[str, Any]) -> model.Desired:
-        desired = from_options(options)
+        desired = build_desired(options)
         source = desired.source
         if source is None or source.is_url:
             return desired
@@ -64,7 +64,7 @@ class ActionModule(WindowsAction):
         except AnsibleError as error:
             raise NodeError(
                 "source_missing",
-                f"source: {plan.shown(source.location)!r} is neither a URL nor a file on the controller.",
+                f"source: {plan.hide_url_secrets(source.location)!r} is neither a URL nor a file on the controller.",
                 remedy="Set it to a file there (relative paths are searched in files/), or an http or https URL.",
             ) from error
         return replace(desired, source=replace(source, location=str(Path(found))))
@@ -108,7 +108,7 @@ class ActionModule(WindowsAction):
                 if steps:
                     cluster_node.take_over(cordon=cordons)
                 if cordons:
-                    self.note("waiting for volume operations in flight")
+                    self.show_progress("waiting for volume operations in flight")
                     cluster_node.wait_until_idle(options["quiesce_timeout"])
                 if replaces_plugin:
                     cluster_node.remove_label()
@@ -137,7 +137,7 @@ class ActionModule(WindowsAction):
         """Bring csi-proxy to the desired state, or plan it; what the task returns."""
         needed = bool(options["needed"])
         if not needed and desired.state == "present":
-            state = prove.state(desired, observe.observe(node, desired, with_mounts=True))
+            state = prove.describe_state(desired, observe.observe(node, desired, with_mounts=True))
             return {"changed": False, "csi_proxy": state, "plan": [], "needed": False, "diff": {}}
         outcome = prove.converge(
             node,
@@ -146,12 +146,12 @@ class ActionModule(WindowsAction):
             # Not where the task plans for a run that downloads anyway.
             probe=bool(self._templar.available_variables.get("ansible_check_mode")),
             limits=Limits(lock=float(options["lock_timeout"])),
-            report=self.note,
+            report=self.show_progress,
         )
         return {
             "changed": outcome.changed,
-            "csi_proxy": prove.state(desired, outcome.snapshot),
-            "plan": prove.plan_view(outcome.steps),
+            "csi_proxy": prove.describe_state(desired, outcome.snapshot),
+            "plan": prove.describe_plan(outcome.steps),
             "needed": needed,
             "diff": outcome.diff,
         }

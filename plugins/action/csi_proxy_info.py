@@ -11,7 +11,7 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.summary import brief
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, observe, options, prove
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.action import WindowsAction
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.desired import checked_path, for_info
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.desired import build_desired_for_info, check_path
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Node
 
 # Ansible's name for the play of an ad hoc command.
@@ -30,19 +30,19 @@ class ActionModule(WindowsAction):
         return result
 
     def prepare(self, options: dict[str, Any]) -> model.Desired:
-        return for_info(options)
+        return build_desired_for_info(options)
 
     def work(self, node: Node, desired: model.Desired, options: dict[str, Any]) -> dict[str, Any]:
         directory = options["reference_counters"]
-        checked = checked_path(directory, "reference_counters") if directory else ""
+        checked = check_path(directory, "reference_counters") if directory else ""
         snapshot = observe.observe(node, desired, with_mounts=True)
-        counted = {"references": list(observe.references(node, checked))} if checked else {}
+        counted = {"references": list(observe.list_references(node, checked))} if checked else {}
         mapped: dict[str, Any] = {}
         if options["smb_mappings"]:
             names = ("local", "remote", "status")
-            found = observe.smb_mappings(node)
+            found = observe.list_smb_mappings(node)
             mapped = {
                 "smb_used": snapshot.trouble.uses_smb,
                 "smb_mappings": None if found is None else [dict(zip(names, one, strict=True)) for one in found],
             }
-        return {"changed": False, "csi_proxy": {**prove.state(desired, snapshot), **counted, **mapped}}
+        return {"changed": False, "csi_proxy": {**prove.describe_state(desired, snapshot), **counted, **mapped}}

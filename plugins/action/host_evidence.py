@@ -24,7 +24,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import (
     prove,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.action import WindowsAction
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.desired import for_info
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.desired import build_desired_for_info
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import ChannelError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Node
 
@@ -47,14 +47,14 @@ class ActionModule(WindowsAction):
         return result
 
     def prepare(self, options: dict[str, Any]) -> model.Desired:
-        return for_info({**options, "start_mode": "auto"})
+        return build_desired_for_info({**options, "start_mode": "auto"})
 
     def work(self, node: Node, desired: model.Desired, options: dict[str, Any]) -> dict[str, Any]:
         parts: list[Part] = []
         lost = ""
         try:
             snapshot = observe.observe(node, desired, with_mounts=True)
-            state = self._redactor.structure(prove.state(desired, snapshot))
+            state = self._redactor.structure(prove.describe_state(desired, snapshot))
             parts.append(Part("csi-proxy.json", json.dumps(state, indent=1, sort_keys=True)))
             for one in evidence.collect(node, desired, snapshot, options["log_kib"] * 1024):
                 text = self._redactor.log(one.raw)

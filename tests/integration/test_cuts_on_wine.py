@@ -67,7 +67,7 @@ class Rig:
         program = self.programs()[release]
         values = {name: spec.get("default") for name, spec in options.CSI_PROXY.items()}
         values |= {"version": release, "checksum": builds.sha256(program), "source": f"{self.url}/{program.name}"}
-        return desired.from_options(values)
+        return desired.build_desired(values)
 
     @staticmethod
     def programs() -> dict[str, Path]:

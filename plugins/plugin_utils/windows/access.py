@@ -79,16 +79,16 @@ class AccessList:
         expected = {Entry(True, frozenset({"OI", "CI"}), _ALL, sid) for sid in FULL_CONTROL}
         return self.protected and set(self.entries) == expected
 
-    def others(self, rights: int) -> tuple[str, ...]:
+    def list_others(self, rights: int) -> tuple[str, ...]:
         """SIDs of non-administrators who have any of these rights here. Entries that deny are ignored."""
-        return _others((entry for entry in self.entries if "IO" not in entry.flags), rights)
+        return _list_sids((entry for entry in self.entries if "IO" not in entry.flags), rights)
 
-    def others_below(self, rights: int) -> tuple[str, ...]:
+    def list_others_below(self, rights: int) -> tuple[str, ...]:
         """SIDs of non-administrators who would have any of these rights on a directory that is made here."""
-        return _others((entry for entry in self.entries if "CI" in entry.flags), rights)
+        return _list_sids((entry for entry in self.entries if "CI" in entry.flags), rights)
 
 
-def _others(entries: Iterable[Entry], rights: int) -> tuple[str, ...]:
+def _list_sids(entries: Iterable[Entry], rights: int) -> tuple[str, ...]:
     found = (
         entry.sid for entry in entries if entry.allows and entry.rights & rights and not is_administrator(entry.sid)
     )
@@ -100,12 +100,12 @@ def is_administrator(sid: str) -> bool:
     return sid in _TRUSTED or _TRUSTED_IN_DOMAIN.fullmatch(sid) is not None
 
 
-def from_output(text: str) -> AccessList | None:
+def parse_access_list(text: str) -> AccessList | None:
     """The list in what ``cacls PATH /S`` or ``icacls PATH /save`` printed; None when there is none, or one of another form."""
     found = _LIST.search(text)
     if found is None:
         return None
-    entries = [_entry(entry) for entry in _ENTRY.findall(found[3])]
+    entries = [_parse_entry(entry) for entry in _ENTRY.findall(found[3])]
     if found[2] == "NO_ACCESS_CONTROL":
         entries = [Entry(True, frozenset({"OI", "CI"}), _ALL, _EVERYONE)]
     if any(entry is None for entry in entries):
@@ -113,18 +113,18 @@ def from_output(text: str) -> AccessList | None:
     return AccessList(found[1], "P" in found[2], tuple(entry for entry in entries if entry is not None))
 
 
-def by_path(text: str) -> dict[str, AccessList]:
+def parse_access_lists(text: str) -> dict[str, AccessList]:
     """The lists that ``cacls PATH /S`` printed for several paths, by path in lower case."""
     found = {}
     for line in text.splitlines():
         path, quote, rest = line.partition('"')
-        listed = from_output(quote + rest) if quote else None
+        listed = parse_access_list(quote + rest) if quote else None
         if listed is not None:
             found[path.strip().lower()] = listed
     return found
 
 
-def _entry(text: str) -> Entry | None:
+def _parse_entry(text: str) -> Entry | None:
     """An entry ``type;flags;rights;object;inherited object;account``. One that neither allows nor denies (a label) has no rights."""
     fields = text.split(";")
     if len(fields) < 6:
@@ -132,10 +132,10 @@ def _entry(text: str) -> Entry | None:
     kind, flags, rights, dummy, dummy, sid = fields[:6]
     allows = kind in ("A", "OA", "XA", "ZA")
     pairs = frozenset(flags[at : at + 2] for at in range(0, len(flags), 2))
-    return Entry(allows, pairs, _bits(rights), _ALIASES.get(sid, sid))
+    return Entry(allows, pairs, _parse_rights(rights), _ALIASES.get(sid, sid))
 
 
-def _bits(rights: str) -> int:
+def _parse_rights(rights: str) -> int:
     """Rights as bits; everything for one that is unknown."""
     if re.fullmatch(r"0[xX][0-9a-fA-F]{1,8}", rights):
         bits = int(rights, 16)

@@ -20,7 +20,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import re
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.channel import open_channel
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Node
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.prove import failed_part
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.prove import shorten_failed_result
 
 # What a variable of the role holds that is not given.
 _BLANK: tuple[Any, ...] = (None, "", [])
@@ -48,7 +48,7 @@ class WindowsAction(ActionBase):
             self._refuse_keywords()
             if refusal := refuse_unchecked_inputs(task_vars or {}):
                 raise NodeError("inputs_unchecked", refusal)
-            options = self._options(task_vars or {})
+            options = self._validate_options(task_vars or {})
             desired = self.prepare(options)
             super().run(tmp, task_vars)
             node = Node(open_channel(self._connection))
@@ -64,7 +64,7 @@ class WindowsAction(ActionBase):
                 node.channel.close()
         except NodeError as error:
             # The callback prints all that a failed task returns.
-            result.update(failed_part(error.result))
+            result.update(shorten_failed_result(error.result))
             result.update(
                 failed=True, changed=bool(error.result.get("changed", False)), reason=error.reason, msg=str(error)
             )
@@ -78,7 +78,7 @@ class WindowsAction(ActionBase):
     def work(self, node: Node, desired: Any, options: dict[str, Any]) -> dict[str, Any]:
         """Do it and return the result."""
 
-    def note(self, text: str) -> None:
+    def show_progress(self, text: str) -> None:
         """Progress, shown with -vv, and where it takes long."""
         self._doing = text
         self._display.vv(text, host=self._play_context.remote_addr)
@@ -103,11 +103,11 @@ class WindowsAction(ActionBase):
                     "keyword_unsupported", f"{action} does not support the keyword {keyword}.", remedy=remedy
                 )
 
-    def _options(self, task_vars: Mapping[str, Any]) -> dict[str, Any]:
+    def _validate_options(self, task_vars: Mapping[str, Any]) -> dict[str, Any]:
         given = dict(self._task.args)
         if boolean(given.get("from_variables", False), strict=False):
             given = {
-                **self._from_variables(task_vars, self.argument_spec.keys() - given.keys() - self.task_options),
+                **self._read_variables(task_vars, self.argument_spec.keys() - given.keys() - self.task_options),
                 **given,
             }
         validated = ArgumentSpecValidator(self.argument_spec).validate(given)
@@ -117,7 +117,7 @@ class WindowsAction(ActionBase):
             )
         return dict(validated.validated_parameters)
 
-    def _from_variables(self, task_vars: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    def _read_variables(self, task_vars: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
         """The role's variables as options, without blank ones, as a survey answers.
 
         An expression in a task costs each host a millisecond and more, and most variables hold none.

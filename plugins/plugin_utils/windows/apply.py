@@ -21,9 +21,9 @@ from typing import BinaryIO
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import access, commands, model, plan, stage
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import (
     builtin,
+    discard_output,
     program,
-    silenced,
-    tolerated,
+    tolerate,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import Control, Limits, Report
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import (
@@ -31,23 +31,23 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import 
     ChangedError,
     ChannelError,
     NodeError,
-    cannot_create,
-    meaning_of,
+    build_directory_error,
+    find_meaning,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.lock import NodeLock
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import Desired, Service, Snapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Answers, Failure, Node
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.observe import (
     IMAGE,
+    find_running_services,
     is_listed,
-    listing_of_itself,
-    running_services,
+    list_directory_itself,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.record import (
     LabelledSteps,
-    forget_swap_steps,
-    parameters_key,
-    remember_swap_steps,
+    build_forget_steps,
+    build_remember_steps,
+    locate_parameters,
     set_value,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.rollback import Rollback
@@ -117,12 +117,12 @@ class Applier:
             elif step.kind in ("create_directory", "create_log_directory"):
                 steps.append((step.kind, builtin("md", step.target)))
             elif step.kind == "secure_directory":
-                steps += self._secure_steps(snapshot.install_dir_entries)
+                steps += self._build_secure_steps(snapshot.install_dir_entries)
             elif step.kind == "fetch" and source is not None:
                 self.report(step.description)
-                fetches = stage.fetch_seconds(source)
-                steps += stage.fetch_steps(desired, source, self._run)
-                stdin = stage.fetch_input(source)
+                fetches = stage.compute_fetch_seconds(source)
+                steps += stage.build_fetch_steps(desired, source, self._run)
+                stdin = stage.render_fetch_input(source)
         if not stages:
             self.acquire(snapshot.lock, steps)
             return
@@ -130,13 +130,13 @@ class Applier:
             self._stage(steps, stdin, fetches)
         if to_do.has("push") and source is not None:
             self.report(f"sending {source.location}")
-            with stage.packed(Path(source.location)) as archive:
-                self._stage(stage.push_steps(desired, self._run), archive, stage.fetch_seconds(source))
+            with stage.pack_executable(Path(source.location)) as archive:
+                self._stage(stage.build_push_steps(desired, self._run), archive, stage.compute_fetch_seconds(source))
         name = next((step.target for step in to_do.steps if step.kind == "create_service"), "")
         # On the same line, so that a first install costs no further request.
-        self.acquire(None, [("no service", silenced(program("sc", "query", name)))] if name else [])
+        self.acquire(None, [("no service", discard_output(program("sc", "query", name)))] if name else [])
         if not name:
-            self._see_that_nothing_changed(snapshot)
+            self._check_unchanged(snapshot)
 
     def _stage(self, steps: LabelledSteps, stdin: BinaryIO | None, more: float) -> None:
         """Run steps that only this run's own directory and names depend on, without the lock. more: seconds that they may take."""
@@ -172,7 +172,7 @@ class Applier:
         failure = self.node.chain([*taking, *steps], timeout=lease)[1]
         if failure is not None and failure.label.startswith("lock"):
             self.lock.held = False
-            raise ChangedError("another run took the node lock") from self._lock_error(failure)
+            raise ChangedError("another run took the node lock") from self._build_lock_error(failure)
         if failure is not None and failure.label == "no service":
             return
         self._check_staging(failure)
@@ -184,15 +184,15 @@ class Applier:
 
         def again() -> Failure | None:
             nonlocal answers
-            answers, found = self.node.chain(stage.hash_steps(self.desired, self._run), timeout=self.limits.line)
+            answers, found = self.node.chain(stage.build_hash_steps(self.desired, self._run), timeout=self.limits.line)
             return found
 
         if failure is not None and (failure.label, failure.code) == ("hash", SHARING_VIOLATION):
-            failure = self._patiently("hash", again)
+            failure = self._retry_while_scanned("hash", again)
         self._check_staging(failure)
         stage.check_digest(self.desired, answers.text("hash"))
 
-    def _patiently(
+    def _retry_while_scanned(
         self, label: str, attempt: Callable[[], Failure | None], helps: Callable[[], bool] = lambda: True
     ) -> Failure | None:
         """``attempt``, again after growing pauses while the step of this label fails: virus scans hold new files open.
@@ -209,7 +209,7 @@ class Applier:
         return failure
 
     @staticmethod
-    def _lock_error(failure: Failure) -> NodeError:
+    def _build_lock_error(failure: Failure) -> NodeError:
         return NodeError(
             "lock_failed",
             f"The node lock {model.LOCK_DIR} cannot be taken.",
@@ -217,18 +217,18 @@ class Applier:
             detail=failure.words,
         )
 
-    def _secure_steps(self, entries: tuple[str, ...]) -> LabelledSteps:
+    def _build_secure_steps(self, entries: tuple[str, ...]) -> LabelledSteps:
         """Close the directory, then take over what is in it: nobody else gets in meanwhile. entries: its directories."""
         # /inheritance:r drops inherited entries and /grant:r one account's explicit ones; others survive without /reset.
         grants = [word for sid in access.FULL_CONTROL for word in ("/grant:r", f"*{sid}:(OI)(CI)F")]
         path = self.desired.install_dir
         return [
-            ("access", silenced(program("icacls", path, "/reset"))),
-            ("access own", silenced(program("icacls", path, "/inheritance:r", *grants))),
+            ("access", discard_output(program("icacls", path, "/reset"))),
+            ("access own", discard_output(program("icacls", path, "/inheritance:r", *grants))),
             # An owner may change the list whatever it says.
-            ("access owner", silenced(program("icacls", path, "/setowner", f"*{access.OWNER}", "/T", "/Q"))),
+            ("access owner", discard_output(program("icacls", path, "/setowner", f"*{access.OWNER}", "/T", "/Q"))),
             *(
-                (f"access {name}", silenced(program("icacls", rf"{path}\{name}", "/reset", "/T", "/Q")))
+                (f"access {name}", discard_output(program("icacls", rf"{path}\{name}", "/reset", "/T", "/Q")))
                 for name in entries
             ),
         ]
@@ -249,16 +249,16 @@ class Applier:
             path = (
                 self.desired.install_dir if label == "create_directory" else self.desired.log_file.rpartition("\\")[0]
             )
-            raise ChangedError(f"{path} exists") from cannot_create(path, failure.words)
+            raise ChangedError(f"{path} exists") from build_directory_error(path, failure.words)
         if label.startswith("access"):
-            meaning = meaning_of(code)
+            meaning = find_meaning(code)
             raise NodeError(
                 "access_denied" if code == 5 else "access_failed",
                 f"The access rights of {self.desired.install_dir} cannot be set: {meaning.text} (icacls {code}).",
                 remedy=meaning.remedy,
                 detail=failure.words,
             )
-        raise stage.stage_error(self.node, self.desired, failure)
+        raise stage.explain_failure(self.node, self.desired, failure)
 
     # -- the swap ------------------------------------------------------------------------------------------------
 
@@ -266,7 +266,7 @@ class Applier:
         desired, service = self.desired, snapshot.service
         name = service.name if service else next((s.target for s in to_do.steps if s.kind == "create_service"), "")
         image = service.executable.rpartition("\\")[2] if service else IMAGE
-        known = plan.own_pids(snapshot)
+        known = plan.list_own_pids(snapshot)
         if service is not None and to_do.has("stop"):
             self._recheck(snapshot, service)
         steps = self._commit_steps(to_do, snapshot, name)
@@ -276,14 +276,14 @@ class Applier:
             if starts and to_do.has("stop"):
                 self.report(f"restarting service {name}")
                 return self.control.restart(
-                    name, image, plan.only_process(snapshot, known), known, desired.log_file, steps
+                    name, image, plan.find_only_process(snapshot, known), known, desired.log_file, steps
                 )
             line = [*steps, *(self.control.start_steps(name, desired.log_file) if starts else ())]
             return self.control.run(line) if line else None
 
         self._touched = to_do.has("commit", "create_service", "stop", "start")
         self._committed = to_do.has("commit")
-        failure = self._patiently("promote", attempt, self._is_staged)
+        failure = self._retry_while_scanned("promote", attempt, self._is_staged)
         if failure is not None and failure.label == "promote" and to_do.has("set_aside") and service is not None:
             self._forget_aside(service)
         self._check_commit(failure, name)
@@ -298,64 +298,64 @@ class Applier:
     def _recheck(self, snapshot: Snapshot, service: Service) -> None:
         """Re-read what the stop depends on."""
         if service.state not in (0, model.STOPPED):
-            running = running_services(self.node, snapshot.dependents)
+            running = find_running_services(self.node, snapshot.dependents)
             if running:
-                raise plan.dependents_running(service.name, running)
+                raise plan.refuse_running_dependents(service.name, running)
 
-    def _see_that_nothing_changed(self, snapshot: Snapshot) -> None:
+    def _check_unchanged(self, snapshot: Snapshot) -> None:
         """Another run, or an administrator, may have changed the service while the new release was staged."""
         now = self._observe()
-        if _what_a_plan_is_made_for(now) != _what_a_plan_is_made_for(snapshot):
+        if _extract_preconditions(now) != _extract_preconditions(snapshot):
             raise ChangedError(_CHANGED)
 
     def _commit_steps(self, to_do: plan.Plan, snapshot: Snapshot, name: str) -> LabelledSteps:
         desired, service = self.desired, snapshot.service
-        key = parameters_key(name)
+        key = locate_parameters(name)
         aside = rf"{desired.install_dir}\aside-{self._run}"
         start = ["start=", desired.start_mode]
         depend = ["depend=", "/".join(desired.dependencies)]
         steps: LabelledSteps = []
         for step in to_do.steps:
             if step.kind == "set_aside":
-                steps += self._set_aside_steps(aside, service)
+                steps += self._build_set_aside_steps(aside, service)
             elif step.kind == "promote":
                 # The file, not its directory: a directory cannot be renamed while a scanner has anything in it open, and
                 # a file can where the scanner shares it. A move onto a file that no process runs replaces it.
-                staged = rf"{stage.stage_dir(desired, self._run)}\{IMAGE}"
-                steps.append(("release", tolerated(builtin("md", desired.release_dir))))
-                move = silenced(builtin("move", staged, desired.executable, switches="/y"))
+                staged = rf"{stage.build_stage_dir(desired, self._run)}\{IMAGE}"
+                steps.append(("release", tolerate(builtin("md", desired.release_dir))))
+                move = discard_output(builtin("move", staged, desired.executable, switches="/y"))
                 if to_do.has("set_aside"):  # without the new one in its place, the old one goes back
-                    back = tolerated(builtin("move", rf"{aside}\{IMAGE}", desired.executable, switches="/y"))
-                    move = commands.with_fallback(move, back)
+                    back = tolerate(builtin("move", rf"{aside}\{IMAGE}", desired.executable, switches="/y"))
+                    move = commands.add_fallback(move, back)
                 steps.append(("promote", move))
             elif step.kind == "create_service":
                 arguments = ["binPath=", desired.command_line, *start, "DisplayName=", model.DISPLAY_NAME]
                 arguments += depend if desired.dependencies else ()
-                steps += self.lock.guarded("create", silenced(program("sc", "create", name, *arguments)))
+                steps += self.lock.guard_step("create", discard_output(program("sc", "create", name, *arguments)))
             elif step.kind == "commit" and service is not None:
-                steps += [self.lock.guard("previous"), *remember_swap_steps(service)]
-                if plan.managed_by(snapshot) == "foreign" and not service.record.adopted_from:
+                steps += [self.lock.guard("previous"), *build_remember_steps(service)]
+                if plan.find_manager(snapshot) == "foreign" and not service.record.adopted_from:
                     steps.append(("adopted from", set_value(key, "AdoptedFrom", service.command_line)))
                 config = program("sc", "config", name, "binPath=", desired.command_line)
-                steps += self.lock.guarded("commit", silenced(config))
+                steps += self.lock.guard_step("commit", discard_output(config))
             elif step.kind == "configure":
-                steps.append(("configure", silenced(program("sc", "config", name, *start, *depend))))
+                steps.append(("configure", discard_output(program("sc", "config", name, *start, *depend))))
             elif step.kind == "describe":
-                steps.append(("describe", silenced(program("sc", "description", name, model.DESCRIPTION))))
+                steps.append(("describe", discard_output(program("sc", "description", name, model.DESCRIPTION))))
             elif step.kind == "set_recovery" and desired.recovery is not None:
                 actions = "/".join(
                     f"{a.type if a.type != 'none' else ''}/{a.delay_ms}" for a in desired.recovery.actions
                 )
                 arguments = ["reset=", str(desired.recovery.reset_seconds), "actions=", actions]
-                steps.append(("recovery", silenced(program("sc", "failure", name, *arguments))))
+                steps.append(("recovery", discard_output(program("sc", "failure", name, *arguments))))
         return steps
 
     def _is_staged(self) -> bool:
         """Whether the staged executable and the directory that it goes to are there. cmd.exe's move returns no code, only words."""
         desired = self.desired
-        staged = rf"{stage.stage_dir(desired, self._run)}\{IMAGE}"
+        staged = rf"{stage.build_stage_dir(desired, self._run)}\{IMAGE}"
         there = builtin("dir", staged, switches="/b", quiet=True)
-        listed = self.node.ask([("staged", there), ("release", listing_of_itself(desired.release_dir))])
+        listed = self.node.ask([("staged", there), ("release", list_directory_itself(desired.release_dir))])
         self._promotes = (bool(listed.text("staged").strip()), is_listed(desired.release_dir, listed.text("release")))
         return all(self._promotes)
 
@@ -363,20 +363,20 @@ class Applier:
         """The damaged executable went back into its place, so its process has not to go."""
         if service.record.previous or not service.pid:
             return
-        key = parameters_key(service.name)
-        self.control.raise_if_lock_lost(self.control.run([self.lock.guard("forget aside"), *forget_swap_steps(key)]))
+        key = locate_parameters(service.name)
+        self.control.raise_if_lock_lost(self.control.run([self.lock.guard("forget aside"), *build_forget_steps(key)]))
 
-    def _set_aside_steps(self, aside: str, service: Service | None) -> LabelledSteps:
+    def _build_set_aside_steps(self, aside: str, service: Service | None) -> LabelledSteps:
         """Move a damaged executable out of the way, which Windows allows also while it runs. The service's own process is
         noted as one that has to go, whenever that will be.
         """
         desired = self.desired
         steps: LabelledSteps = [
-            ("aside", tolerated(builtin("md", aside))),
-            ("set aside", tolerated(builtin("move", desired.executable, rf"{aside}\{IMAGE}", switches="/y"))),
+            ("aside", tolerate(builtin("md", aside))),
+            ("set aside", tolerate(builtin("move", desired.executable, rf"{aside}\{IMAGE}", switches="/y"))),
         ]
         if service is not None and service.pid and service.executable.lower() == desired.executable.lower():
-            steps += remember_swap_steps(service)
+            steps += build_remember_steps(service)
         return steps
 
     def _check_commit(self, failure: Failure | None, name: str) -> None:
@@ -389,13 +389,13 @@ class Applier:
             if not staged:
                 raise NodeError(
                     "quarantined",
-                    f"The verified executable is missing in {stage.stage_dir(self.desired, self._run)}: an antivirus "
+                    f"The verified executable is missing in {stage.build_stage_dir(self.desired, self._run)}: an antivirus "
                     "or the cleanup of another run may have removed it.",
-                    remedy=meaning_of(225).remedy,
+                    remedy=find_meaning(225).remedy,
                     detail=failure.words,
                 )
             if not release:
-                raise cannot_create(self.desired.release_dir, failure.words)
+                raise build_directory_error(self.desired.release_dir, failure.words)
             waited = sum(self.limits.scans)
             raise NodeError(
                 "file_in_use",
@@ -405,7 +405,7 @@ class Applier:
                 detail=failure.words,
             )
         what = f"The step {failure.label!r} for the service {name!r} failed"
-        error = meaning_of(failure.code).error(what, failure.code, failure.words)
+        error = find_meaning(failure.code).error(what, failure.code, failure.words)
         if failure.code in (1060, 1073):
             self._touched = False
             raise ChangedError(f"{failure.label}: {failure.code}") from error
@@ -416,7 +416,7 @@ class Applier:
         if failure is not None and failure.code == 1072:
             self._wait_deleted(name)
             self._touched = False
-            error = meaning_of(1072).error(f"The service {name!r} cannot be created at any attempt", 1072)
+            error = find_meaning(1072).error(f"The service {name!r} cannot be created at any attempt", 1072)
             raise ChangedError(f"the service {name} was marked for deletion and no longer exists") from error
 
     # -- absent --------------------------------------------------------------------------------------------------
@@ -427,9 +427,9 @@ class Applier:
             image = service.executable.rpartition("\\")[2]
             if to_do.has("stop"):
                 self._recheck(snapshot, service)
-                self.control.stop(service.name, image, plan.own_pids(snapshot))
-            delete = silenced(program("sc", "delete", service.name))
-            failure = self.control.run(self.lock.guarded("delete", delete))
+                self.control.stop(service.name, image, plan.list_own_pids(snapshot))
+            delete = discard_output(program("sc", "delete", service.name))
+            failure = self.control.run(self.lock.guard_step("delete", delete))
             if failure is not None and failure.code not in (1060, 1072):
                 self._check_commit(failure, service.name)
             self._wait_deleted(service.name)
@@ -437,15 +437,15 @@ class Applier:
             if step.kind == "remove_files":
                 self._remove_files(step.target)
         if to_do.has("forget_directory"):
-            forget = silenced(program("reg", "delete", model.OWN_KEY, "/f"))
-            self._check_commit(self.control.run(self.lock.guarded("forget", forget)), "csi-proxy")
+            forget = discard_output(program("reg", "delete", model.OWN_KEY, "/f"))
+            self._check_commit(self.control.run(self.lock.guard_step("forget", forget)), "csi-proxy")
 
     def _remove_files(self, path: str) -> None:
         """Remove our directory, and see it gone: ``rd`` leaves open files and reports that only in words."""
-        remove = tolerated(builtin("rd", path, switches="/s /q"))
-        failure = self.control.run(self.lock.guarded("remove", remove))
+        remove = tolerate(builtin("rd", path, switches="/s /q"))
+        failure = self.control.run(self.lock.guard_step("remove", remove))
         self._check_commit(failure, "csi-proxy")
-        listed = self.node.ask([("there", listing_of_itself(path))]).text("there")
+        listed = self.node.ask([("there", list_directory_itself(path))]).text("there")
         if is_listed(path, listed):
             raise NodeError(
                 "file_in_use",
@@ -457,7 +457,7 @@ class Applier:
         deadline = self.node.clock.monotonic() + self.limits.killed
         while self.node.ask([("status", program("sc", "query", name))]).code("status") != 1060:
             if self.node.clock.monotonic() > deadline:
-                raise meaning_of(1072).error(f"The service {name!r} is deleted, but still exists", 1072)
+                raise find_meaning(1072).error(f"The service {name!r} is deleted, but still exists", 1072)
             self.node.clock.sleep(self.limits.poll)
 
     # -- the end -------------------------------------------------------------------------------------------------
@@ -468,7 +468,7 @@ class Applier:
         steps: LabelledSteps = []
         if to_do.has("record"):
             name = next(step.target for step in to_do.steps if step.kind == "record")
-            key = parameters_key(name)
+            key = locate_parameters(name)
             pid = self._proven_pid or (service.pid if service else 0)
             steps += [
                 self.lock.guard("record"),
@@ -478,7 +478,7 @@ class Applier:
                 ("proven pid", set_value(key, "ProvenPid", pid)),
             ]
             if to_do.has("commit") or (service and service.record.previous):
-                steps += forget_swap_steps(key)
+                steps += build_forget_steps(key)
         steps += self.tidy_steps(to_do, snapshot)
         failure = self.control.run([*steps, *self.lock.release_steps()])
         if failure is None or failure.label == "unlock":
@@ -491,10 +491,10 @@ class Applier:
         names += [f"stage-{self._run}"] if to_do.has("promote") else []
         names += [f"aside-{self._run}"] if to_do.has("set_aside") else []
         steps: LabelledSteps = [
-            (f"prune {name}", tolerated(builtin("rd", rf"{self.desired.install_dir}\{name}", switches="/s /q")))
+            (f"prune {name}", tolerate(builtin("rd", rf"{self.desired.install_dir}\{name}", switches="/s /q")))
             for name in names
         ]
-        return steps + self.lock.leftover_steps(snapshot.lock_leftovers)
+        return steps + self.lock.build_leftover_steps(snapshot.lock_leftovers)
 
     def release(self) -> None:
         """Give back the lock and what only this run used."""
@@ -502,11 +502,11 @@ class Applier:
         self.lock.held = False
 
     def _drop_stage(self, following: LabelledSteps) -> None:
-        own_stage = stage.stage_dir(self.desired, self._run)
-        drop = tolerated(builtin("rd", own_stage, switches="/s /q"))
+        own_stage = stage.build_stage_dir(self.desired, self._run)
+        drop = tolerate(builtin("rd", own_stage, switches="/s /q"))
         self.node.chain([("drop stage", drop), *following], timeout=self.limits.line)
 
-    def _outrun(self) -> None:
+    def _outlast_line(self) -> None:
         """The last line may still be at work: let it come to its next guard and end there, before anything is decided."""
         limit = self.limits.line
         self.control.raise_if_lock_lost(self.node.chain(self.lock.rename_steps(limit), timeout=limit)[1])
@@ -522,7 +522,7 @@ class Applier:
         try:
             if self._touched:
                 if not isinstance(error, NodeError) or isinstance(error, ChannelError):
-                    self._outrun()
+                    self._outlast_line()
                 rollback.run(error)
             self.release()
         except (ChannelError, NodeError, ChangedError) as later:
@@ -532,7 +532,7 @@ class Applier:
                 error.result["rollback_error"] = str(later)
 
 
-def _what_a_plan_is_made_for(snapshot: Snapshot) -> tuple[object, ...]:
+def _extract_preconditions(snapshot: Snapshot) -> tuple[object, ...]:
     service = snapshot.service
     observed = (service.command_line, service.pid, service.state) if service is not None else ()
     return (*observed, snapshot.executable_sha256)

@@ -34,7 +34,7 @@ def is_labelled(node: Mapping[str, Any]) -> bool:
     return bool((node["metadata"].get("labels") or {}).get(SERVING_LABEL) == SERVING_VALUE)
 
 
-def _annotation(node: Mapping[str, Any], name: str) -> str:
+def _read_annotation(node: Mapping[str, Any], name: str) -> str:
     return str((node["metadata"].get("annotations") or {}).get(name, ""))
 
 
@@ -64,8 +64,8 @@ class ClusterNode:
             raise ClusterError(
                 f"Node {self.name} does not exist, expected the Node of this host. Run again.", "not_found", 404
             )
-        self._owner = _annotation(node, RUN)
-        return is_labelled(node), bool(self._owner) or _annotation(node, CORDONED) == CORDON_REASON
+        self._owner = _read_annotation(node, RUN)
+        return is_labelled(node), bool(self._owner) or _read_annotation(node, CORDONED) == CORDON_REASON
 
     def take_over(self, *, cordon: bool) -> None:
         """Name this run on the Node, and cordon it on request."""
@@ -87,11 +87,11 @@ class ClusterNode:
 
     def remove_label(self) -> None:
         """Remove the label: the DaemonSet deletes the plugin's pod, and creates one that opens the new pipes once the label is back."""
-        self._modify(lambda node: self._unless_taken(node, {"metadata": {"labels": {SERVING_LABEL: None}}}))
+        self._modify(lambda node: self._require_run(node, {"metadata": {"labels": {SERVING_LABEL: None}}}))
 
     def restore(self, *, label: bool) -> None:
         """Uncordon the Node if the change of csi-proxy cordoned it, and set the label on request."""
-        self._modify(lambda node: self._unless_taken(node, self._plan_restore(node, label)))
+        self._modify(lambda node: self._require_run(node, self._plan_restore(node, label)))
 
     def _plan_restore(self, node: Object, label: bool) -> Object:
         patch = quiesce.plan_uncordon(node, CORDON_REASON)
@@ -101,8 +101,8 @@ class ClusterNode:
             patch.setdefault("metadata", {})["labels"] = {SERVING_LABEL: SERVING_VALUE}
         return patch
 
-    def _unless_taken(self, node: Object, patch: Object) -> Object:
-        if _annotation(node, RUN) != self._owner:
+    def _require_run(self, node: Object, patch: Object) -> Object:
+        if _read_annotation(node, RUN) != self._owner:
             raise ClusterError(
                 f"Node {self.name}: another run changes csi-proxy there, so this run leaves the Node to it. Wait for that run, then run again.",
                 "taken_over",

@@ -74,13 +74,13 @@ def check_value(value: str, what: str) -> str:
     return value
 
 
-def quoted(value: str) -> str:
+def quote_argument(value: str) -> str:
     """``value`` as one argument on a line, for a program that reads its command line as the C runtime does."""
     check_value(value, "command argument")
-    return value if _PLAIN.fullmatch(value) else c_argument(value)
+    return value if _PLAIN.fullmatch(value) else quote_for_c(value)
 
 
-def c_argument(value: str) -> str:
+def quote_for_c(value: str) -> str:
     """``value`` between quotes as the C runtime reads them: a backslash before a quote is doubled, the last ones too."""
     escaped = re.sub(r'(\\*)"', r'\1\1\\"', value)
     trailing = len(escaped) - len(escaped.rstrip("\\"))
@@ -90,12 +90,12 @@ def c_argument(value: str) -> str:
 def program(name: str, *arguments: str, quiet: bool = False) -> Command:
     """A program of System32 with its arguments; ``quiet`` drops its (localised) complaints."""
     return Command(
-        " ".join([rf"{SYSTEM32}\{name}.exe", *(quoted(argument) for argument in arguments)])
+        " ".join([rf"{SYSTEM32}\{name}.exe", *(quote_argument(argument) for argument in arguments)])
         + (" 2>nul" if quiet else "")
     )
 
 
-def _path(path: str) -> str:
+def _quote_path(path: str) -> str:
     check_value(path, "path")
     if '"' in path:
         raise NodeError("bad_value", f"path: {path!r} holds a quote.", remedy="A Windows path cannot hold one.")
@@ -104,7 +104,7 @@ def _path(path: str) -> str:
 
 def builtin(name: str, *paths: str, switches: str = "", quiet: bool = False) -> Command:
     """A command of cmd.exe itself on whole paths; its arguments know no backslash escapes."""
-    words = [name, *([switches] if switches else []), *(_path(path) for path in paths)]
+    words = [name, *([switches] if switches else []), *(_quote_path(path) for path in paths)]
     return Command(" ".join(words) + (" 2>nul" if quiet else ""), builtin=True)
 
 
@@ -112,27 +112,27 @@ def write_line(text: str, path: str) -> Command:
     """Write one line of plain words into a file. The full stop keeps a last digit from being read as a stream's number."""
     if not re.fullmatch(r"[A-Za-z0-9_.:@= -]+", text):
         raise NodeError("bad_value", f"text for {path}: {text!r} is not plain words.", remedy="Report this as a bug.")
-    return Command(f"echo {text} .>{_path(path)}", builtin=True)
+    return Command(f"echo {text} .>{_quote_path(path)}", builtin=True)
 
 
 def append_dot(path: str) -> Command:
     """Make a file one character longer."""
-    return Command(f"echo .>>{_path(path)}", builtin=True)
+    return Command(f"echo .>>{_quote_path(path)}", builtin=True)
 
 
 def open_for_writing(path: str) -> Command:
     """Open a file for appending and write nothing: fails while a process runs from it (Windows locks running programs)."""
-    return Command(f"cd . >>{_path(path)} 2>nul", builtin=True)
+    return Command(f"cd . >>{_quote_path(path)} 2>nul", builtin=True)
 
 
 def list_pipes(prefix: str) -> Command:
     """List named pipes by enumeration, which connects to none of them (an existence test would)."""
-    return Command(rf"dir /b \\.\pipe\\{quoted(prefix)}* 2>nul", builtin=True)
+    return Command(rf"dir /b \\.\pipe\\{quote_argument(prefix)}* 2>nul", builtin=True)
 
 
 def open_pipe(name: str) -> Command:
     """Open a named pipe for reading and read nothing: the server gets a client that disconnects."""
-    return Command(rf"cd . <\\.\pipe\{quoted(name)} 2>nul", builtin=True)
+    return Command(rf"cd . <\\.\pipe\{quote_argument(name)} 2>nul", builtin=True)
 
 
 def list_links(root: str) -> Command:
@@ -141,7 +141,7 @@ def list_links(root: str) -> Command:
     ``dir /al`` shows what a reparse point leads to without going there; ``for /d`` reads names alone.
     """
     inner = r'(echo *%v& dir /al "%v" 2>nul)'
-    return Command(rf'(for /d %d in ({_path(root + chr(92) + "*")}) do @for /d %v in ("%d\*") do @{inner})')
+    return Command(rf'(for /d %d in ({_quote_path(root + chr(92) + "*")}) do @for /d %v in ("%d\*") do @{inner})')
 
 
 def hash_service_program(key: str) -> Command:
@@ -156,10 +156,10 @@ def hash_service_program(key: str) -> Command:
 
 
 EACH = "KUBEWIN_EACH"
-"""stands for the word of a round in the command of :func:`for_each`"""
+"""stands for the word of a round in the command of :func:`repeat_for_each`"""
 
 
-def for_each(words: Sequence[str], command: Command) -> Command:
+def repeat_for_each(words: Sequence[str], command: Command) -> Command:
     """``command`` once for each word, in the place of :data:`EACH`: one text for many queries that differ in a word."""
     for word in words:
         if not re.fullmatch(r"[\w-]+", word):
@@ -167,22 +167,22 @@ def for_each(words: Sequence[str], command: Command) -> Command:
     return replace(command, text=f"(for %v in ({' '.join(words)}) do @{command.text.replace(EACH, '%v')})")
 
 
-def piped(left: Command, right: Command) -> Command:
+def pipe(left: Command, right: Command) -> Command:
     """``left | right``; the step's code is that of ``right``."""
     return Command(f"{left.text} | {right.text}")
 
 
-def tolerated(command: Command) -> Command:
+def tolerate(command: Command) -> Command:
     """A step of a chain whose failure does not stop the chain."""
     return Command(f"({command.text} >nul 2>nul || ver >nul)", builtin=True)
 
 
-def with_fallback(command: Command, fallback: Command) -> Command:
+def add_fallback(command: Command, fallback: Command) -> Command:
     """``command``; if it fails, ``fallback`` runs and the step still fails with 1."""
     return Command(f"({command.text} || ({fallback.text} & set KUBEWIN_NEVER 2>nul))", builtin=True)
 
 
-def silenced(command: Command) -> Command:
+def discard_output(command: Command) -> Command:
     return replace(command, text=f"{command.text} >nul")
 
 
@@ -231,12 +231,12 @@ def _begin(nonce: str) -> str:
     return f"set k=0&& echo #{nonce}.0=!k!"
 
 
-def wrapped(line: str) -> str:
+def wrap_line(line: str) -> str:
     """The whole command as WinRS or sshd gets it."""
     return f'{WRAPPER} {" ".join(WRAPPER_ARGUMENTS)} "{line}"'
 
 
-def from_powershell(command: str) -> str:
+def call_from_powershell(command: str) -> str:
     r"""PowerShell's own words for what sshd does with a command when cmd.exe is its default shell: ``cmd.exe /c "<command>"``.
 
     Between single quotes PowerShell reads every character as it is, except single quotes, of which it knows five. An argument with
@@ -247,7 +247,7 @@ def from_powershell(command: str) -> str:
     return f"$PSNativeCommandArgumentPassing='Legacy'; & {WRAPPER} /c '{literal}'; exit $LASTEXITCODE"
 
 
-def lines(
+def render_lines(
     commands: Sequence[Command], render: Callable[[Sequence[Command], str], str], nonce: str
 ) -> list[tuple[int, str]]:
     """As few rendered lines as hold the commands in their order, each with the number of its commands.
@@ -257,22 +257,22 @@ def lines(
     found: list[tuple[int, str]] = []
     begun: list[Command] = []
     line = ""
-    for unit in _units(commands):
+    for unit in _group_commands(commands):
         longer = render([*begun, *unit], nonce)
-        if begun and _length(longer) > ROOM:
+        if begun and _measure_line(longer) > ROOM:
             found.append((len(begun), line))
             begun, longer = [], render(unit, nonce)
-        if _length(longer) > ROOM:
+        if _measure_line(longer) > ROOM:
             raise NodeError(
                 "line_too_long",
-                f"A command for the node has {_length(longer)} characters on its line, and cmd.exe takes {ROOM}.",
+                f"A command for the node has {_measure_line(longer)} characters on its line, and cmd.exe takes {ROOM}.",
                 remedy="Shorten install_dir, log_dir, working_dirs or extra_flags.",
             )
         begun, line = [*begun, *unit], longer
     return [*found, (len(begun), line or render(begun, nonce))]
 
 
-def _units(commands: Sequence[Command]) -> list[list[Command]]:
+def _group_commands(commands: Sequence[Command]) -> list[list[Command]]:
     units: list[list[Command]] = []
     follows = False
     for command in commands:
@@ -284,8 +284,8 @@ def _units(commands: Sequence[Command]) -> list[list[Command]]:
     return units
 
 
-def _length(line: str) -> int:
-    return len(wrapped(line).encode("utf-16-le")) // 2
+def _measure_line(line: str) -> int:
+    return len(wrap_line(line).encode("utf-16-le")) // 2
 
 
 def split_steps(stdout: bytes, nonce: str, count: int, *, chained: bool = False) -> tuple[StepResult, ...]:
@@ -315,7 +315,7 @@ def split_steps(stdout: bytes, nonce: str, count: int, *, chained: bool = False)
     return tuple(found.get(number, missing) for number in range(1, count + 1))
 
 
-def expands_twice(stdout: bytes, nonce: str) -> bool:
+def has_double_expansion(stdout: bytes, nonce: str) -> bool:
     """Whether the outer cmd.exe took the line's variables for its own (DelayedExpansion in the registry)."""
     return re.search(rb"#" + nonce.encode("ascii") + rb"\.0=\s", stdout) is not None
 

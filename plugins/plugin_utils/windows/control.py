@@ -20,10 +20,10 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands impor
     list_pipes,
     program,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import START, NodeError, meaning_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import START, NodeError, find_meaning
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.lock import NodeLock
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Failure, Node
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.observe import observed_pipes, status_steps
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.observe import build_status_steps, collect_pipes
 
 Report = Callable[[str], None]
 
@@ -73,10 +73,10 @@ class Control:
         self.report = report
 
     def read(self, name: str, image: str) -> ServiceState:
-        steps = [*status_steps(self.node, name, image), *self.lock.beat_steps()]
+        steps = [*build_status_steps(self.node, name, image), *self.lock.beat_steps()]
         answers = self.node.ask(steps, timeout=self.limits.line)
-        status = parse.service_status(answers.text("status"))
-        processes, pipes = parse.processes(answers.text("processes")), observed_pipes(answers)
+        status = parse.read_service_status(answers.text("status"))
+        processes, pipes = parse.read_processes(answers.text("processes")), collect_pipes(answers)
         state, pid, win32_exit, service_exit = astuple(status) if status else (0, 0, 0, 0)
         return ServiceState(state, pid, win32_exit, service_exit, processes, pipes)
 
@@ -97,7 +97,7 @@ class Control:
             )
 
     def stop_steps(self, name: str) -> list[tuple[str, Command]]:
-        return self.lock.guarded("stop", program("sc", "stop", name))
+        return self.lock.guard_step("stop", program("sc", "stop", name))
 
     def restart(
         self,
@@ -134,15 +134,15 @@ class Control:
     def _restart_steps(self, name: str, image: str, pid: int, log_file: str) -> list[tuple[str, Command]]:
         """Stop, see the process and its pipes gone as :meth:`wait_gone` does, start. Nothing is printed on the way."""
         limits = self.limits
-        stopped = commands.piped(program("sc", "query", name), program("findstr", "/l", "/c:1  STOPPED"))
+        stopped = commands.pipe(program("sc", "query", name), program("findstr", "/l", "/c:1  STOPPED"))
         ended = self._is_process(image, pid)
         beat = self.lock.beat()
         kill = f"({ended.text} && {program('taskkill', '/F', '/PID', str(pid)).text})"
         steps = [
             *self.stop_steps(name),
             ("stopped", commands.wait_for("STOPPED", stopped, limits.stop, beat)),
-            ("ended", commands.tolerated(commands.wait_for("ENDED", ended, limits.linger, beat, gone=True))),
-            *self.lock.guarded("kill", commands.tolerated(Command(kill))),
+            ("ended", commands.tolerate(commands.wait_for("ENDED", ended, limits.linger, beat, gone=True))),
+            *self.lock.guard_step("kill", commands.tolerate(Command(kill))),
             ("gone", commands.wait_for("GONE", ended, limits.killed, beat, gone=True)),
             ("pipes", commands.wait_for("PIPES", list_pipes(catalog.PIPE_PREFIX), limits.pipes_gone, beat, gone=True)),
             *self.start_steps(name, log_file),
@@ -153,14 +153,14 @@ class Control:
     def _is_process(image: str, pid: int) -> Command:
         # The image is checked on the same line: process ids are given out anew.
         found = program("tasklist", "/fi", f"PID eq {pid}", "/fo", "csv", "/nh")
-        return commands.piped(found, program("findstr", "/i", "/l", f"/c:{image}"))
+        return commands.pipe(found, program("findstr", "/i", "/l", f"/c:{image}"))
 
     def check_stop(self, name: str, failure: Failure | None) -> None:
         """Evaluate the answer to ``sc stop``: 1062 (not started) is as good as 0."""
         if failure is None or failure.label != "stop" or failure.code == 1062:
             return
         what = f"The service {name!r} cannot be stopped"
-        raise meaning_of(failure.code).error(what, failure.code, failure.words)
+        raise find_meaning(failure.code).error(what, failure.code, failure.words)
 
     def stop(self, name: str, image: str, known: set[int]) -> None:
         """Stop the service and see its process and pipes gone. ``known`` are PIDs that may be ended if they stay."""
@@ -212,7 +212,7 @@ class Control:
             ) from error
 
     def _kill(self, name: str, image: str, pid: int) -> None:
-        check = commands.silenced(self._is_process(image, pid))
+        check = commands.discard_output(self._is_process(image, pid))
         failure = self.run(
             [self.lock.guard("kill"), ("image", check), ("kill", program("taskkill", "/F", "/PID", str(pid)))]
         )
@@ -229,8 +229,8 @@ class Control:
         """Roll the log while nothing holds it open (csi-proxy itself only truncates), then start."""
         steps: list[tuple[str, Command]] = []
         if log_file:
-            steps.append(("roll", commands.tolerated(builtin("move", log_file, log_file + ".1", switches="/y"))))
-        return [*steps, *self.lock.guarded("start", program("sc", "start", name))]
+            steps.append(("roll", commands.tolerate(builtin("move", log_file, log_file + ".1", switches="/y"))))
+        return [*steps, *self.lock.guard_step("start", program("sc", "start", name))]
 
     def check_start(self, name: str, failure: Failure | None, log_file: str) -> None:
         """Evaluate the answer to ``sc start``: 1056 (already running) is as good as 0, and 1053 is tried once more.
@@ -246,7 +246,7 @@ class Control:
         if failure is None or failure.label != "start" or failure.code == 1056:
             return
         what = f"The service {name!r} did not start"
-        meaning = START.get(failure.code) or meaning_of(failure.code)
+        meaning = START.get(failure.code) or find_meaning(failure.code)
         raise meaning.error(what, failure.code, result=self._log(log_file))
 
     def wait_serving(self, name: str, image: str, required: tuple[str, ...], log_file: str) -> int:
@@ -270,7 +270,7 @@ class Control:
                     ):
                         return current.pid
                     if now > deadline:
-                        raise self._died(name, again, log_file)
+                        raise self._build_start_error(name, again, log_file)
                     self.report(f"service {name} restarted (PID {current.pid}, then {again.pid}); still waiting")
                     continue
                 pipes_deadline = pipes_deadline or now + self.limits.pipes
@@ -284,10 +284,10 @@ class Control:
             elif current.state in (0, model.STOPPED, model.RUNNING):
                 dead += 1
             if dead > 2 or now > deadline:
-                raise self._died(name, current, log_file)
+                raise self._build_start_error(name, current, log_file)
             self.node.clock.sleep(self.limits.poll)
 
-    def _died(self, name: str, current: ServiceState, log_file: str) -> NodeError:
+    def _build_start_error(self, name: str, current: ServiceState, log_file: str) -> NodeError:
         state = model.STATE_NAMES.get(current.state, "unknown")
         others = [f"{image} PID {pid}" for image, pid in current.processes if pid != current.pid]
         if current.pipes and others:

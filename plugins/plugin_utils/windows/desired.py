@@ -13,7 +13,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_pro
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import check_value
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import RefusedError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.plan import shown
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.plan import hide_url_secrets
 
 _PATH = re.compile(r"[A-Za-z]:(\\[^\\/:*?\"<>|]+)+")
 _SHARED = re.compile(
@@ -36,7 +36,7 @@ _SET_BY_OPTIONS = {
 }
 
 
-def checked_path(value: str, option: str) -> str:
+def check_path(value: str, option: str) -> str:
     """An absolute Windows path without a closing backslash; NodeError ``bad_path`` or ``bad_value`` otherwise."""
     path = value.replace("/", "\\").rstrip("\\")
     check_value(path, option)
@@ -53,8 +53,8 @@ def checked_path(value: str, option: str) -> str:
     return path
 
 
-def _install_dir(value: str) -> str:
-    path = checked_path(value, "install_dir")
+def _check_install_dir(value: str) -> str:
+    path = check_path(value, "install_dir")
     if _SHARED.fullmatch(path):
         raise RefusedError(
             "bad_path",
@@ -64,7 +64,7 @@ def _install_dir(value: str) -> str:
     return path
 
 
-def _release(version: str) -> catalog.Release:
+def _find_release(version: str) -> catalog.Release:
     release = catalog.find_release(version)
     if catalog.parse_version(version) is None:
         raise RefusedError("bad_version", f"version: {version!r} is not a release of csi-proxy.", "Use the form 1.3.0.")
@@ -84,7 +84,7 @@ def _release(version: str) -> catalog.Release:
     return release
 
 
-def _checksum(value: str | None) -> str:
+def _parse_checksum(value: str | None) -> str:
     # The line of a .sha256 file is welcome as it is: digest, blank, an asterisk or a blank, file name.
     text = re.sub(r"^([0-9a-f]{64})\s+\*?\S+$", r"\1", (value or "").strip().lower().removeprefix("sha256:"))
     if not text:
@@ -102,17 +102,17 @@ def _checksum(value: str | None) -> str:
     return text
 
 
-def flags(options: Mapping[str, Any], release: catalog.Release) -> tuple[str, ...]:
+def render_flags(options: Mapping[str, Any], release: catalog.Release) -> tuple[str, ...]:
     """The command line's flags in a fixed order. NodeError ``flag_unknown`` names a flag that the release lacks."""
-    log_file = checked_path(options["log_dir"], "log_dir") + r"\csi-proxy.log"
+    log_file = check_path(options["log_dir"], "log_dir") + r"\csi-proxy.log"
     found: list[tuple[str, str]] = [
         ("log_file", log_file),
         ("logtostderr", "false"),
         ("log_file_max_size", str(options["log_file_max_size"])),
         ("v", str(options["log_level"])),
-        ("kubelet-path", checked_path(options["kubelet_path"], "kubelet_path")),
+        ("kubelet-path", check_path(options["kubelet_path"], "kubelet_path")),
     ]
-    found += [("working-dir", checked_path(path, "working_dirs")) for path in options.get("working_dirs") or ()]
+    found += [("working-dir", check_path(path, "working_dirs")) for path in options.get("working_dirs") or ()]
     if options.get("require_privacy") is not None:
         found.append(("require-privacy", "true" if options["require_privacy"] else "false"))
     if options.get("metrics_bind_address"):
@@ -131,19 +131,19 @@ def flags(options: Mapping[str, Any], release: catalog.Release) -> tuple[str, ..
             raise RefusedError(
                 "flag_unknown",
                 f"csi-proxy {release.version} does not have the flag -{name}, which would end the process at once (error 1053).",
-                f"Remove it, or install a release that has it ({_releases_with(name)}).",
+                f"Remove it, or install a release that has it ({_list_releases_with(name)}).",
             )
         if '"' in check_value(value, f"flag {name}"):
             raise RefusedError("bad_value", f"flag {name}: {value!r} holds a quote.", "Use a value without quotes.")
     return tuple(f"-{name}={value}" for name, value in found)
 
 
-def _releases_with(name: str) -> str:
+def _list_releases_with(name: str) -> str:
     having = [release.version for release in catalog.RELEASES if name in release.flags]
     return f"from {having[0]} on" if having else "none does"
 
 
-def _recovery(value: Mapping[str, Any] | None) -> model.Recovery | None:
+def _build_recovery(value: Mapping[str, Any] | None) -> model.Recovery | None:
     if value is None:
         return None
     actions = tuple(
@@ -152,7 +152,7 @@ def _recovery(value: Mapping[str, Any] | None) -> model.Recovery | None:
     return model.Recovery(int(value.get("reset_seconds") or 0) if actions else 0, actions)
 
 
-def _pipes(values: list[str] | None, default: tuple[str, ...]) -> tuple[str, ...]:
+def _check_pipes(values: list[str] | None, default: tuple[str, ...]) -> tuple[str, ...]:
     if values is None:
         return default
     names = []
@@ -168,7 +168,7 @@ def _pipes(values: list[str] | None, default: tuple[str, ...]) -> tuple[str, ...
     return tuple(sorted(set(names)))
 
 
-def _service_name(value: str | None) -> str | None:
+def _check_service_name(value: str | None) -> str | None:
     if value is not None and not _SERVICE_NAME.fullmatch(value):
         raise RefusedError(
             "bad_value",
@@ -178,24 +178,27 @@ def _service_name(value: str | None) -> str | None:
     return value
 
 
-def from_options(options: Mapping[str, Any]) -> model.Desired:
+def build_desired(options: Mapping[str, Any]) -> model.Desired:
     """The desired state of a csi_proxy task; that of for_info where no driver needs csi-proxy.
 
     Raises NodeError for everything that can be known to be wrong without the node.
     """
-    install_dir = _install_dir(options["install_dir"])
-    kubelet_path = checked_path(options["kubelet_path"], "kubelet_path")
+    install_dir = _check_install_dir(options["install_dir"])
+    kubelet_path = check_path(options["kubelet_path"], "kubelet_path")
     if options["state"] == "absent":
         return model.Desired(
-            "absent", _service_name(options.get("service_name")), install_dir=install_dir, kubelet_path=kubelet_path
+            "absent",
+            _check_service_name(options.get("service_name")),
+            install_dir=install_dir,
+            kubelet_path=kubelet_path,
         )
     if not options["needed"]:
-        return for_info(options)
+        return build_desired_for_info(options)
     if not options.get("version"):
         raise RefusedError("bad_version", "version: it is needed to install csi-proxy.", f"Use {catalog.RECOMMENDED}.")
-    release = _release(options["version"])
-    digest = _checksum(options.get("checksum"))
-    pipes = _pipes(options.get("required_pipes"), release.pipes)
+    release = _find_release(options["version"])
+    digest = _parse_checksum(options.get("checksum"))
+    pipes = _check_pipes(options.get("required_pipes"), release.pipes)
     unserved = sorted(set(pipes) - set(release.pipes))
     if unserved:
         raise RefusedError(
@@ -205,15 +208,15 @@ def from_options(options: Mapping[str, Any]) -> model.Desired:
         )
     desired = model.Desired(
         state="staged" if options["state"] == "staged" else "present",
-        service_name=_service_name(options.get("service_name")),
+        service_name=_check_service_name(options.get("service_name")),
         version=options["version"].removeprefix("v"),
         sha256=digest,
-        source=_source(options),
+        source=_build_source(options),
         install_dir=install_dir,
-        flags=flags(options, release),
-        log_file=checked_path(options["log_dir"], "log_dir") + r"\csi-proxy.log",
+        flags=render_flags(options, release),
+        log_file=check_path(options["log_dir"], "log_dir") + r"\csi-proxy.log",
         start_mode=options["start_mode"],
-        recovery=_recovery(options.get("recovery")),
+        recovery=_build_recovery(options.get("recovery")),
         dependencies=tuple(options.get("dependencies") or ()),
         required_pipes=pipes,
         allow_downgrade=bool(options["allow_downgrade"]),
@@ -235,7 +238,7 @@ def from_options(options: Mapping[str, Any]) -> model.Desired:
     return desired
 
 
-def _source(options: Mapping[str, Any]) -> model.Source | None:
+def _build_source(options: Mapping[str, Any]) -> model.Source | None:
     location = options.get("source")
     if not location:
         return None
@@ -246,7 +249,7 @@ def _source(options: Mapping[str, Any]) -> model.Source | None:
         retry_delay=int(options["source_retry_delay"]),
         connect_timeout=int(options["source_connect_timeout"]),
         timeout=int(options["source_timeout"]),
-        ca_file=checked_path(options["source_ca_file"], "source_ca_file") if options.get("source_ca_file") else "",
+        ca_file=check_path(options["source_ca_file"], "source_ca_file") if options.get("source_ca_file") else "",
         check_revocation=bool(options["source_check_revocation"]),
     )
     if not source.ca_file.isascii():
@@ -261,21 +264,21 @@ def _source(options: Mapping[str, Any]) -> model.Source | None:
         if refused:
             raise RefusedError(
                 "bad_value",
-                f"{option}: {shown(url if '://' in url else f'http://{url}')} holds {' '.join(map(repr, refused))}, "
+                f"{option}: {hide_url_secrets(url if '://' in url else f'http://{url}')} holds {' '.join(map(repr, refused))}, "
                 "expected a URL without blanks and control characters.",
                 "Write a blank as %20.",
             )
     return source
 
 
-def for_info(options: Mapping[str, Any]) -> model.Desired:
+def build_desired_for_info(options: Mapping[str, Any]) -> model.Desired:
     """The desired state for csi_proxy_info: only the pipes, if any are named, and the start mode of the service."""
     return model.Desired(
         "present",
-        _service_name(options.get("service_name")),
-        install_dir=_install_dir(options["install_dir"]),
-        required_pipes=_pipes(options.get("required_pipes"), ()),
-        kubelet_path=checked_path(options["kubelet_path"], "kubelet_path"),
+        _check_service_name(options.get("service_name")),
+        install_dir=_check_install_dir(options["install_dir"]),
+        required_pipes=_check_pipes(options.get("required_pipes"), ()),
+        kubelet_path=check_path(options["kubelet_path"], "kubelet_path"),
         needs_wmic=bool(options["needs_wmic"]),
         start_mode=options["start_mode"],
     )

@@ -150,7 +150,7 @@ class UnsupportedError(ChannelError):
         super().__init__(reason, message, remedy=remedy)
 
 
-def misconfigured(connection: str, text: str) -> UnsupportedError:
+def build_configuration_error(connection: str, text: str) -> UnsupportedError:
     """The controller cannot even try: a Python package or program is missing, or an option is wrong."""
     return UnsupportedError(
         f"The connection {connection} cannot be used from this controller: {text}",
@@ -324,7 +324,7 @@ CURL: dict[int, Meaning] = {
 }
 
 
-def cannot_create(directory: str, words: str) -> NodeError:
+def build_directory_error(directory: str, words: str) -> NodeError:
     """The error for a directory. words: what the node printed."""
     return NodeError(
         "directory_failed",
@@ -338,7 +338,7 @@ SHARING_VIOLATION = 0x80070020
 """exit code of certutil when another process has the file open exclusively"""
 
 
-def meaning_of(code: int) -> Meaning:
+def find_meaning(code: int) -> Meaning:
     """The meaning of a Win32 code, or of a HRESULT that wraps one (0x8007xxxx); unknown codes keep their number."""
     known = WIN32.get(code & 0xFFFF if code & 0xFFFF0000 == 0x80070000 else code)
     return known or Meaning(

@@ -64,19 +64,19 @@ class Evidence:
     problem: str = ""
 
 
-def log_paths(service: model.Service | None) -> tuple[str, ...]:
+def find_own_logs(service: model.Service | None) -> tuple[str, ...]:
     """The files that the service logs to, and what they were called before its last start."""
     if service is None:
         return ()
-    paths = _logs_of((service.command_line, f'"{service.application}" {service.app_parameters}'), service.app_outputs)
+    paths = _find_logs((service.command_line, f'"{service.application}" {service.app_parameters}'), service.app_outputs)
     return tuple(one for path in paths for one in (path, f"{path}.1"))
 
 
-def _logs_of(command_lines: Iterable[str], outputs: Iterable[str]) -> tuple[str, ...]:
+def _find_logs(command_lines: Iterable[str], outputs: Iterable[str]) -> tuple[str, ...]:
     """Log files that command lines name, and those to which NSSM sends a program's output (kirillkovalenko/nssm, registry.h)."""
     found = []
     for line in command_lines:
-        program_name = parse.executable_of(line).replace("/", "\\").rpartition("\\")[2]
+        program_name = parse.find_executable(line).replace("/", "\\").rpartition("\\")[2]
         for flag in _LOG_FLAG.finditer(line):
             path = (flag["whole"] or flag["quoted"] or flag["bare"]).replace("/", "\\")
             # klog writes <directory>\<program>.INFO.
@@ -87,12 +87,12 @@ def _logs_of(command_lines: Iterable[str], outputs: Iterable[str]) -> tuple[str,
 def collect(node: Node, desired: model.Desired, snapshot: model.Snapshot, log_bytes: int) -> Iterator[Evidence]:
     """Every file, as it is read. What cannot be read is a problem of that file; a lost connection ends it: ChannelError."""
     name = snapshot.service.name if snapshot.service else desired.service_name or catalog.SERVICE_NAMES[0]
-    for title, commands in _questions(desired, name):
-        yield _asked(node, title, commands)
-    own = log_paths(snapshot.service)
+    for title, commands in _list_queries(desired, name):
+        yield _run_queries(node, title, commands)
+    own = find_own_logs(snapshot.service)
     try:
-        paths = _distinct([*own, *_logs_of_node_services(node), *_NODE_LOGS])
-        sizes = _sizes(node, paths)
+        paths = _drop_duplicates([*own, *_find_node_service_logs(node), *_NODE_LOGS])
+        sizes = _read_sizes(node, paths)
     except ChannelError:
         raise
     except NodeError as error:
@@ -102,32 +102,32 @@ def collect(node: Node, desired: model.Desired, snapshot: model.Snapshot, log_by
     for path, size in zip(paths, sizes, strict=True):
         # The log of the start before is there only after a change of this collection's.
         if size is not None or (path in own and not path.endswith(".1")):
-            title = _title(path, path in own, titles)
+            title = _choose_title(path, path in own, titles)
             titles.add(title)
-            yield _log(node, path, title, size, log_bytes)
+            yield _read_log(node, path, title, size, log_bytes)
 
 
-def _distinct(paths: Iterable[str]) -> tuple[str, ...]:
+def _drop_duplicates(paths: Iterable[str]) -> tuple[str, ...]:
     return tuple({path.lower(): path for path in reversed(list(paths))}.values())[::-1]
 
 
-def _title(path: str, own: bool, taken: set[str]) -> str:
+def _choose_title(path: str, own: bool, taken: set[str]) -> str:
     """log-<file> for csi-proxy's own logs, log-<directory>-<file> for others, the whole path where that is taken."""
     words = path[3:].split("\\")
     title = f"log-{'-'.join(words[-1:] if own else words[-2:])}"
     return f"log-{'-'.join(words)}" if title in taken else title
 
 
-def _logs_of_node_services(node: Node) -> tuple[str, ...]:
+def _find_node_service_logs(node: Node) -> tuple[str, ...]:
     keys = [rf"{model.SERVICES_KEY}\{name}{key}" for name in _NODE_SERVICES for key in ("", r"\Parameters")]
     answers = node.ask([(key, program("reg", "query", key, quiet=True)) for key in keys])
-    tree = parse.registry("\n".join(answers.text(key) for key in keys))
-    values = [{name: value[1] for name, value in tree.get(parse.registry_key(key), {}).items()} for key in keys]
+    tree = parse.read_registry("\n".join(answers.text(key) for key in keys))
+    values = [{name: value[1] for name, value in tree.get(parse.spell_key(key), {}).items()} for key in keys]
     lines = [one.get("imagepath", f'"{one.get("application", "")}" {one.get("appparameters", "")}') for one in values]
-    return _logs_of(lines, [one.get(name, "") for one in values for name in ("appstdout", "appstderr")])
+    return _find_logs(lines, [one.get(name, "") for one in values for name in ("appstdout", "appstderr")])
 
 
-def _questions(desired: model.Desired, name: str) -> Iterator[tuple[str, Sequence[Command]]]:
+def _list_queries(desired: model.Desired, name: str) -> Iterator[tuple[str, Sequence[Command]]]:
     yield "service.txt", (program("sc", "queryex", name), program("sc", "qc", name), program("sc", "qfailure", name))
     yield (
         "registry.txt",
@@ -140,16 +140,16 @@ def _questions(desired: model.Desired, name: str) -> Iterator[tuple[str, Sequenc
     yield "processes.txt", (program("tasklist", "/fi", "IMAGENAME eq csi-proxy.exe", "/fo", "csv", "/nh"),)
     yield "files.txt", (builtin("dir", desired.install_dir, switches="/b /s /a-d", quiet=True),)
     yield "mounts.txt", (list_links(desired.kubelet_path + r"\plugins\kubernetes.io\csi"), program("mountvol"))
-    yield "events-services.txt", (_events("System", _SCM),)
-    yield "events-disks.txt", (_events("System", _DISK),)
-    yield "events-smb.txt", (_events(_CONNECTIVITY, "/q:*"),)
+    yield "events-services.txt", (_query_events("System", _SCM),)
+    yield "events-disks.txt", (_query_events("System", _DISK),)
+    yield "events-smb.txt", (_query_events(_CONNECTIVITY, "/q:*"),)
 
 
-def _events(channel: str, query: str) -> Command:
+def _query_events(channel: str, query: str) -> Command:
     return program("wevtutil", "qe", channel, query, f"/c:{_EVENTS}", "/rd:true", "/f:xml")
 
 
-def _asked(node: Node, title: str, commands: Sequence[Command]) -> Evidence:
+def _run_queries(node: Node, title: str, commands: Sequence[Command]) -> Evidence:
     try:
         answers = node.ask([(str(at), command) for at, command in enumerate(commands)])
     except ChannelError:
@@ -157,24 +157,30 @@ def _asked(node: Node, title: str, commands: Sequence[Command]) -> Evidence:
     except NodeError as error:
         return Evidence(title, b"", str(error))
     found = [(command, answers.steps[str(at)]) for at, command in enumerate(commands)]
-    raw = b"\r\n".join(f"> {_shown(command)} (code {step.code})\r\n".encode() + step.output for command, step in found)
+    raw = b"\r\n".join(
+        f"> {_shorten_command(command)} (code {step.code})\r\n".encode() + step.output for command, step in found
+    )
     # Another code is an answer too: there is no such service, pipe or file.
-    denied = "; ".join(f"{_shown(command)}: access is denied" for command, step in found if step.code == _DENIED)
+    denied = "; ".join(
+        f"{_shorten_command(command)}: access is denied" for command, step in found if step.code == _DENIED
+    )
     return Evidence(title, raw, denied)
 
 
-def _shown(command: Command) -> str:
+def _shorten_command(command: Command) -> str:
     """A command without the directory of the system's programs."""
     return command.text.rpartition("\\System32\\")[2].removesuffix(" 2>nul")[:120]
 
 
-def _url(path: str) -> str:
+def _render_url(path: str) -> str:
     return f'url = "file:///{quote(path.replace(chr(92), "/"), safe="/:")}"\n'
 
 
-def _sizes(node: Node, paths: Sequence[str]) -> list[int | None]:
+def _read_sizes(node: Node, paths: Sequence[str]) -> list[int | None]:
     """Bytes of each file; None: curl cannot open it, because it is not there or another process keeps it for itself."""
-    config = "next\n".join(f'{_url(path)}head\nwrite-out = "\\n#{number}#\\n"\n' for number, path in enumerate(paths))
+    config = "next\n".join(
+        f'{_render_url(path)}head\nwrite-out = "\\n#{number}#\\n"\n' for number, path in enumerate(paths)
+    )
     command = program("curl", "-sS", "-K", "-")
     answers, failure = node.chain([("sizes", command)], stdin=io.BytesIO(config.encode()))
     # The code is that of the last file, which need not be there.
@@ -195,7 +201,7 @@ def _sizes(node: Node, paths: Sequence[str]) -> list[int | None]:
     return sizes
 
 
-def _log(node: Node, path: str, title: str, size: int | None, log_bytes: int) -> Evidence:
+def _read_log(node: Node, path: str, title: str, size: int | None, log_bytes: int) -> Evidence:
     if size is None:
         return Evidence(title, b"", f"{path} was not read: it does not exist, or curl.exe could not open it.")
     if not size:
@@ -203,7 +209,7 @@ def _log(node: Node, path: str, title: str, size: int | None, log_bytes: int) ->
     first = max(0, size - log_bytes)
     command = program("curl", "-sS", "-r", f"{first}-{size - 1}", "-K", "-")
     try:
-        answers, failure = node.chain([("log", command)], stdin=io.BytesIO(_url(path).encode()))
+        answers, failure = node.chain([("log", command)], stdin=io.BytesIO(_render_url(path).encode()))
     except ChannelError:
         raise
     except NodeError as error:

@@ -17,15 +17,15 @@ _GONE = (0x80070002, 0x80070003)
 _SAN = {1: "online all", 2: "offline shared", 3: "offline all", 4: "offline internal"}
 
 
-def findings(desired: Desired, snapshot: Snapshot) -> tuple[Finding, ...]:
+def list_findings(desired: Desired, snapshot: Snapshot) -> tuple[Finding, ...]:
     """Every finding of a snapshot, in the order of their ids. Pure."""
-    rules = (_service, _next_start, _storage, _policy)
+    rules = (_check_service, _check_next_start, _check_storage, _check_policy)
     found = [one for rule in rules for one in rule(desired, snapshot)]
     return tuple(sorted(found, key=lambda one: one.id))
 
 
-def _service(desired: Desired, snapshot: Snapshot) -> Iterator[Finding]:
-    release = plan.release_of(snapshot)
+def _check_service(desired: Desired, snapshot: Snapshot) -> Iterator[Finding]:
+    release = plan.find_release(snapshot)
     if release and catalog.is_below(release, catalog.FLOOR):
         yield blocker(
             "CSI-N01",
@@ -47,8 +47,8 @@ def _service(desired: Desired, snapshot: Snapshot) -> Iterator[Finding]:
             f"A further service runs csi-proxy ({command_line}); the one that starts second cannot open its pipes.",
             f"Delete the one that you do not need: sc.exe delete {name}.",
         )
-    if snapshot.service and plan.managed_by(snapshot) not in plan.ELSEWHERE:
-        for process in plan.foreign_processes(snapshot):
+    if snapshot.service and plan.find_manager(snapshot) not in plan.ELSEWHERE:
+        for process in plan.find_foreign_processes(snapshot):
             yield warning(
                 "CSI-N04",
                 f"{process.image} PID {process.pid}",
@@ -56,7 +56,7 @@ def _service(desired: Desired, snapshot: Snapshot) -> Iterator[Finding]:
                 f"If no HostProcess pod owns it, end it: taskkill /F /PID {process.pid}.",
             )
     ours = snapshot.own_install_dir.lower() == desired.install_dir.lower()
-    for name in plan.leftovers(snapshot) if ours else ():
+    for name in plan.list_leftovers(snapshot) if ours else ():
         yield note(
             "CSI-N05",
             rf"{snapshot.own_install_dir}\{name}",
@@ -65,7 +65,7 @@ def _service(desired: Desired, snapshot: Snapshot) -> Iterator[Finding]:
         )
 
 
-def _next_start(desired: Desired, snapshot: Snapshot) -> Iterator[Finding]:
+def _check_next_start(desired: Desired, snapshot: Snapshot) -> Iterator[Finding]:
     """What keeps a csi-proxy that runs now from serving after the next reboot, or leaves open whether it will."""
     service = snapshot.service
     if not snapshot.services_read:
@@ -87,7 +87,7 @@ def _next_start(desired: Desired, snapshot: Snapshot) -> Iterator[Finding]:
         return
     about = f"service {service.name}"
     repair = "Run enable_csi.yml for this node."
-    if plan.managed_by(snapshot) in plan.ELSEWHERE or plan.managed_by(snapshot) == "foreign":
+    if plan.find_manager(snapshot) in plan.ELSEWHERE or plan.find_manager(snapshot) == "foreign":
         repair = "Repair it with the tool that installed csi-proxy."
     code = snapshot.executable_code
     if code in _GONE:
@@ -97,10 +97,10 @@ def _next_start(desired: Desired, snapshot: Snapshot) -> Iterator[Finding]:
         why = "only the node can resolve its path" if code is None else f"certutil answered 0x{code:x}"
         message = f"csi-proxy runs, but its executable {service.executable} was not read ({why}): whether it will start again is unknown."
         yield warning("CSI-N09", about, message, f"Check the file on the node. {repair}")
-    changed = _changed_since_proven(service, snapshot)
+    changed = _describe_change(service, snapshot)
     if changed:
         yield blocker("CSI-N07", about, changed, repair)
-    if plan.managed_by(snapshot) not in plan.ELSEWHERE and service.start != _AUTOMATIC:
+    if plan.find_manager(snapshot) not in plan.ELSEWHERE and service.start != _AUTOMATIC:
         depends = ", ".join(snapshot.dependents) if service.start == _DEMAND else ""
         asked = service.start == _DEMAND and desired.start_mode == "demand"
         yield Finding(
@@ -118,7 +118,7 @@ def _is_executable_missing(snapshot: Snapshot) -> bool:
     return snapshot.service is not None and snapshot.executable_code in _GONE
 
 
-def _changed_since_proven(service: Service, snapshot: Snapshot) -> str:
+def _describe_change(service: Service, snapshot: Snapshot) -> str:
     """What differs from the release that was proven; '' when nothing does, or none was."""
     record = service.record
     if record.previous:
@@ -136,7 +136,7 @@ def _changed_since_proven(service: Service, snapshot: Snapshot) -> str:
     return ""
 
 
-def _storage(desired: Desired, snapshot: Snapshot) -> Iterator[Finding]:
+def _check_storage(desired: Desired, snapshot: Snapshot) -> Iterator[Finding]:
     trouble = snapshot.trouble
     if trouble.san_policy not in (None, 1):
         yield warning(
@@ -193,7 +193,7 @@ def _storage(desired: Desired, snapshot: Snapshot) -> Iterator[Finding]:
         )
 
 
-def _policy(desired: Desired, snapshot: Snapshot) -> Iterator[Finding]:
+def _check_policy(desired: Desired, snapshot: Snapshot) -> Iterator[Finding]:
     trouble = snapshot.trouble
     excluded = {path.lower().rstrip("\\") for path in trouble.defender_exclusions}
     if (

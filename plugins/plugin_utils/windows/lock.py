@@ -35,22 +35,22 @@ LEASE_MARGIN = 120.0
 Alive = Callable[[LockOwner], "bool | None"]
 
 
-def this_run(clock: Clock) -> LockOwner:
+def identify_run(clock: Clock) -> LockOwner:
     """Who this run is. ``machine`` is equal only where process ids mean the same: host, boot and PID namespace."""
     now = clock.now()
-    return LockOwner(_identity(), now, now, _controller(), _machine(), os.getpid())
+    return LockOwner(_make_identity(), now, now, _read_controller(), _identify_machine(), os.getpid())
 
 
-def _identity() -> str:
+def _make_identity() -> str:
     return uuid.uuid4().hex[:12]
 
 
-def _controller() -> str:
+def _read_controller() -> str:
     return re.sub(r"[^A-Za-z0-9.-]", "-", socket.gethostname())[:60] or "controller"
 
 
-def _machine() -> str:
-    parts = [_controller()]
+def _identify_machine() -> str:
+    parts = [_read_controller()]
     for source in ("/proc/sys/kernel/random/boot_id", "/proc/self/ns/pid"):
         try:
             parts.append(os.readlink(source) if source.endswith("pid") else Path(source).read_text(encoding="ascii"))
@@ -60,9 +60,9 @@ def _machine() -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
 
 
-def alive(owner: LockOwner) -> bool | None:
+def is_run_alive(owner: LockOwner) -> bool | None:
     """Whether the run that holds a lock still exists; None when that cannot be known here."""
-    if owner.machine != _machine():
+    if owner.machine != _identify_machine():
         return None
     try:
         os.kill(owner.pid, 0)
@@ -76,7 +76,7 @@ def alive(owner: LockOwner) -> bool | None:
 class NodeLock:
     """The lock from the view of one run. Makes steps for lines; sends nothing itself."""
 
-    def __init__(self, me: LockOwner, clock: Clock, is_alive: Alive = alive) -> None:
+    def __init__(self, me: LockOwner, clock: Clock, is_alive: Alive = is_run_alive) -> None:
         self.me = me
         self.held = False
         self._clock = clock
@@ -114,27 +114,27 @@ class NodeLock:
             if current.identity != model.UNREADABLE:
                 # Another run may have pushed it aside meanwhile and hold a fresh one.
                 owner = rf"{model.LOCK_DIR}\owner"
-                still = commands.silenced(program("findstr", "/l", f"/c:id={current.identity}", owner))
+                still = commands.discard_output(program("findstr", "/l", f"/c:id={current.identity}", owner))
                 steps.append(("lock still", still))
             steps.append(("lock aside", self._rename(model.LOCK_DIR, away)))
         steps += [
             ("lock prepare", builtin("md", own)),
-            ("lock owner", commands.write_line(self._words(lease), rf"{own}\owner")),
+            ("lock owner", commands.write_line(self._render_owner(lease), rf"{own}\owner")),
             ("lock", self._rename(own, model.LOCK_NAME)),
         ]
         return steps
 
     def renew_steps(self, lease: float) -> list[tuple[str, Command]]:
         self._renewed_at = self._clock.monotonic()
-        return self.guarded("renew", commands.write_line(self._words(lease), rf"{model.LOCK_DIR}\owner"))
+        return self.guard_step("renew", commands.write_line(self._render_owner(lease), rf"{model.LOCK_DIR}\owner"))
 
     def rename_steps(self, lease: float) -> list[tuple[str, Command]]:
         """Hold the lock under a new name from here on: a line of this very run that may still be at work on the node,
         its reply being lost, then stops at its next guarded step.
         """
         guard = self.guard("rename")
-        self.me = replace(self.me, identity=_identity())
-        return [guard, ("rename", commands.write_line(self._words(lease), rf"{model.LOCK_DIR}\owner"))]
+        self.me = replace(self.me, identity=_make_identity())
+        return [guard, ("rename", commands.write_line(self._render_owner(lease), rf"{model.LOCK_DIR}\owner"))]
 
     def beat(self) -> Command:
         """Renew the lock if this run holds it: its file gets one more character. For lines that wait."""
@@ -151,34 +151,34 @@ class NodeLock:
     def guard(self, before: str) -> tuple[str, Command]:
         """A step that fails when this run does not hold the lock any more."""
         owner = rf"{model.LOCK_DIR}\owner"
-        guard = commands.silenced(program("findstr", "/l", f"/c:{self.me.identity}", owner))
+        guard = commands.discard_output(program("findstr", "/l", f"/c:{self.me.identity}", owner))
         return f"guard {before}", replace(guard, leads=True)
 
-    def guarded(self, label: str, command: Command) -> list[tuple[str, Command]]:
+    def guard_step(self, label: str, command: Command) -> list[tuple[str, Command]]:
         """A step that runs only while this run holds the lock."""
         return [self.guard(label), (label, command)]
 
     def release_steps(self) -> list[tuple[str, Command]]:
-        return self.guarded("unlock", builtin("rd", model.LOCK_DIR, switches="/s /q"))
+        return self.guard_step("unlock", builtin("rd", model.LOCK_DIR, switches="/s /q"))
 
-    def leftover_steps(self, leftovers: tuple[str, ...]) -> list[tuple[str, Command]]:
+    def build_leftover_steps(self, leftovers: tuple[str, ...]) -> list[tuple[str, Command]]:
         """Remove what cut-off attempts left. Names come from the node: only those of our own making are touched."""
         names = [name for name in leftovers if re.fullmatch(r"kubewin\.csi\.[a-z0-9-]+", name)]
         return [
-            (f"leftover {name}", commands.tolerated(builtin("rd", rf"{model.LOCK_PARENT}\{name}", switches="/s /q")))
+            (f"leftover {name}", commands.tolerate(builtin("rd", rf"{model.LOCK_PARENT}\{name}", switches="/s /q")))
             for name in names
         ]
 
     @staticmethod
-    def described(owner: LockOwner) -> str:
+    def describe(owner: LockOwner) -> str:
         """The holder of a lock."""
         return f"lock {owner.identity} of {owner.controller or 'an unknown controller'} (PID {owner.pid})"
 
-    def held_error(self, owner: LockOwner, waited: float) -> NodeError:
+    def build_held_error(self, owner: LockOwner, waited: float) -> NodeError:
         age = max(0, round(self._clock.now() - owner.since))
         return NodeError(
             "locked",
-            f"Another run is changing this node: {self.described(owner)}, {age} s old and still held; waited {waited:.0f} s for it.",
+            f"Another run is changing this node: {self.describe(owner)}, {age} s old and still held; waited {waited:.0f} s for it.",
             remedy=f"Wait for that run to end, then run again. If it was killed, its lock expires after {SILENCE:.0f} s.",
             result={
                 "lock": {
@@ -190,7 +190,7 @@ class NodeLock:
             },
         )
 
-    def _words(self, lease: float) -> str:
+    def _render_owner(self, lease: float) -> str:
         me = self.me
         return (
             f"id={me.identity} at={me.since:.0f} until={self._clock.now() + lease:.0f} "

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.access import AccessList
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import c_argument
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.parse import executable_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import quote_for_c
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.parse import find_executable
 
 STOPPED, START_PENDING, STOP_PENDING, RUNNING = 1, 2, 3, 4
 STATE_NAMES = {
@@ -75,7 +75,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Desired:
-    """What a csi_proxy task asks for, normalised and checked by ``desired.from_options``."""
+    """What a csi_proxy task asks for, normalised and checked by ``desired.build_desired``."""
 
     state: Literal["present", "staged", "absent"]
     service_name: str | None
@@ -119,7 +119,7 @@ class Desired:
     @property
     def command_line(self) -> str:
         words = [self.executable, "-windows-service", *self.flags]
-        return " ".join(c_argument(word) if " " in word else word for word in words)
+        return " ".join(quote_for_c(word) if " " in word else word for word in words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ class Service:
 
     @property
     def executable(self) -> str:
-        return executable_of(self.command_line)
+        return find_executable(self.command_line)
 
     @property
     def start_mode(self) -> str:

@@ -37,7 +37,7 @@ class SystemClock:
     sleep = staticmethod(time.sleep)
 
 
-def random_nonces() -> Iterator[str]:
+def generate_nonces() -> Iterator[str]:
     """Marks that no output can hold by accident."""
     while True:
         yield uuid.uuid4().hex[:8]
@@ -77,7 +77,7 @@ class Node:
     def __init__(self, channel: Channel, clock: Clock | None = None, nonces: Iterator[str] | None = None) -> None:
         self.channel = channel
         self.clock: Clock = clock or SystemClock()
-        self._nonces = nonces or random_nonces()
+        self._nonces = nonces or generate_nonces()
         self.lists_pipes = True
         """False if an observation found that named pipes cannot be listed; they are opened there"""
 
@@ -88,11 +88,11 @@ class Node:
         """
         results: list[commands.StepResult] = []
         nonce = next(self._nonces)
-        for count, line in commands.lines([step[1] for step in steps], commands.render_all, nonce):
+        for count, line in commands.render_lines([step[1] for step in steps], commands.render_all, nonce):
             completed = self._run(line, steps[len(results) :], nonce, None, timeout)
             found = commands.split_steps(completed.stdout, nonce, count)
             if any(result.code is None for result in found):
-                raise self._interrupted(completed, nonce)
+                raise self._build_interruption(completed, nonce)
             results += found
         return Answers(dict(zip([step[0] for step in steps], results, strict=True)))
 
@@ -106,14 +106,14 @@ class Node:
         results: list[commands.StepResult] = []
         nonce = next(self._nonces)
         failure: Failure | None = None
-        for count, line in commands.lines([step[1] for step in steps], commands.render_chain, nonce):
+        for count, line in commands.render_lines([step[1] for step in steps], commands.render_chain, nonce):
             if stdin is not None:
                 stdin.seek(0)  # the line that reads it need not be the first
             completed = self._run(line, steps[len(results) :], nonce, stdin, timeout)
             found = commands.split_steps(completed.stdout, nonce, count, chained=True)
             for (label, dummy), result in zip(steps[len(results) :], found, strict=False):
                 if result.code is None:
-                    raise self._interrupted(completed, nonce)
+                    raise self._build_interruption(completed, nonce)
                 if result.code:
                     answer = commands.join_text([result.output, b"\n", completed.stderr])
                     failure = Failure(label, result.code, answer)
@@ -134,8 +134,8 @@ class Node:
             raise OutputLimitError(error.where, step=steps[longest][0] if error.output else "") from error
 
     @staticmethod
-    def _interrupted(completed: Completed, nonce: str) -> NodeError:
-        if commands.expands_twice(completed.stdout, nonce):
+    def _build_interruption(completed: Completed, nonce: str) -> NodeError:
+        if commands.has_double_expansion(completed.stdout, nonce):
             return NodeError(
                 "delayed_expansion",
                 r"The node's registry switches on delayed expansion for every cmd.exe (DelayedExpansion under "

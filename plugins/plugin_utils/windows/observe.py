@@ -17,14 +17,14 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands impor
     Command,
     builtin,
     check_value,
-    for_each,
+    discard_output,
     hash_service_program,
     list_links,
     list_pipes,
     open_for_writing,
     open_pipe,
     program,
-    silenced,
+    repeat_for_each,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import AccessDeniedError, NodeError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Answers, Node
@@ -64,11 +64,11 @@ _VARIABLES = {
 _VARIABLES |= {"programdata": r"C:\ProgramData", "allusersprofile": r"C:\ProgramData"}
 
 
-def _query(key: str, value: str = "") -> Command:
+def _query_key(key: str, value: str = "") -> Command:
     return program("reg", "query", key, *(["/v", value] if value else []), quiet=True)
 
 
-def _read(key: str, value: str) -> Command:
+def _query_value(key: str, value: str) -> Command:
     """A query for `_group`, which discards the errors of all its queries."""
     return program("reg", "query", key, "/v", value)
 
@@ -78,49 +78,51 @@ def _group(*commands: Command) -> Command:
     return Command(f"({' & '.join(command.text.removesuffix(' 2>nul') for command in commands)}) 2>nul")
 
 
-def _service_steps(name: str) -> list[tuple[str, Command]]:
+def _build_service_steps(name: str) -> list[tuple[str, Command]]:
     return [
         ("status", program("sc", "queryex", name)),
-        ("service", _group(_query(rf"{_SERVICES}\{name}"), _query(rf"{_SERVICES}\{name}\Parameters"))),
+        ("service", _group(_query_key(rf"{_SERVICES}\{name}"), _query_key(rf"{_SERVICES}\{name}\Parameters"))),
     ]
 
 
-def listing_of_itself(path: str) -> Command:
+def list_directory_itself(path: str) -> Command:
     """List ``path`` among its siblings: ``dir`` of an empty directory is an error, and so shows nothing."""
     return builtin("dir", path + "*", switches="/b /ad", quiet=True)
 
 
-def pipe_steps(node: Node) -> list[tuple[str, Command]]:
+def build_pipe_steps(node: Node) -> list[tuple[str, Command]]:
     """Ask for csi-proxy's pipes: by listing them, or on a node where that does not work by opening each."""
     if node.lists_pipes:
         return [("pipes", list_pipes(catalog.PIPE_PREFIX))]
     return [(pipe, open_pipe(pipe)) for pipe in _KNOWN_PIPES]
 
 
-def observed_pipes(answers: Answers) -> tuple[str, ...]:
-    """What the steps of :func:`pipe_steps` found."""
+def collect_pipes(answers: Answers) -> tuple[str, ...]:
+    """What the steps of :func:`build_pipe_steps` found."""
     opened = [pipe for pipe in _KNOWN_PIPES if pipe in answers.steps and answers.code(pipe) == 0]
-    return tuple(opened) or parse.pipes(answers.text("pipes"), catalog.PIPE_PREFIX)
+    return tuple(opened) or parse.read_pipes(answers.text("pipes"), catalog.PIPE_PREFIX)
 
 
-def status_steps(node: Node, name: str, image: str = IMAGE) -> list[tuple[str, Command]]:
+def build_status_steps(node: Node, name: str, image: str = IMAGE) -> list[tuple[str, Command]]:
     """The few questions that are asked again and again while a service starts or stops."""
     return [
         ("status", program("sc", "queryex", name)),
-        *pipe_steps(node),
+        *build_pipe_steps(node),
         ("processes", program("tasklist", "/fi", f"IMAGENAME eq {image}", "/fo", "csv", "/nh")),
     ]
 
 
-def first_steps(desired: model.Desired, with_mounts: bool = False) -> list[tuple[str, Command]]:
+def build_observation_steps(desired: model.Desired, with_mounts: bool = False) -> list[tuple[str, Command]]:
     """The whole observation of a node on which the service has its usual name and runs the desired release."""
     name = desired.service_name or catalog.SERVICE_NAMES[0]
-    steps = _service_steps(name)
+    steps = _build_service_steps(name)
     steps += [
         # The search is last: its last line shows that it finished.
         (
             "scan",
-            _group(*_other_names(desired), program("reg", "query", _SERVICES, "/s", "/f", _SCAN, "/d", quiet=True)),
+            _group(
+                *_query_other_names(desired), program("reg", "query", _SERVICES, "/s", "/f", _SCAN, "/d", quiet=True)
+            ),
         ),
         ("pipes", _group(list_pipes(_ALWAYS_SERVED), list_pipes(catalog.PIPE_PREFIX))),
     ]
@@ -130,44 +132,46 @@ def first_steps(desired: model.Desired, with_mounts: bool = False) -> list[tuple
         steps.append(("program", hash_service_program(rf"{_SERVICES}\{name}")))
     steps += [
         ("processes", program("tasklist", "/fi", f"IMAGENAME eq {IMAGE}", "/fo", "csv", "/nh")),
-        ("own", _query(model.OWN_KEY)),
-        ("install_dir", listing_of_itself(desired.install_dir)),
+        ("own", _query_key(model.OWN_KEY)),
+        ("install_dir", list_directory_itself(desired.install_dir)),
         ("entries", builtin("dir", desired.install_dir, switches="/b /ad", quiet=True)),
-        ("access", _group(*(program("cacls", path, "/S") for path in access_paths(desired)))),
+        ("access", _group(*(program("cacls", path, "/S") for path in list_access_paths(desired)))),
         ("lock", builtin("type", rf"{model.LOCK_DIR}\owner", quiet=True)),
         ("locks", builtin("dir", rf"{model.LOCK_PARENT}\kubewin.csi.*", switches="/b /ad", quiet=True)),
     ]
     if desired.log_file:
-        steps.append(("log_dir", listing_of_itself(desired.log_file.rpartition("\\")[0])))
+        steps.append(("log_dir", list_directory_itself(desired.log_file.rpartition("\\")[0])))
     steps += [
         (
             "host",
             _group(
-                for_each(("CurrentBuildNumber", "UBR", "InstallationType"), _read(_CURRENT_VERSION, EACH)),
-                for_each(("Hostname", "Domain"), _read(_TCPIP, EACH)),
+                repeat_for_each(
+                    ("CurrentBuildNumber", "UBR", "InstallationType"), _query_value(_CURRENT_VERSION, EACH)
+                ),
+                repeat_for_each(("Hostname", "Domain"), _query_value(_TCPIP, EACH)),
                 program("reg", "query", _TCPIP + r"\Interfaces", "/s", quiet=True),
-                _query(_PREFETCH, "BootId"),
+                _query_key(_PREFETCH, "BootId"),
             ),
         ),
         ("boot", program("wevtutil", "qe", "System", _CLOCK_EVENTS, "/c:4", "/rd:true", "/f:xml", quiet=True)),
         (
             "trouble",
             _group(
-                _query(_SERVICES + r"\partmgr\Parameters", "SanPolicy"),
-                for_each(
+                _query_key(_SERVICES + r"\partmgr\Parameters", "SanPolicy"),
+                repeat_for_each(
                     ("defragsvc", "afunix", "WinDefend", "AppIDSvc", "rancher-wins"),
-                    _read(rf"{_SERVICES}\{EACH}", "Start"),
+                    _query_value(rf"{_SERVICES}\{EACH}", "Start"),
                 ),
-                _query(_SERVICES + r"\hns\State", "EnableCompartmentNamespace"),
-                _query(_SESSION_MANAGER, "PendingFileRenameOperations"),
-                _query(_DEFENDER_POLICY + r"\Real-Time Protection", "DisableRealtimeMonitoring"),
-                _query(_DEFENDER_POLICY + r"\Exclusions\Paths"),
-                _query(_SRP_EXE),
+                _query_key(_SERVICES + r"\hns\State", "EnableCompartmentNamespace"),
+                _query_key(_SESSION_MANAGER, "PendingFileRenameOperations"),
+                _query_key(_DEFENDER_POLICY + r"\Real-Time Protection", "DisableRealtimeMonitoring"),
+                _query_key(_DEFENDER_POLICY + r"\Exclusions\Paths"),
+                _query_key(_SRP_EXE),
             ),
         ),
         # A key without values prints nothing: only the exit code shows that it exists.
-        ("reboot_servicing", silenced(_query(_CBS_REBOOT))),
-        ("reboot_update", silenced(_query(_WU_REBOOT))),
+        ("reboot_servicing", discard_output(_query_key(_CBS_REBOOT))),
+        ("reboot_update", discard_output(_query_key(_WU_REBOOT))),
         ("wdac", builtin("dir", _CODE_INTEGRITY + r"\CiPolicies\Active\*.cip", switches="/b", quiet=True)),
         ("wdac_single", builtin("dir", _CODE_INTEGRITY + r"\SiPolicy.p7b", switches="/b", quiet=True)),
     ]
@@ -182,13 +186,13 @@ def first_steps(desired: model.Desired, with_mounts: bool = False) -> list[tuple
     return steps
 
 
-def access_paths(desired: model.Desired) -> tuple[str, ...]:
+def list_access_paths(desired: model.Desired) -> tuple[str, ...]:
     """The paths on whose access rights depends who may replace the executable."""
     release = (desired.release_dir, desired.executable) if desired.version else ()
     return (*desired.install_dir_parents, desired.install_dir, *release)
 
 
-def _access(
+def _read_access(
     node: Node, desired: model.Desired, answers: Answers
 ) -> tuple[tuple[tuple[str, access.AccessList | None], ...], tuple[str, ...]]:
     """Access lists by path, and the paths whose list was not read.
@@ -196,8 +200,8 @@ def _access(
     cacls.exe shows a list as SDDL, and Microsoft calls it deprecated. Where it shows none, icacls.exe saves it in a file, which
     is UTF-16, in a directory that only administrators write to.
     """
-    paths = access_paths(desired)
-    shown = access.by_path(answers.text("access"))
+    paths = list_access_paths(desired)
+    shown = access.parse_access_lists(answers.text("access"))
     read: dict[str, access.AccessList | None] = {path: shown[path.lower()] for path in paths if path.lower() in shown}
     if not is_listed(desired.install_dir, answers.text("install_dir")):
         read |= dict.fromkeys((path for path in paths if path not in desired.install_dir_parents), None)
@@ -206,27 +210,27 @@ def _access(
     rest = [path for path in paths if path not in read]
     if rest:
         saved = rf"{model.LOCK_PARENT}\kubewin.csi.{int(node.clock.now() * 1000):x}.acl"
-        second = node.ask([step for path in rest for step in _saved_access_steps(path, saved)])
+        second = node.ask([step for path in rest for step in _build_saved_access_steps(path, saved)])
         for path in rest:
             text = second.steps[f"shown {path}"].output.replace(b"\0", b"").decode("ascii", "replace")
-            found, code = access.from_output(text), second.code(f"saved {path}")
+            found, code = access.parse_access_list(text), second.code(f"saved {path}")
             if found is not None or code in _MISSING:
                 read[path] = found
     return tuple((path, read[path]) for path in paths if path in read), tuple(p for p in paths if p not in read)
 
 
-def _saved_access_steps(path: str, file: str) -> list[tuple[str, Command]]:
+def _build_saved_access_steps(path: str, file: str) -> list[tuple[str, Command]]:
     return [
-        (f"saved {path}", silenced(program("icacls", path, "/save", file, quiet=True))),
+        (f"saved {path}", discard_output(program("icacls", path, "/save", file, quiet=True))),
         (f"shown {path}", builtin("type", file, quiet=True)),
         (f"forgotten {path}", builtin("del", file, switches="/f /q", quiet=True)),
     ]
 
 
-def _other_names(desired: model.Desired) -> list[Command]:
+def _query_other_names(desired: model.Desired) -> list[Command]:
     if desired.service_name:
         return []
-    return [_query(rf"{_SERVICES}\{name}", "ImagePath") for name in catalog.SERVICE_NAMES[1:]]
+    return [_query_key(rf"{_SERVICES}\{name}", "ImagePath") for name in catalog.SERVICE_NAMES[1:]]
 
 
 def observe(node: Node, desired: model.Desired, *, with_mounts: bool = False) -> model.Snapshot:
@@ -237,75 +241,78 @@ def observe(node: Node, desired: model.Desired, *, with_mounts: bool = False) ->
     those that run are found by their processes. ``with_mounts`` follows the kubelet's global mounts by their links.
     Raises ChannelError and NodeError of the lines themselves; a denied service control manager is AccessDeniedError.
     """
-    answers = node.ask(first_steps(desired, with_mounts))
-    node.lists_pipes = bool(parse.pipes(answers.text("pipes"), _ALWAYS_SERVED))
+    answers = node.ask(build_observation_steps(desired, with_mounts))
+    node.lists_pipes = bool(parse.read_pipes(answers.text("pipes"), _ALWAYS_SERVED))
     name = desired.service_name or catalog.SERVICE_NAMES[0]
-    scan = parse.registry(answers.text("scan"))
-    image_paths = {key: value for key, value in _services_that_run_it(scan).items() if key.lower() != name.lower()}
-    service = _service(name, answers)
+    scan = parse.read_registry(answers.text("scan"))
+    image_paths = {key: value for key, value in _find_csi_proxy_services(scan).items() if key.lower() != name.lower()}
+    service = _read_service(name, answers)
     if service is None and not desired.service_name and image_paths:
         preferred = [known for known in catalog.SERVICE_NAMES if known in image_paths]
         name = next(iter([*preferred, *filter(_PLAIN_NAME.fullmatch, sorted(image_paths))]), name)
-    executable = _program_of(service) if service else parse.executable_of(image_paths.get(name, ""))
-    found_processes = parse.processes(answers.text("processes"))
-    hashed_path = desired.executable if desired.version else parse.marked_path(answers.text("program"))
-    path = (_on_disk(executable) or "").lower()
+    executable = _find_program(service) if service else parse.find_executable(image_paths.get(name, ""))
+    found_processes = parse.read_processes(answers.text("processes"))
+    hashed_path = desired.executable if desired.version else parse.find_marked_path(answers.text("program"))
+    path = (_resolve_path(executable) or "").lower()
     elsewhere = bool(executable) and (service is None or path != hashed_path.lower() or not path.endswith("\\" + IMAGE))
-    read_whole = parse.search_ended(answers.text("scan"))
-    more = _second_steps(node, answers, name, read_whole)
+    read_whole = parse.is_search_complete(answers.text("scan"))
+    more = _build_second_steps(node, answers, name, read_whole)
     if elsewhere:
-        more += _detail_steps(name, executable)
+        more += _build_detail_steps(name, executable)
     second = node.ask(more) if more else Answers({})
     hashed, hash_step = (second, "executable") if elsewhere else (answers, "staged" if desired.version else "program")
     if elsewhere:
-        service = _service(name, second)
-        found_processes = tuple(dict.fromkeys((*found_processes, *parse.processes(second.text("processes")))))
-    found_digest = parse.sha256(hashed.text(hash_step))
+        service = _read_service(name, second)
+        found_processes = tuple(dict.fromkeys((*found_processes, *parse.read_processes(second.text("processes")))))
+    found_digest = parse.find_sha256(hashed.text(hash_step))
     image_paths.pop(name, None)
-    for running in parse.services_of_processes(second.text("services")):
+    for running in parse.read_process_services(second.text("services")):
         if running.lower() != name.lower():
             image_paths.setdefault(running.lower(), IMAGE)
     processes = tuple(model.Process(image, pid) for image, pid in found_processes)
-    trouble = parse.registry(answers.text("trouble"))
-    dependents = tuple(sorted({*_dependents(scan, name), *parse.listed_services(second.text("dependents"))}))
-    access_lists, access_unread = _access(node, desired, answers)
-    own = parse.registry(answers.text("own")).get(parse.registry_key(model.OWN_KEY), {})
+    trouble = parse.read_registry(answers.text("trouble"))
+    dependents = tuple(sorted({*_find_dependents(scan, name), *parse.read_services(second.text("dependents"))}))
+    access_lists, access_unread = _read_access(node, desired, answers)
+    own = parse.read_registry(answers.text("own")).get(parse.spell_key(model.OWN_KEY), {})
     return model.Snapshot(
         observed_at=node.clock.now(),
-        host=_host(answers, second),
+        host=_read_host(answers, second),
         service=service,
         dependents=dependents,
-        running_dependents=running_services(node, dependents) if service and service.state == model.RUNNING else (),
+        running_dependents=find_running_services(node, dependents)
+        if service and service.state == model.RUNNING
+        else (),
         other_services=tuple(sorted(image_paths.items())),
-        rancher=parse.registry_key(_SERVICES + r"\rancher-wins") in trouble,
+        rancher=parse.spell_key(_SERVICES + r"\rancher-wins") in trouble,
         processes=processes,
-        pipes=observed_pipes(answers if node.lists_pipes else second),
+        pipes=collect_pipes(answers if node.lists_pipes else second),
         executable_sha256=found_digest if service else None,
-        staged_sha256=parse.sha256(answers.text("staged")),
+        staged_sha256=parse.find_sha256(answers.text("staged")),
         own_install_dir=own.get("installdir", ("", ""))[1],
         install_dir_exists=is_listed(desired.install_dir, answers.text("install_dir")),
-        install_dir_entries=parse.names(answers.text("entries")),
+        install_dir_entries=parse.read_names(answers.text("entries")),
         access=access_lists,
         access_unread=access_unread,
-        lock=_lock(answers),
+        lock=_read_lock(answers),
         # Opening a file that is not there would make it: only one that was just hashed is asked about.
-        executable_in_use=found_digest is not None and _in_use(node, service, {process.pid for process in processes}),
-        lock_leftovers=tuple(n for n in parse.names(answers.text("locks")) if n.lower() != model.LOCK_NAME),
+        executable_in_use=found_digest is not None
+        and _is_in_use(node, service, {process.pid for process in processes}),
+        lock_leftovers=tuple(n for n in parse.read_names(answers.text("locks")) if n.lower() != model.LOCK_NAME),
         log_dir_exists=not desired.log_file or is_listed(desired.log_file.rpartition("\\")[0], answers.text("log_dir")),
-        trouble=_trouble(trouble, answers, desired),
+        trouble=_read_trouble(trouble, answers, desired),
         executable_code=hashed.code(hash_step) if service and hash_step in hashed.steps else None,
         pipes_listed=node.lists_pipes,
         services_read=read_whole,
     )
 
 
-def _second_steps(node: Node, answers: Answers, name: str, read_whole: bool) -> list[tuple[str, Command]]:
+def _build_second_steps(node: Node, answers: Answers, name: str, read_whole: bool) -> list[tuple[str, Command]]:
     """Second queries for facts that the first one did not return; none on most nodes."""
-    steps = [] if node.lists_pipes else pipe_steps(node)
+    steps = [] if node.lists_pipes else build_pipe_steps(node)
     if not read_whole:
         running = program("tasklist", "/svc", "/fi", f"IMAGENAME eq {IMAGE}", "/fo", "csv", "/nh")
         steps += [("services", running), ("dependents", program("sc", "enumdepend", name))]
-    if parse.boot_time(parse.clock_events(answers.text("boot"))) is None:
+    if parse.determine_boot_time(parse.read_clock_events(answers.text("boot"))) is None:
         steps.append(
             ("uptime", program("wevtutil", "qe", "System", _UPTIME_EVENT, "/c:1", "/rd:true", "/f:xml", quiet=True))
         )
@@ -314,23 +321,23 @@ def _second_steps(node: Node, answers: Answers, name: str, read_whole: bool) -> 
     return steps
 
 
-def running_services(node: Node, names: Sequence[str]) -> tuple[str, ...]:
+def find_running_services(node: Node, names: Sequence[str]) -> tuple[str, ...]:
     """Those of ``names`` that are not stopped. Asks nothing when there are none."""
     names = tuple(filter(_PLAIN_NAME.fullmatch, names))
     if not names:
         return ()
     answers = node.ask([(name, program("sc", "query", name)) for name in names])
-    statuses = {name: parse.service_status(answers.text(name)) for name in names}
+    statuses = {name: parse.read_service_status(answers.text(name)) for name in names}
     return tuple(name for name, status in statuses.items() if status and status.state != model.STOPPED)
 
 
-def references(node: Node, directory: str) -> tuple[str, ...]:
+def list_references(node: Node, directory: str) -> tuple[str, ...]:
     """The files below a directory in which a driver keeps count of its volumes; empty when there is none, or no directory."""
     answers = node.ask([("references", builtin("dir", directory, switches="/b /s /a-d", quiet=True))])
-    return parse.names(answers.text("references"))
+    return parse.read_names(answers.text("references"))
 
 
-def smb_mappings(node: Node) -> tuple[tuple[str, str, int], ...] | None:
+def list_smb_mappings(node: Node) -> tuple[tuple[str, str, int], ...] | None:
     """(local, remote, status) of the global SMB mappings of the host; status 0 is connected. None: they cannot be read.
 
     wmic.exe is the only in-box program besides PowerShell that is known to list them (MSFT_SmbGlobalMapping); ``net use`` shows
@@ -339,22 +346,22 @@ def smb_mappings(node: Node) -> tuple[tuple[str, str, int], ...] | None:
     asked = rf"{SYSTEM32}\wbem\WMIC.exe /namespace:\\root\microsoft\windows\smb path MSFT_SmbGlobalMapping get"
     answers = node.ask([("mappings", Command(f"{asked} LocalPath,RemotePath,Status /value <nul 2>nul"))])
     # Without a mapping wmic.exe says so on stderr, and its code is 0.
-    return parse.smb_mappings(answers.text("mappings")) if answers.code("mappings") == 0 else None
+    return parse.read_smb_mappings(answers.text("mappings")) if answers.code("mappings") == 0 else None
 
 
-def _in_use(node: Node, service: model.Service | None, pids: set[int]) -> bool:
+def _is_in_use(node: Node, service: model.Service | None, pids: set[int]) -> bool:
     """Run only if a stopped service's process may survive under an unrecorded PID."""
     if service is None or service.state != model.STOPPED or not service.executable:
         return False
-    path = _on_disk(service.executable)
+    path = _resolve_path(service.executable)
     if path is None or not pids - {service.record.proven_pid, service.record.previous_pid}:
         return False
     return node.ask([("in use", open_for_writing(path))]).code("in use") != 0
 
 
-def _detail_steps(name: str, executable: str) -> list[tuple[str, Command]]:
-    steps = _service_steps(name)
-    path = _on_disk(executable)
+def _build_detail_steps(name: str, executable: str) -> list[tuple[str, Command]]:
+    steps = _build_service_steps(name)
+    path = _resolve_path(executable)
     if path is None:
         return steps
     steps.append(("executable", program("certutil", "-hashfile", path, "SHA256")))
@@ -364,7 +371,7 @@ def _detail_steps(name: str, executable: str) -> list[tuple[str, Command]]:
     return steps
 
 
-def _on_disk(executable: str) -> str | None:
+def _resolve_path(executable: str) -> str | None:
     """A service's executable as a path that may be on a command line; None if only the node can resolve it."""
     path = re.sub(r"%([^%]+)%", lambda name: _VARIABLES.get(name[1].lower(), name[0]), executable)
     path = re.sub(r"(?i)^\\systemroot(?=\\)", lambda _: _VARIABLES["systemroot"], path.removeprefix("\\??\\"))
@@ -377,20 +384,20 @@ def _on_disk(executable: str) -> str | None:
 
 
 def is_listed(path: str, listing: str) -> bool:
-    return path.rpartition("\\")[2].lower() in {name.lower() for name in parse.names(listing)}
+    return path.rpartition("\\")[2].lower() in {name.lower() for name in parse.read_names(listing)}
 
 
-def _service(name: str, answers: Answers) -> model.Service | None:
-    tree = parse.registry(answers.text("service"))
-    values = tree.get(parse.registry_key(rf"{_SERVICES}\{name}"))
-    status = parse.service_status(answers.text("status"))
+def _read_service(name: str, answers: Answers) -> model.Service | None:
+    tree = parse.read_registry(answers.text("service"))
+    values = tree.get(parse.spell_key(rf"{_SERVICES}\{name}"))
+    status = parse.read_service_status(answers.text("status"))
     if answers.code("status") == 5:
         raise AccessDeniedError(f"The node denied reading the service {name!r} (sc.exe answered 5).")
     if not values and status is None:
         return None
     values = values or {}
-    parameters = tree.get(parse.registry_key(rf"{_SERVICES}\{name}\Parameters"), {})
-    raw_recovery = parse.failure_actions(values["failureactions"][1]) if "failureactions" in values else None
+    parameters = tree.get(parse.spell_key(rf"{_SERVICES}\{name}\Parameters"), {})
+    raw_recovery = parse.read_failure_actions(values["failureactions"][1]) if "failureactions" in values else None
     recovery = raw_recovery and model.Recovery(
         raw_recovery[0],
         tuple(model.RecoveryAction(_ACTIONS.get(kind, str(kind)), delay) for kind, delay in raw_recovery[1]),
@@ -402,21 +409,21 @@ def _service(name: str, answers: Answers) -> model.Service | None:
         state=status.state if status else 0,
         pid=status.pid if status else 0,
         win32_exit=status.win32_exit if status else 0,
-        start=parse.number(values.get("start")),
-        delayed=parse.number(values.get("delayedautostart")) == 1,
+        start=parse.read_dword(values.get("start")),
+        delayed=parse.read_dword(values.get("delayedautostart")) == 1,
         command_line=text.get("imagepath", ""),
         description=text.get("description", ""),
         account=text.get("objectname", ""),
-        dependencies=parse.strings(values.get("dependonservice")),
+        dependencies=parse.split_strings(values.get("dependonservice")),
         recovery=recovery,
-        delete_pending=parse.number(values.get("deleteflag")) == 1,
+        delete_pending=parse.read_dword(values.get("deleteflag")) == 1,
         record=model.Record(
             release=own.get("release", ""),
             sha256=own.get("sha256", "").lower(),
             command_line=own.get("commandline", ""),
-            proven_pid=parse.number(parameters.get("provenpid")) or 0,
+            proven_pid=parse.read_dword(parameters.get("provenpid")) or 0,
             previous=own.get("previous", ""),
-            previous_pid=parse.number(parameters.get("previouspid")) or 0,
+            previous_pid=parse.read_dword(parameters.get("previouspid")) or 0,
             adopted_from=own.get("adoptedfrom", ""),
         ),
         application=own.get("application", ""),
@@ -425,16 +432,16 @@ def _service(name: str, answers: Answers) -> model.Service | None:
     )
 
 
-def _program_of(service: model.Service) -> str:
+def _find_program(service: model.Service) -> str:
     """The program that really serves: under NSSM the service's own executable is only nssm.exe."""
     if service.executable.lower().endswith("nssm.exe") and service.application:
         return service.application
     return service.executable
 
 
-def _services_that_run_it(scan: parse.RegistryTree) -> dict[str, str]:
+def _find_csi_proxy_services(scan: parse.RegistryTree) -> dict[str, str]:
     """Service name -> command line, for every service whose image path or NSSM application is a csi-proxy."""
-    prefix = parse.registry_key(_SERVICES) + "\\"
+    prefix = parse.spell_key(_SERVICES) + "\\"
     found: dict[str, str] = {}
     for key, values in scan.items():
         if not key.startswith(prefix):
@@ -447,30 +454,30 @@ def _services_that_run_it(scan: parse.RegistryTree) -> dict[str, str]:
     return found
 
 
-def _dependents(scan: parse.RegistryTree, name: str) -> tuple[str, ...]:
-    prefix = parse.registry_key(_SERVICES) + "\\"
+def _find_dependents(scan: parse.RegistryTree, name: str) -> tuple[str, ...]:
+    prefix = parse.spell_key(_SERVICES) + "\\"
     return tuple(
         sorted(
             key[len(prefix) :]
             for key, values in scan.items()
             if key.startswith(prefix)
             and "\\" not in key[len(prefix) :]
-            and name.lower() in {entry.lower() for entry in parse.strings(values.get("dependonservice"))}
+            and name.lower() in {entry.lower() for entry in parse.split_strings(values.get("dependonservice"))}
         )
     )
 
 
-def _host(answers: Answers, second: Answers) -> model.Host:
-    tree = parse.registry(answers.text("host"))
-    version = tree.get(parse.registry_key(_CURRENT_VERSION), {})
-    tcpip = tree.get(parse.registry_key(_TCPIP), {})
+def _read_host(answers: Answers, second: Answers) -> model.Host:
+    tree = parse.read_registry(answers.text("host"))
+    version = tree.get(parse.spell_key(_CURRENT_VERSION), {})
+    tcpip = tree.get(parse.spell_key(_TCPIP), {})
     name = tcpip.get("hostname", ("", ""))[1]
     domain = tcpip.get("domain", ("", ""))[1]
-    build, revision = version.get("currentbuildnumber", ("", ""))[1], parse.number(version.get("ubr"))
+    build, revision = version.get("currentbuildnumber", ("", ""))[1], parse.read_dword(version.get("ubr"))
     addresses: dict[str, None] = {}
     for key, values in tree.items():
         if "\\interfaces\\" in key:
-            static = parse.strings(values.get("ipaddress"))
+            static = parse.split_strings(values.get("ipaddress"))
             for address in (*static, values.get("dhcpipaddress", ("", ""))[1]):
                 if address and address != "0.0.0.0":
                     addresses[address] = None
@@ -480,28 +487,30 @@ def _host(answers: Answers, second: Answers) -> model.Host:
         addresses=tuple(sorted(addresses)),
         os_build=f"{build}.{revision}" if revision is not None else build,
         installation_type=version.get("installationtype", ("", ""))[1],
-        boot_time=parse.boot_time(
-            sorted((*parse.clock_events(answers.text("boot")), *_uptime(second)), key=lambda event: -event.record),
-            parse.wmi_time(second.text("wmi boot")),
+        boot_time=parse.determine_boot_time(
+            sorted(
+                (*parse.read_clock_events(answers.text("boot")), *_read_uptime(second)), key=lambda event: -event.record
+            ),
+            parse.read_wmi_time(second.text("wmi boot")),
         ),
-        boot_id=parse.number(tree.get(parse.registry_key(_PREFETCH), {}).get("bootid")),
+        boot_id=parse.read_dword(tree.get(parse.spell_key(_PREFETCH), {}).get("bootid")),
     )
 
 
-def _uptime(answers: Answers) -> list[parse.ClockEvent]:
+def _read_uptime(answers: Answers) -> list[parse.ClockEvent]:
     """The last uptime that the event log wrote, unless the system booted later."""
-    return [event for event in parse.clock_events(answers.text("uptime")) if event.kind == "uptime"]
+    return [event for event in parse.read_clock_events(answers.text("uptime")) if event.kind == "uptime"]
 
 
-def _lock(answers: Answers) -> model.LockOwner | None:
+def _read_lock(answers: Answers) -> model.LockOwner | None:
     """The holder of the node lock; one without a readable name has no lease, so that no run waits for it for ever."""
-    owner = lock_owner(answers.text("lock"))
-    if owner is None and model.LOCK_NAME in {name.lower() for name in parse.names(answers.text("locks"))}:
+    owner = parse_lock_owner(answers.text("lock"))
+    if owner is None and model.LOCK_NAME in {name.lower() for name in parse.read_names(answers.text("locks"))}:
         return model.LockOwner(model.UNREADABLE, 0.0, 0.0, "", "", 0)
     return owner
 
 
-def lock_owner(text: str) -> model.LockOwner | None:
+def parse_lock_owner(text: str) -> model.LockOwner | None:
     """The holder named in the lock's ``owner`` file; None when the file is missing or has no name."""
     words = dict(word.partition("=")[::2] for word in text.split() if "=" in word)
     if not re.fullmatch(r"[0-9a-z]{1,40}", words.get("id", "")):
@@ -511,9 +520,9 @@ def lock_owner(text: str) -> model.LockOwner | None:
     return model.LockOwner(words["id"], float(since), float(until), words.get("host", ""), machine, pid, text.strip())
 
 
-def _trouble(tree: parse.RegistryTree, answers: Answers, desired: model.Desired) -> model.Trouble:
+def _read_trouble(tree: parse.RegistryTree, answers: Answers, desired: model.Desired) -> model.Trouble:
     def value(key: str, name: str) -> int | None:
-        return parse.number(tree.get(parse.registry_key(key), {}).get(name.lower()))
+        return parse.read_dword(tree.get(parse.spell_key(key), {}).get(name.lower()))
 
     def start(service: str) -> int | None:
         return value(rf"{_SERVICES}\{service}", "Start")
@@ -523,36 +532,36 @@ def _trouble(tree: parse.RegistryTree, answers: Answers, desired: model.Desired)
         reboot.append("Component Based Servicing")
     if answers.code("reboot_update") == 0:
         reboot.append("Windows Update")
-    if "pendingfilerenameoperations" in tree.get(parse.registry_key(_SESSION_MANAGER), {}):
+    if "pendingfilerenameoperations" in tree.get(parse.spell_key(_SESSION_MANAGER), {}):
         reboot.append("pending file renames")
-    policies = parse.names(answers.text("wdac")) + parse.names(answers.text("wdac_single"))
+    policies = parse.read_names(answers.text("wdac")) + parse.read_names(answers.text("wdac_single"))
     return model.Trouble(
         san_policy=value(_SERVICES + r"\partmgr\Parameters", "SanPolicy"),
         defragsvc_start=start("defragsvc"),
         afunix_start=start("afunix"),
         compartment_namespace=value(_SERVICES + r"\hns\State", "EnableCompartmentNamespace"),
-        wmic_present=not desired.needs_wmic or bool(parse.names(answers.text("wmic"))),
+        wmic_present=not desired.needs_wmic or bool(parse.read_names(answers.text("wmic"))),
         reboot_pending=tuple(reboot),
         defender_start=start("WinDefend"),
         defender_realtime_off=value(_DEFENDER_POLICY + r"\Real-Time Protection", "DisableRealtimeMonitoring") == 1,
-        defender_exclusions=tuple(tree.get(parse.registry_key(_DEFENDER_POLICY + r"\Exclusions\Paths"), {})),
+        defender_exclusions=tuple(tree.get(parse.spell_key(_DEFENDER_POLICY + r"\Exclusions\Paths"), {})),
         applocker_start=start("AppIDSvc"),
         applocker_exe_mode=value(_SRP_EXE, "EnforcementMode"),
-        applocker_exe_rules=any(key.startswith(parse.registry_key(_SRP_EXE) + "\\") for key in tree),
+        applocker_exe_rules=any(key.startswith(parse.spell_key(_SRP_EXE) + "\\") for key in tree),
         wdac_policies=tuple(policies),
-        stale_mounts=_stale_mounts(answers),
-        uses_smb=bool({name.lower() for name in parse.names(answers.text("plugins"))} & _SMB_DRIVERS),
+        stale_mounts=_find_stale_mounts(answers),
+        uses_smb=bool({name.lower() for name in parse.read_names(answers.text("plugins"))} & _SMB_DRIVERS),
     )
 
 
-def _stale_mounts(answers: Answers) -> tuple[str, ...]:
+def _find_stale_mounts(answers: Answers) -> tuple[str, ...]:
     """Global mounts whose volume Windows does not have any more. Looks at the links alone, never into a volume or share.
 
     Whether a share still answers is not asked: that could take minutes.
     """
-    present = parse.volumes(answers.text("volumes"))
+    present = parse.find_volumes(answers.text("volumes"))
     return tuple(
         path
-        for path, target in parse.links(answers.text("mounts"))
-        if present and path.lower().endswith(_GLOBAL_MOUNT) and parse.volumes(target) - present
+        for path, target in parse.read_links(answers.text("mounts"))
+        if present and path.lower().endswith(_GLOBAL_MOUNT) and parse.find_volumes(target) - present
     )

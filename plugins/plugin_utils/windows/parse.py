@@ -64,7 +64,7 @@ class ServiceStatus:
     service_exit: int
 
 
-def service_status(text: str) -> ServiceStatus | None:
+def read_service_status(text: str) -> ServiceStatus | None:
     """The status that ``sc queryex`` or ``sc query`` printed; None when it printed none (no such service, denied).
 
     The rows are indented and always in this order, whatever they are called: type, state, two exit codes, check point
@@ -80,7 +80,7 @@ def service_status(text: str) -> ServiceStatus | None:
     return ServiceStatus(int(state[1]), pid, int(win32_exit[1]) & 0xFFFFFFFF, int(service_exit[1]) & 0xFFFFFFFF)
 
 
-def registry(text: str) -> RegistryTree:
+def read_registry(text: str) -> RegistryTree:
     """Everything that one or several ``reg query`` printed. Keys that only appear as subkeys map to an empty dict."""
     tree: RegistryTree = {}
     values: dict[str, tuple[str, str]] | None = None
@@ -94,7 +94,7 @@ def registry(text: str) -> RegistryTree:
     return tree
 
 
-def search_ended(text: str) -> bool:
+def is_search_complete(text: str) -> bool:
     """Whether ``reg query /f`` came to its end: then it prints a last line, with the number of hits.
 
     A key that cannot be opened can end the search before.
@@ -103,13 +103,13 @@ def search_ended(text: str) -> bool:
     return bool(lines) and not lines[-1].startswith("HKEY_") and not _VALUE.match(lines[-1])
 
 
-def registry_key(path: str) -> str:
-    """``HKLM\\X`` as :func:`registry` spells its keys."""
+def spell_key(path: str) -> str:
+    """``HKLM\\X`` as :func:`read_registry` spells its keys."""
     root, rest = path.split("\\", 1)
     return ("hkey_local_machine" if root.upper() == "HKLM" else root.lower()) + "\\" + rest.lower()
 
 
-def number(value: tuple[str, str] | None) -> int | None:
+def read_dword(value: tuple[str, str] | None) -> int | None:
     """A REG_DWORD or REG_QWORD as a number; None when it is neither."""
     if value is None:
         return None
@@ -117,12 +117,12 @@ def number(value: tuple[str, str] | None) -> int | None:
     return int(value[1], 16) if re.fullmatch(r"0x[0-9a-fA-F]{1,16}", value[1]) else read_number(value[1])
 
 
-def strings(value: tuple[str, str] | None) -> tuple[str, ...]:
+def split_strings(value: tuple[str, str] | None) -> tuple[str, ...]:
     """A REG_MULTI_SZ as its strings: reg.exe joins them with a literal backslash and zero."""
     return tuple(part for part in value[1].split("\\0") if part) if value else ()
 
 
-def failure_actions(data: str) -> tuple[int, tuple[tuple[int, int], ...]] | None:
+def read_failure_actions(data: str) -> tuple[int, tuple[tuple[int, int], ...]] | None:
     """The service's ``FailureActions`` blob: (reset period in seconds, ((action type, delay in ms), ...)).
 
     SERVICE_FAILURE_ACTIONS as 32 bit little endian words. Words 1, 2 and 4 are stale pointers and ignored; actions
@@ -138,7 +138,7 @@ def failure_actions(data: str) -> tuple[int, tuple[tuple[int, int], ...]] | None
     return words[0], tuple((words[5 + 2 * i], words[6 + 2 * i]) for i in range(words[3]))
 
 
-def sha256(text: str) -> str | None:
+def find_sha256(text: str) -> str | None:
     """The digest in the output of ``certutil -hashfile``, found by its shape (older releases print pairs of digits)."""
     for line in text.splitlines():
         digits = re.sub(r"\s", "", line).lower()
@@ -147,24 +147,24 @@ def sha256(text: str) -> str | None:
     return None
 
 
-def marked_path(text: str) -> str:
+def find_marked_path(text: str) -> str:
     """The path that ``commands.hash_service_program`` printed before its digest; empty when it printed none."""
     mark = text.lstrip().partition("\n")[0]
     return mark[1:].strip() if mark.startswith("*") else ""
 
 
-def processes(text: str) -> tuple[tuple[str, int], ...]:
+def read_processes(text: str) -> tuple[tuple[str, int], ...]:
     """(image, PID) of ``tasklist /fo csv /nh``; the translated sentence for "none" is no quoted line."""
     return tuple((found[1], int(found[2])) for line in text.splitlines() if (found := _CSV.match(line)))
 
 
-def services_of_processes(text: str) -> tuple[str, ...]:
+def read_process_services(text: str) -> tuple[str, ...]:
     """Names of the services behind ``tasklist /svc /fo csv /nh``, without what a language calls none."""
     lists = (line.rpartition('","')[2].rstrip().rstrip('"') for line in text.splitlines() if _CSV.match(line))
     return tuple(name for found in lists for name in found.split(",") if _SERVICE.fullmatch(name))
 
 
-def listed_services(text: str) -> tuple[str, ...]:
+def read_services(text: str) -> tuple[str, ...]:
     """Names in a list of ``sc``: each is on the first line of a block, unindented, before the service's rows."""
     found: list[str] = []
     before: list[str] = []
@@ -179,18 +179,18 @@ def listed_services(text: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def names(text: str) -> tuple[str, ...]:
+def read_names(text: str) -> tuple[str, ...]:
     """The lines of ``dir /b``."""
     return tuple(line.strip() for line in text.splitlines() if line.strip())
 
 
-def pipes(text: str, prefix: str) -> tuple[str, ...]:
+def read_pipes(text: str, prefix: str) -> tuple[str, ...]:
     """Bare names of the pipes that begin with ``prefix``, sorted."""
-    found = (line.lstrip("\\") for line in names(text))
+    found = (line.lstrip("\\") for line in read_names(text))
     return tuple(sorted({name for name in found if name.lower().startswith(prefix)}))
 
 
-def links(text: str) -> tuple[tuple[str, str], ...]:
+def read_links(text: str) -> tuple[tuple[str, str], ...]:
     """(path, target) of each link that ``commands.list_links`` printed. The word for its kind is ignored."""
     found = []
     directory = ""
@@ -202,12 +202,12 @@ def links(text: str) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def volumes(text: str) -> frozenset[str]:
+def find_volumes(text: str) -> frozenset[str]:
     """Every ``Volume{...}`` in a text such as ``mountvol`` prints, in lower case."""
     return frozenset(name.lower() for name in _VOLUME.findall(text))
 
 
-def smb_mappings(text: str) -> tuple[tuple[str, str, int], ...]:
+def read_smb_mappings(text: str) -> tuple[tuple[str, str, int], ...]:
     """(local, remote, status) of each mapping that ``wmic ... get LocalPath,RemotePath,Status /value`` printed."""
     found = []
     rows: dict[str, str] = {}
@@ -224,7 +224,7 @@ def smb_mappings(text: str) -> tuple[tuple[str, str, int], ...]:
     return tuple(found)
 
 
-def wmi_time(text: str) -> str | None:
+def read_wmi_time(text: str) -> str | None:
     """A time of WMI, ``yyyymmddhhmmss.ffffff+mmm`` with the minutes from UTC, as UTC, ISO 8601."""
     found = _WMI_TIME.search(text)
     if found is None:
@@ -236,15 +236,17 @@ def wmi_time(text: str) -> str | None:
     return local.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def clock_events(text: str) -> tuple[ClockEvent, ...]:
+def read_clock_events(text: str) -> tuple[ClockEvent, ...]:
     """The events of ``wevtutil qe System ... /f:xml`` that say something about the clock, newest first; others are left out."""
     found = []
     for xml in _EVENT.findall(text):
         number, record, created = _EVENT_ID.search(xml), _RECORD.search(xml), _SYSTEM_TIME.search(xml)
-        at = _event_time(created[1]) if created else None
+        at = _read_event_time(created[1]) if created else None
         if number is None or record is None or at is None:
             continue
-        step = [_event_time(value[1]) if (value := named.search(xml)) else None for named in (_NEW_TIME, _OLD_TIME)]
+        step = [
+            _read_event_time(value[1]) if (value := named.search(xml)) else None for named in (_NEW_TIME, _OLD_TIME)
+        ]
         uptime = _UPTIME.search(xml)
         if number[1] == "12":
             found.append(ClockEvent("boot", int(record[1]), at))
@@ -255,14 +257,14 @@ def clock_events(text: str) -> tuple[ClockEvent, ...]:
     return tuple(sorted(found, key=lambda event: -event.record))
 
 
-def _event_time(text: str) -> datetime | None:
+def _read_event_time(text: str) -> datetime | None:
     try:
         return datetime.strptime(text[:19], "%Y-%m-%dT%H:%M:%S").replace(tzinfo=timezone.utc)
     except ValueError:
         return None
 
 
-def boot_time(events: Sequence[ClockEvent], wmi: str | None = None) -> str | None:
+def determine_boot_time(events: Sequence[ClockEvent], wmi: str | None = None) -> str | None:
     """The last boot in UTC, ISO 8601; None where the events do not show it, or two sources disagree.
 
     The event of the boot carries the time of the hardware's clock, which Windows takes for local time: on KVM and Nutanix it is
@@ -285,14 +287,14 @@ def boot_time(events: Sequence[ClockEvent], wmi: str | None = None) -> str | Non
     else:
         if any(abs(step) > _AGREEMENT for step in steps):
             found = []
-    if wmi is not None and (at := _event_time(wmi)) is not None:
+    if wmi is not None and (at := _read_event_time(wmi)) is not None:
         found.append(at)
     if not found or max(found) - min(found) > _AGREEMENT:
         return None
     return found[0].strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def executable_of(command_line: str) -> str:
+def find_executable(command_line: str) -> str:
     """The program in a service's command line: the quoted part, or up to the first ``.exe``, or the first word."""
     text = command_line.strip()
     if text.startswith('"'):

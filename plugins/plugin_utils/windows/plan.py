@@ -76,14 +76,14 @@ class Plan:
         return any(step.kind in kinds for step in self.steps)
 
 
-def shown(location: str) -> str:
+def hide_url_secrets(location: str) -> str:
     """A URL without what may be secret in it: user information, and the query (signed links carry their key there)."""
     if "://" not in location:
         return location
     return re.sub(r"[?#].*", "?...(hidden)", re.sub(r"(?<=://)[^/?#]*@", "", location))
 
 
-def managed_by(snapshot: Snapshot) -> ManagedBy:
+def find_manager(snapshot: Snapshot) -> ManagedBy:
     """Who owns the csi-proxy on this node."""
     service = snapshot.service
     if service is None:
@@ -107,26 +107,26 @@ def is_ours(snapshot: Snapshot, path: str) -> bool:
     return bool(own) and path.lower().startswith(own + "\\")
 
 
-def missing_pipes(required: tuple[str, ...], snapshot: Snapshot) -> tuple[str, ...]:
+def find_missing_pipes(required: tuple[str, ...], snapshot: Snapshot) -> tuple[str, ...]:
     present = {name.lower() for name in snapshot.pipes}
     return tuple(name for name in required if name.lower() not in present)
 
 
 def is_serving(required: tuple[str, ...], snapshot: Snapshot) -> bool:
     """RUNNING with a PID that the process list, read later on the same line, still shows; and every required pipe."""
-    if missing_pipes(required, snapshot) or not snapshot.pipes:
+    if find_missing_pipes(required, snapshot) or not snapshot.pipes:
         return False
     service = snapshot.service
     if service is None:
-        return managed_by(snapshot) == "host-process"
+        return find_manager(snapshot) == "host-process"
     if service.state != model.RUNNING or not service.pid:
         return False
-    if managed_by(snapshot) == "nssm":
+    if find_manager(snapshot) == "nssm":
         return bool(snapshot.processes)
     return service.pid in {process.pid for process in snapshot.processes}
 
 
-def release_of(snapshot: Snapshot) -> str | None:
+def find_release(snapshot: Snapshot) -> str | None:
     """The release of the service's executable, if its digest is the recorded one."""
     service = snapshot.service
     if service is None or not service.record.sha256 or service.record.sha256 != snapshot.executable_sha256:
@@ -134,12 +134,12 @@ def release_of(snapshot: Snapshot) -> str | None:
     return service.record.release or None
 
 
-def swap_is_unproven(service: Service) -> bool:
+def is_swap_unproven(service: Service) -> bool:
     """Whether an earlier run committed a release and ended before it was proven."""
     return bool(service.record.previous)
 
 
-def runs_old_process(snapshot: Snapshot) -> bool:
+def is_old_process_running(snapshot: Snapshot) -> bool:
     """Whether the process was started from another executable than the one that the service names now.
 
     It is the one that an unproven swap was to replace, or one that was proven with another digest.
@@ -149,10 +149,10 @@ def runs_old_process(snapshot: Snapshot) -> bool:
         return False
     record = service.record
     proven_as_another = record.sha256 not in ("", snapshot.executable_sha256) and service.pid == record.proven_pid
-    return proven_as_another or (swap_is_unproven(service) and service.pid == record.previous_pid)
+    return proven_as_another or (is_swap_unproven(service) and service.pid == record.previous_pid)
 
 
-def drift(desired: Desired, snapshot: Snapshot) -> tuple[Drift, ...]:
+def compare_with_desired(desired: Desired, snapshot: Snapshot) -> tuple[Drift, ...]:
     """What differs from the desired state. For a service with another manager only what drivers depend on."""
     found: list[Drift] = []
 
@@ -160,11 +160,11 @@ def drift(desired: Desired, snapshot: Snapshot) -> tuple[Drift, ...]:
         if is_ != expected:
             found.append(Drift(item, is_, expected))
 
-    service, owner = snapshot.service, managed_by(snapshot)
+    service, owner = snapshot.service, find_manager(snapshot)
     if desired.state == "absent":
         compare("service", service.name if service else None, None)
         return tuple(found)
-    missing = missing_pipes(desired.required_pipes, snapshot)
+    missing = find_missing_pipes(desired.required_pipes, snapshot)
     if owner in ELSEWHERE or not desired.version:
         compare("missing_pipes", list(missing), [])
         if service:
@@ -189,23 +189,23 @@ def drift(desired: Desired, snapshot: Snapshot) -> tuple[Drift, ...]:
     compare("unproven_swap_from", service.record.previous, "")
     compare("state", model.STATE_NAMES.get(service.state, "unknown"), "running")
     compare("missing_pipes", list(missing), [])
-    found += _access_drift(desired, snapshot)
+    found += _compare_access(desired, snapshot)
     return tuple(found)
 
 
-def _access_drift(desired: Desired, snapshot: Snapshot) -> list[Drift]:
+def _compare_access(desired: Desired, snapshot: Snapshot) -> list[Drift]:
     """Whether SYSTEM and Administrators alone have rights in the install directory, and no other account may write the executable."""
     lists = dict(snapshot.access)
     own = lists.get(desired.install_dir)
     found = [] if own and own.is_closed else [Drift("access", own.text if own else "not read", access.CLOSED)]
     for path in (desired.release_dir, desired.executable):
         content = lists.get(path)
-        if content is not None and content.others(access.WRITE):
+        if content is not None and content.list_others(access.WRITE):
             found.append(Drift("access", f"{path}: {content.text}", "nothing for others"))
     return found
 
 
-def _unsafe_parent(desired: Desired, snapshot: Snapshot) -> RefusedError | None:
+def _refuse_unsafe_parent(desired: Desired, snapshot: Snapshot) -> RefusedError | None:
     """Refuse a directory that other accounts may rename or replace: csi-proxy runs as SYSTEM from it.
 
     On each parent directory, the right to delete or rename any child counts, and the right to grant oneself that; on each but the
@@ -217,13 +217,13 @@ def _unsafe_parent(desired: Desired, snapshot: Snapshot) -> RefusedError | None:
     where = ""
     for path in desired.install_dir_parents:
         if path in snapshot.access_unread:
-            return _access_unread(path)
+            return _refuse_unread_access(path)
         rights = access.TAKE_CHILD | (0 if path.endswith("\\") else access.DELETE)
         own = lists.get(path)
         if own is not None:
-            nearest, where, sids = own, path, own.others(rights)
+            nearest, where, sids = own, path, own.list_others(rights)
         else:  # it is made with what the nearest one hands down
-            sids = nearest.others_below(rights) if nearest is not None else ()
+            sids = nearest.list_others_below(rights) if nearest is not None else ()
         if sids:
             listed = ", ".join(sids)
             removed = " ".join(f"*{sid}" for sid in sids)
@@ -235,11 +235,11 @@ def _unsafe_parent(desired: Desired, snapshot: Snapshot) -> RefusedError | None:
                 f"icacls {where} /remove:g {removed}",
             )
     if desired.install_dir in snapshot.access_unread and snapshot.install_dir_exists:
-        return _access_unread(desired.install_dir)
+        return _refuse_unread_access(desired.install_dir)
     return None
 
 
-def _access_unread(path: str) -> RefusedError:
+def _refuse_unread_access(path: str) -> RefusedError:
     return RefusedError(
         "access_unread",
         f"install_dir: the access rights of {path} were not read, expected a list that cacls.exe or icacls.exe shows.",
@@ -249,14 +249,14 @@ def _access_unread(path: str) -> RefusedError:
 
 def plan(desired: Desired, snapshot: Snapshot) -> Plan | RefusedError:
     """The steps from what is found to the desired state, in their order; or why there are none."""
-    refusal = _refusal(desired, snapshot)
+    refusal = _refuse(desired, snapshot)
     if refusal is not None:
         return refusal
-    if managed_by(snapshot) in ELSEWHERE:
+    if find_manager(snapshot) in ELSEWHERE:
         return Plan(())
-    steps = _absent(desired, snapshot) if desired.state == "absent" else _present(desired, snapshot)
+    steps = _plan_absent(desired, snapshot) if desired.state == "absent" else _plan_present(desired, snapshot)
     if any(step.kind == "stop" for step in steps) and snapshot.service and snapshot.running_dependents:
-        return dependents_running(snapshot.service.name, snapshot.running_dependents)
+        return refuse_running_dependents(snapshot.service.name, snapshot.running_dependents)
     if desired.state == "staged":
         steps = [step for step in steps if step.kind in STAGING]
     if snapshot.lock_leftovers or (snapshot.lock and not steps):
@@ -264,10 +264,10 @@ def plan(desired: Desired, snapshot: Snapshot) -> Plan | RefusedError:
     return Plan(tuple(steps))
 
 
-def _refusal(desired: Desired, snapshot: Snapshot) -> RefusedError | None:
-    service, owner = snapshot.service, managed_by(snapshot)
+def _refuse(desired: Desired, snapshot: Snapshot) -> RefusedError | None:
+    service, owner = snapshot.service, find_manager(snapshot)
     if owner in ELSEWHERE:
-        return _owned_elsewhere(desired, snapshot, owner)
+        return _refuse_other_manager(desired, snapshot, owner)
     if service is not None and service.delete_pending:
         return RefusedError(
             "marked_for_deletion",
@@ -302,7 +302,7 @@ def _refusal(desired: Desired, snapshot: Snapshot) -> RefusedError | None:
             f"The service {name!r} already runs a csi-proxy ({command}); a second one named {desired.service_name!r} could not open its pipes.",
             f"Remove service_name, or set it to {name}; or delete that service first.",
         )
-    foreign = foreign_processes(snapshot)
+    foreign = find_foreign_processes(snapshot)
     if snapshot.pipes and foreign and (service is None or service.state != model.RUNNING):
         listed = ", ".join(f"{process.image} PID {process.pid}" for process in foreign)
         return RefusedError(
@@ -317,10 +317,10 @@ def _refusal(desired: Desired, snapshot: Snapshot) -> RefusedError | None:
             f"install_dir: {desired.install_dir} exists, expected a new directory or one that this collection created.",
             "Name a directory that does not exist yet, or move that one away.",
         )
-    unsafe = _unsafe_parent(desired, snapshot)
+    unsafe = _refuse_unsafe_parent(desired, snapshot)
     if unsafe is not None:
         return unsafe
-    release = release_of(snapshot)
+    release = find_release(snapshot)
     if release and catalog.is_below(desired.version, release) and not desired.allow_downgrade:
         return RefusedError(
             "downgrade",
@@ -337,7 +337,7 @@ def _refusal(desired: Desired, snapshot: Snapshot) -> RefusedError | None:
     return None
 
 
-def dependents_running(name: str, running: tuple[str, ...]) -> RefusedError:
+def refuse_running_dependents(name: str, running: tuple[str, ...]) -> RefusedError:
     return RefusedError(
         "dependents_running",
         f"The service {name!r} must be stopped, but running services depend on it (1051): {', '.join(running)}.",
@@ -345,13 +345,13 @@ def dependents_running(name: str, running: tuple[str, ...]) -> RefusedError:
     )
 
 
-def foreign_processes(snapshot: Snapshot) -> tuple[model.Process, ...]:
+def find_foreign_processes(snapshot: Snapshot) -> tuple[model.Process, ...]:
     """Processes named as csi-proxy that are neither the service's nor known to be left over from it."""
-    known = own_pids(snapshot)
+    known = list_own_pids(snapshot)
     return tuple(process for process in snapshot.processes if process.pid not in known)
 
 
-def own_pids(snapshot: Snapshot) -> set[int]:
+def list_own_pids(snapshot: Snapshot) -> set[int]:
     """PIDs that are the service's, or known to be left over from it."""
     service = snapshot.service
     if service is None:
@@ -364,7 +364,7 @@ def own_pids(snapshot: Snapshot) -> set[int]:
     return known
 
 
-def only_process(snapshot: Snapshot, known: set[int]) -> int:
+def find_only_process(snapshot: Snapshot, known: set[int]) -> int:
     """The PID of the running service when no other process is known to be left over from it, else 0."""
     service = snapshot.service
     if service is None or service.state != model.RUNNING:
@@ -373,7 +373,7 @@ def only_process(snapshot: Snapshot, known: set[int]) -> int:
     return service.pid if left == {service.pid} else 0
 
 
-def _owned_elsewhere(desired: Desired, snapshot: Snapshot, owner: str) -> RefusedError | None:
+def _refuse_other_manager(desired: Desired, snapshot: Snapshot, owner: str) -> RefusedError | None:
     what = f"csi-proxy on this node is managed by {ELSEWHERE[owner]}"
     if desired.state == "absent":
         return RefusedError(
@@ -383,7 +383,7 @@ def _owned_elsewhere(desired: Desired, snapshot: Snapshot, owner: str) -> Refuse
         )
     if is_serving(desired.required_pipes, snapshot):
         return None
-    missing = missing_pipes(desired.required_pipes, snapshot)
+    missing = find_missing_pipes(desired.required_pipes, snapshot)
     state = model.STATE_NAMES.get(snapshot.service.state, "unknown") if snapshot.service else "no service"
     lack = f"the pipes {', '.join(missing)} are missing" if missing else "its process does not serve"
     return RefusedError(
@@ -393,12 +393,12 @@ def _owned_elsewhere(desired: Desired, snapshot: Snapshot, owner: str) -> Refuse
     )
 
 
-def kept_releases(desired: Desired, snapshot: Snapshot) -> set[str]:
+def list_kept_releases(desired: Desired, snapshot: Snapshot) -> set[str]:
     """Names (lower case) of the two releases that stay: the desired one, and the one in place or else the newest other."""
     keep = {desired.release_dir_name.lower()}
     service = snapshot.service
     for command_line in (service.record.previous, service.command_line) if service else ():
-        name = _release_dir_of(desired, command_line)
+        name = _find_release_dir(desired, command_line)
         if name and len(keep) < 2:
             keep.add(name.lower())
     others = [
@@ -411,15 +411,15 @@ def kept_releases(desired: Desired, snapshot: Snapshot) -> set[str]:
     return keep
 
 
-def _release_dir_of(desired: Desired, command_line: str) -> str:
-    path = parse.executable_of(command_line)
+def _find_release_dir(desired: Desired, command_line: str) -> str:
+    path = parse.find_executable(command_line)
     prefix = desired.install_dir.lower() + "\\"
     return path[len(prefix) :].partition("\\")[0] if path.lower().startswith(prefix) else ""
 
 
-def _present(desired: Desired, snapshot: Snapshot) -> list[Step]:
+def _plan_present(desired: Desired, snapshot: Snapshot) -> list[Step]:
     service = snapshot.service
-    items = {item.item for item in drift(desired, snapshot)}
+    items = {item.item for item in compare_with_desired(desired, snapshot)}
     steps: list[Step] = []
     name = service.name if service else desired.service_name or catalog.SERVICE_NAMES[0]
     if snapshot.own_install_dir.lower() != desired.install_dir.lower():
@@ -428,7 +428,7 @@ def _present(desired: Desired, snapshot: Snapshot) -> list[Step]:
         steps.append(Step("create_directory", f"create {desired.install_dir}", desired.install_dir))
     # A first installation that was cut off may have found a directory that another account made, whose owner could open it again.
     begun = service is None and snapshot.install_dir_exists and desired.state == "present"
-    if begun or _access_drift(desired, snapshot):
+    if begun or _compare_access(desired, snapshot):
         steps.append(Step("secure_directory", f"give {desired.install_dir} to SYSTEM and Administrators alone"))
     if not snapshot.log_dir_exists:
         log_dir = desired.log_file.rpartition("\\")[0]
@@ -438,7 +438,7 @@ def _present(desired: Desired, snapshot: Snapshot) -> list[Step]:
     stage = snapshot.staged_sha256 != desired.sha256
     damaged = stage and desired.release_dir_name.lower() in {entry.lower() for entry in snapshot.install_dir_entries}
     if stage and desired.source is not None:
-        where = shown(desired.source.location)
+        where = hide_url_secrets(desired.source.location)
         if desired.source.is_url:
             steps.append(Step("fetch", f"download csi-proxy {desired.version} from {where} and verify its SHA-256"))
         else:
@@ -463,34 +463,36 @@ def _present(desired: Desired, snapshot: Snapshot) -> list[Step]:
     if desired.recovery is not None and (service is None or "recovery" in items):
         steps.append(Step("set_recovery", f"set the recovery actions of the service {name}", name))
     # The process may run the damaged executable: it was loaded from the very path that is replaced.
-    restart = commit or (damaged and running) or runs_old_process(snapshot) or _stopping_or_mute(desired, snapshot)
+    restart = (
+        commit or (damaged and running) or is_old_process_running(snapshot) or _is_stopping_or_mute(desired, snapshot)
+    )
     if service is not None and (restart or _has_leftovers(snapshot)):
-        steps.append(_stop(service))
+        steps.append(_plan_stop(service))
     if restart or service is None or service.state != model.RUNNING:
         steps.append(Step("start", f"start the service {name} and wait for its pipes", name))
     if (
         service is None
-        or steps_change_release(steps)
+        or has_release_change(steps)
         or items & {"recorded_release", "recorded_sha256", "unproven_swap_from"}
     ):
         steps.append(Step("record", f"record release and SHA-256 under the Parameters key of {name}", name))
     # Leftovers are removed with a change, and are no change by themselves: an interrupted transfer can hold its
     # file for hours (WinRS keeps its input open), and the run that cannot remove it yet has still converged.
     if steps:
-        steps += _prune(desired, snapshot)
+        steps += _plan_prune(desired, snapshot)
     return steps
 
 
-def steps_change_release(steps: list[Step]) -> bool:
+def has_release_change(steps: list[Step]) -> bool:
     return any(step.kind in ("commit", "start", "promote") for step in steps)
 
 
-def _stopping_or_mute(desired: Desired, snapshot: Snapshot) -> bool:
+def _is_stopping_or_mute(desired: Desired, snapshot: Snapshot) -> bool:
     """Running without the pipes that it should serve, or in a state that it does not leave by itself."""
     service = snapshot.service
     if service is None or service.state in (0, model.STOPPED, model.START_PENDING):
         return False
-    return service.state != model.RUNNING or bool(missing_pipes(desired.required_pipes, snapshot))
+    return service.state != model.RUNNING or bool(find_missing_pipes(desired.required_pipes, snapshot))
 
 
 def _has_leftovers(snapshot: Snapshot) -> bool:
@@ -499,7 +501,7 @@ def _has_leftovers(snapshot: Snapshot) -> bool:
     return service is not None and service.state == model.STOPPED and bool(snapshot.processes)
 
 
-def _stop(service: model.Service) -> Step:
+def _plan_stop(service: model.Service) -> Step:
     if service.state == model.STOPPED:
         return Step(
             "stop",
@@ -511,24 +513,24 @@ def _stop(service: model.Service) -> Step:
     )
 
 
-def _prune(desired: Desired, snapshot: Snapshot) -> list[Step]:
-    keep = kept_releases(desired, snapshot)
+def _plan_prune(desired: Desired, snapshot: Snapshot) -> list[Step]:
+    keep = list_kept_releases(desired, snapshot)
     old = [name for name in snapshot.install_dir_entries if catalog.parse_version(name.split("-")[0]) is not None]
-    names = [*leftovers(snapshot), *(name for name in old if name.lower() not in keep)]
+    names = [*list_leftovers(snapshot), *(name for name in old if name.lower() not in keep)]
     return [Step("prune", f"remove {desired.install_dir}\\{name}", name) for name in names]
 
 
-def leftovers(snapshot: Snapshot) -> list[str]:
+def list_leftovers(snapshot: Snapshot) -> list[str]:
     """Directories that cut-off runs left in ours."""
     return [name for name in snapshot.install_dir_entries if name.lower().startswith(("stage-", "aside-"))]
 
 
-def _absent(desired: Desired, snapshot: Snapshot) -> list[Step]:
+def _plan_absent(desired: Desired, snapshot: Snapshot) -> list[Step]:
     steps: list[Step] = []
     service = snapshot.service
     if service is not None:
         if service.state != model.STOPPED or snapshot.processes:
-            steps.append(_stop(service))
+            steps.append(_plan_stop(service))
         steps.append(Step("delete_service", f"delete the service {service.name}", service.name))
     if snapshot.own_install_dir:
         own = snapshot.own_install_dir

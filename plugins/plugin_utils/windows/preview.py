@@ -11,15 +11,15 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import ser
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_proxy as catalog
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import Desired, Service, Snapshot
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.plan import Step, release_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.plan import Step, find_release
 
 
 def preview(desired: Desired, snapshot: Snapshot, steps: tuple[Step, ...]) -> dict[str, Any]:
     """Before and after as Ansible's diff wants them. After equals before where no step changes anything."""
     service = snapshot.service
     before = {
-        "service": service and {**service_view(service), "description": service.description},
-        "executable": executable_view(snapshot),
+        "service": service and {**describe_service(service), "description": service.description},
+        "executable": describe_executable(snapshot),
         "install_dir": snapshot.own_install_dir or None,
     }
     if not steps:
@@ -45,7 +45,7 @@ def preview(desired: Desired, snapshot: Snapshot, steps: tuple[Step, ...]) -> di
     return {"before": before, "after": after}
 
 
-def service_view(service: Service) -> dict[str, Any]:
+def describe_service(service: Service) -> dict[str, Any]:
     """What a result shows of a service, and the diff too."""
     return {
         "name": service.name,
@@ -57,9 +57,9 @@ def service_view(service: Service) -> dict[str, Any]:
     }
 
 
-def executable_view(snapshot: Snapshot) -> dict[str, Any] | None:
+def describe_executable(snapshot: Snapshot) -> dict[str, Any] | None:
     """The service's executable, None without a service."""
     if snapshot.service is None:
         return None
     path = snapshot.service.executable
-    return {"path": path, "sha256": snapshot.executable_sha256, "release": release_of(snapshot)}
+    return {"path": path, "sha256": snapshot.executable_sha256, "release": find_release(snapshot)}

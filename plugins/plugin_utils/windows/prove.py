@@ -21,8 +21,14 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import 
     NodeError,
     RefusedError,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.findings import findings
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.lock import SILENCE, Alive, NodeLock, alive, this_run
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.findings import list_findings
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.lock import (
+    SILENCE,
+    Alive,
+    NodeLock,
+    identify_run,
+    is_run_alive,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import Desired, LockOwner, Snapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Node
 
@@ -50,7 +56,7 @@ def converge(
     limits: Limits | None = None,
     report: Callable[[str], None] = lambda text: None,
     me: LockOwner | None = None,
-    is_alive: Alive = alive,
+    is_alive: Alive = is_run_alive,
 ) -> Outcome:
     """Bring a node to the desired state, and prove it.
 
@@ -59,13 +65,13 @@ def converge(
     Raises NodeError (with the observed state merged into its ``result``) for every refusal and failure.
     """
     limits = limits or Limits()
-    lock = NodeLock(me or this_run(node.clock), node.clock, is_alive)
+    lock = NodeLock(me or identify_run(node.clock), node.clock, is_alive)
 
     def read() -> Snapshot:
         return observe.observe(node, desired)
 
     first = snapshot = read()
-    to_do = first_plan = _planned(desired, snapshot, lock)
+    to_do = first_plan = _make_plan(desired, snapshot, lock)
     steps = list(first_plan.steps)
     diff = preview.preview(desired, snapshot, first_plan.steps)
     if not steps:
@@ -79,7 +85,7 @@ def converge(
                 if probe and desired.source is not None and to_do.has("fetch"):
                     stage.probe(node, desired, desired.source)
                 return Outcome(True, first, tuple(steps), diff)
-            to_do = _planned(desired, snapshot, lock)
+            to_do = _make_plan(desired, snapshot, lock)
             steps += [step for step in to_do.steps if step not in steps]
             if to_do.steps:
                 applier = Applier(node, desired, lock, limits, report, read)
@@ -92,17 +98,17 @@ def converge(
                     node.clock.sleep(limits.poll * 2**tried)
                 snapshot = read()
                 lock.held = lock.held and snapshot.lock is not None and snapshot.lock.identity == lock.me.identity
-                to_do = _planned(desired, snapshot, lock)
+                to_do = _make_plan(desired, snapshot, lock)
             if not lock.held and all(step.kind in _HOUSEKEEPING for step in to_do.steps):
                 return Outcome(True, snapshot, tuple(steps), diff)
     except NodeError as error:
         if not isinstance(error, ChannelError):
-            error.result.setdefault("csi_proxy", _state_after(desired, read, first))
-        error.result.setdefault("plan", plan_view(tuple(steps)))
+            error.result.setdefault("csi_proxy", _describe_state_after(desired, read, first))
+        error.result.setdefault("plan", describe_plan(tuple(steps)))
         raise
     finally:
         if lock.held and applier is not None:
-            _release(applier)
+            _release_lock(applier)
     if isinstance(cause, NodeError):
         raise cause
     left = "; ".join(step.description for step in to_do.steps)
@@ -110,16 +116,16 @@ def converge(
         "not_converged",
         f"After {_ROUNDS} attempts the node still differs from the request: {left}.",
         remedy="Find the program that changes the service at the same time, then run the play again.",
-        result={"csi_proxy": state(desired, snapshot)},
+        result={"csi_proxy": describe_state(desired, snapshot)},
     )
 
 
-def _planned(desired: Desired, snapshot: Snapshot, lock: NodeLock) -> plan.Plan:
+def _make_plan(desired: Desired, snapshot: Snapshot, lock: NodeLock) -> plan.Plan:
     live = snapshot.lock is not None and snapshot.lock.identity != lock.me.identity and not lock.is_stale(snapshot.lock)
     # The lock of a run that lives is nothing to clear away.
     planned = plan.plan(desired, replace(snapshot, lock=None, lock_leftovers=()) if live else snapshot)
     if isinstance(planned, RefusedError):
-        planned.result["csi_proxy"] = state(desired, snapshot)
+        planned.result["csi_proxy"] = describe_state(desired, snapshot)
         raise planned
     return planned
 
@@ -141,30 +147,30 @@ def _wait_for_lock(
             break
         waited = node.clock.monotonic() - begun
         if waited > limits.lock and lock.is_alive(snapshot.lock):
-            raise lock.held_error(snapshot.lock, waited)
+            raise lock.build_held_error(snapshot.lock, waited)
         report(
-            f"waiting for {lock.described(snapshot.lock)}; if its run has ended, this run takes it over after {SILENCE:.0f} s"
+            f"waiting for {lock.describe(snapshot.lock)}; if its run has ended, this run takes it over after {SILENCE:.0f} s"
         )
         node.clock.sleep(5.0)
         snapshot = read()
     return snapshot
 
 
-def _release(applier: Applier) -> None:
+def _release_lock(applier: Applier) -> None:
     try:
         applier.release()
     except NodeError:
         applier.lock.held = False  # its lease, or the death of this process, frees it
 
 
-def _state_after(desired: Desired, read: Callable[[], Snapshot], before: Snapshot) -> dict[str, Any]:
+def _describe_state_after(desired: Desired, read: Callable[[], Snapshot], before: Snapshot) -> dict[str, Any]:
     try:
-        return state(desired, read())
+        return describe_state(desired, read())
     except NodeError:
-        return state(desired, before)
+        return describe_state(desired, before)
 
 
-def state(desired: Desired, snapshot: Snapshot) -> dict[str, Any]:
+def describe_state(desired: Desired, snapshot: Snapshot) -> dict[str, Any]:
     """The ``csi_proxy`` part of a result."""
     service = snapshot.service
     groups: dict[str, list[str]] = {}
@@ -173,30 +179,30 @@ def state(desired: Desired, snapshot: Snapshot) -> dict[str, Any]:
         if group:
             groups.setdefault(group[0], []).append(group[1])
     return {
-        "observed_at": timestamp(snapshot.observed_at),
+        "observed_at": format_timestamp(snapshot.observed_at),
         "host": serialize(snapshot.host),
-        "managed_by": plan.managed_by(snapshot),
+        "managed_by": plan.find_manager(snapshot),
         "service": service
         and {
-            **preview.service_view(service),
+            **preview.describe_service(service),
             "exists": True,
             "pid": service.pid or None,
             "delayed": service.delayed,
             "account": service.account,
             "delete_pending": service.delete_pending,
         },
-        "executable": preview.executable_view(snapshot),
+        "executable": preview.describe_executable(snapshot),
         "pipes": list(snapshot.pipes),
         "pipes_by": "listing" if snapshot.pipes_listed else "opening",
         "api_groups": groups,
         "serving": plan.is_serving(desired.required_pipes, snapshot),
-        "missing_pipes": list(plan.missing_pipes(desired.required_pipes, snapshot)),
-        "drift": [serialize(item) for item in plan.drift(desired, snapshot)],
-        "findings": [serialize(found) for found in findings(desired, snapshot)],
+        "missing_pipes": list(plan.find_missing_pipes(desired.required_pipes, snapshot)),
+        "drift": [serialize(item) for item in plan.compare_with_desired(desired, snapshot)],
+        "findings": [serialize(found) for found in list_findings(desired, snapshot)],
     }
 
 
-def failed_part(result: Mapping[str, Any]) -> dict[str, Any]:
+def shorten_failed_result(result: Mapping[str, Any]) -> dict[str, Any]:
     """What a failed task returns of a state and a plan: what later tasks need, and findings with a remedy."""
     part = dict(result)
     if part.get("csi_proxy"):
@@ -210,10 +216,10 @@ def failed_part(result: Mapping[str, Any]) -> dict[str, Any]:
     return part
 
 
-def plan_view(steps: tuple[plan.Step, ...]) -> list[dict[str, str]]:
+def describe_plan(steps: tuple[plan.Step, ...]) -> list[dict[str, str]]:
     return [{"step": step.kind, "description": step.description} for step in steps]
 
 
-def timestamp(seconds: float) -> str:
+def format_timestamp(seconds: float) -> str:
     """UTC, ISO 8601 with whole seconds."""
     return datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -50,10 +50,10 @@ PSRP = {
 
 def explain(text: str, way: Way) -> Unreached | None:
     """The cause in ``text``, None if it is unknown."""
-    return _of_every_connection(text, way) if not way.scheme else _of_tls_and_proxies(text, way)
+    return _explain_connection(text, way) if not way.scheme else _explain_tls_and_proxies(text, way)
 
 
-def _of_tls_and_proxies(text: str, way: Way) -> Unreached | None:
+def _explain_tls_and_proxies(text: str, way: Way) -> Unreached | None:
     where, names = way.endpoint, way.variables
     if re.search(r"ProxyError|[Cc]annot connect to proxy|Unable to connect to proxy|Tunnel connection failed", text):
         answer = re.search(r"Tunnel connection failed: (\d{3}[^'\")]*)", text)
@@ -94,7 +94,7 @@ def _of_tls_and_proxies(text: str, way: Way) -> Unreached | None:
             f"{where} answers with HTTP status {status[1]}, so it is not a WinRM listener.",
             "Correct ansible_port (5985 for HTTP, 5986 for HTTPS by default) and the path.",
         )
-    found = _of_every_connection(text, way)
+    found = _explain_connection(text, way)
     if (
         found is None
         and way.scheme == "http"
@@ -107,7 +107,7 @@ def _of_tls_and_proxies(text: str, way: Way) -> Unreached | None:
     return found
 
 
-def _of_every_connection(text: str, way: Way) -> Unreached | None:
+def _explain_connection(text: str, way: Way) -> Unreached | None:
     where = way.endpoint
     service = "the WinRM service and its listener" if way.scheme else "the service sshd"
     if "Host key verification failed" in text or "REMOTE HOST IDENTIFICATION HAS CHANGED" in text:

@@ -12,17 +12,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import program, silenced
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import discard_output, program
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import Control
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError, meaning_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError, find_meaning
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import Service, Snapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.observe import IMAGE
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.plan import only_process
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.plan import find_only_process
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.record import (
     LabelledSteps,
-    forget_swap_steps,
-    parameters_key,
-    remember_swap_steps,
+    build_forget_steps,
+    build_remember_steps,
+    locate_parameters,
 )
 
 
@@ -43,21 +43,21 @@ class Rollback:
         """Restore; add the outcome to ``error`` if it is a NodeError that will be reported."""
         self._control.report(f"rolling the swap back: {error}")
         old = self._before.service
-        text = self._remove_new() if old is None else self._return_to(old)
+        text = self._remove_new_service() if old is None else self._return_to(old)
         if isinstance(error, NodeError) and text:
             error.message = f"{error.message} {text}"
             error.result["rolled_back"] = True
 
-    def _remove_new(self) -> str:
+    def _remove_new_service(self) -> str:
         """A first installation that failed: nothing was there before, so no service stays."""
         now = self._observe().service
         if now is None:
             return ""
         self._control.stop(now.name, IMAGE, {now.pid})
-        delete = silenced(program("sc", "delete", now.name))
-        failure = self._control.run(self._control.lock.guarded("delete", delete))
+        delete = discard_output(program("sc", "delete", now.name))
+        failure = self._control.run(self._control.lock.guard_step("delete", delete))
         if failure is not None and failure.code != 1060:
-            raise meaning_of(failure.code).error(f"The new service {now.name!r} cannot be deleted", failure.code)
+            raise find_meaning(failure.code).error(f"The new service {now.name!r} cannot be deleted", failure.code)
         return f"The new service {now.name!r} was removed."
 
     def _return_to(self, old: Service) -> str:
@@ -66,13 +66,13 @@ class Rollback:
         now = snapshot.service
         if not target or now is None:
             return ""
-        key = parameters_key(now.name)
+        key = locate_parameters(now.name)
         steps: LabelledSteps = []
         if now.command_line != target:
             steps = [
-                *remember_swap_steps(now),
-                *self._control.lock.guarded(
-                    "roll back", silenced(program("sc", "config", now.name, "binPath=", target))
+                *build_remember_steps(now),
+                *self._control.lock.guard_step(
+                    "roll back", discard_output(program("sc", "config", now.name, "binPath=", target))
                 ),
             ]
         was_running = old.state == model.RUNNING or not self._committed
@@ -82,18 +82,18 @@ class Rollback:
         known = {now.pid, old.pid, now.record.previous_pid} - {0}
         failure = None
         if restart:
-            failure = self._control.restart(now.name, image, only_process(snapshot, known), known, "", steps)
+            failure = self._control.restart(now.name, image, find_only_process(snapshot, known), known, "", steps)
         elif steps:
             failure = self._control.run(steps)
         if failure is not None and failure.label != "start":
             what = f"The service {now.name!r} cannot be restored to {target}"
-            raise meaning_of(failure.code).error(what, failure.code)
+            raise find_meaning(failure.code).error(what, failure.code)
         if restart:
             self._control.check_start(now.name, failure, "")
             served = self._before.pipes if old.state == model.RUNNING else ()
             image = IMAGE if not old.executable else old.executable.rpartition("\\")[2]
             self._control.wait_serving(now.name, image, served, "")
-        self._control.run(forget_swap_steps(key))
+        self._control.run(build_forget_steps(key))
         what = f"csi-proxy {old.record.release}" if old.record.release and self._committed else target
         return (
             f"{what} is restored and serving."

@@ -24,7 +24,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import 
     OutputLimitError,
     PasswordMissingError,
     UnsupportedError,
-    misconfigured,
+    build_configuration_error,
 )
 
 _REFUSED = re.compile(r"permission denied|authentication|incorrect password", re.IGNORECASE)
@@ -36,7 +36,7 @@ class _Subprocess:
     """The module subprocess for the ssh plugin, whose processes are read up to a limit."""
 
     def __init__(self, endpoint: str) -> None:
-        self._endpoint = endpoint
+        self._format_endpoint = endpoint
 
     def __getattr__(self, name: str) -> Any:
         return getattr(subprocess, name)
@@ -45,7 +45,7 @@ class _Subprocess:
         process = subprocess.Popen(*arguments, **options)
         for stream in ("stdout", "stderr"):
             if (pipe := getattr(process, stream)) is not None:
-                setattr(process, stream, _Pipe(pipe, process, self._endpoint))
+                setattr(process, stream, _Pipe(pipe, process, self._format_endpoint))
         return process
 
 
@@ -53,7 +53,7 @@ class _Pipe:
     """A pipe of ssh that ends it and raises OutputLimitError beyond the limit."""
 
     def __init__(self, pipe: Any, process: subprocess.Popen[bytes], endpoint: str) -> None:
-        self._pipe, self._process, self._endpoint = pipe, process, endpoint
+        self._pipe, self._process, self._format_endpoint = pipe, process, endpoint
         self._read: list[bytes] = []
 
     def __getattr__(self, name: str) -> Any:
@@ -66,7 +66,7 @@ class _Pipe:
         if sum(map(len, self._read)) > OUTPUT_LIMIT:
             self._process.kill()
             self._process.wait()
-            raise OutputLimitError(self._endpoint, b"".join(self._read))
+            raise OutputLimitError(self._format_endpoint, b"".join(self._read))
         return data
 
 
@@ -83,15 +83,15 @@ class SshChannel:
     def run(self, line: str, *, stdin: BinaryIO | None = None, timeout: float = 60.0) -> Completed:
         # The timeout is the connection plugin's: ssh ends a broken connection by itself (ServerAlive*), and everything
         # that may take long on the node is bounded there.
-        command = commands.SSH_PREFIX + commands.wrapped(line)
+        command = commands.SSH_PREFIX + commands.wrap_line(line)
         if self._powershell:
-            command = commands.from_powershell(command)
-        return self._exec(command, None if stdin is None else stdin.read())
+            command = commands.call_from_powershell(command)
+        return self._execute(command, None if stdin is None else stdin.read())
 
     def close(self) -> None:
         """Nothing is held between commands."""
 
-    def _endpoint(self) -> str:
+    def _format_endpoint(self) -> str:
         option = self._connection.get_option
         return f"{option('host')}:{option('port') or 22}"
 
@@ -105,7 +105,7 @@ class SshChannel:
 
     def _is_powershell(self) -> bool:
         """Whether the shell is PowerShell, not cmd.exe; a Unix shell is refused. Each prints the same text differently."""
-        completed = self._exec("echo $PSVersionTable %OS%", None)
+        completed = self._execute("echo $PSVersionTable %OS%", None)
         output = commands.join_text([completed.stdout]).strip()
         if output.endswith("$PSVersionTable Windows_NT"):
             return False
@@ -122,7 +122,7 @@ class SshChannel:
         )
 
     @contextlib.contextmanager
-    def _as_it_is(self) -> Iterator[None]:
+    def _bypass_shell(self) -> Iterator[None]:
         """For a Windows shell, the plugin of ansible-core before 2.19 puts every command into PowerShell; not for others."""
         connection = self._connection
         shell = connection._shell
@@ -130,33 +130,33 @@ class SshChannel:
         # The plugin keeps whatever ssh prints, however much it is.
         plugin: Any = sys.modules[type(connection).__module__]
         former = getattr(plugin, "subprocess", None)
-        plugin.subprocess = _Subprocess(self._endpoint())
+        plugin.subprocess = _Subprocess(self._format_endpoint())
         try:
             yield
         finally:
             connection._shell = shell
             plugin.subprocess = former
 
-    def _exec(self, command: str, stdin: bytes | None) -> Completed:
+    def _execute(self, command: str, stdin: bytes | None) -> Completed:
         try:
             # sudoable=False keeps the plugin from asking for a terminal, which would change codes and line ends.
-            with self._as_it_is():
+            with self._bypass_shell():
                 code, stdout, stderr = self._connection.exec_command(command, in_data=stdin, sudoable=False)
         except AnsibleConnectionFailure as error:
             text = str(error)
             if _REFUSED.search(text):
                 option = self._connection.get_option
                 if not option("password") and not option("private_key_file"):
-                    raise PasswordMissingError(self._endpoint(), text) from error
+                    raise PasswordMissingError(self._format_endpoint(), text) from error
                 raise AccessDeniedError(f"The node refused the logon over ssh: {text}", logon=True) from error
-            why = reach.explain(text, reach.Way(self._endpoint(), "", {}))
+            why = reach.explain(text, reach.Way(self._format_endpoint(), "", {}))
             if why is not None:
                 raise ConnectionLostError(why.found, why.remedy, detail=text) from error
             raise ConnectionLostError(f"The ssh connection to the node failed: {text}", self._remedy) from error
         except AnsibleError as error:
-            raise misconfigured("ssh", str(error)) from error
+            raise build_configuration_error("ssh", str(error)) from error
         except OSError as error:
             raise ConnectionLostError(f"The ssh connection to the node failed: {error}", self._remedy) from error
         if len(stdout) + len(stderr) > OUTPUT_LIMIT:
-            raise OutputLimitError(self._endpoint(), stdout)
+            raise OutputLimitError(self._format_endpoint(), stdout)
         return Completed(int(code) & 0xFFFFFFFF, stdout, stderr)

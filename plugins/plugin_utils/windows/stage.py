@@ -23,19 +23,19 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands impor
     SYSTEM32,
     Command,
     builtin,
+    discard_output,
     program,
-    silenced,
-    tolerated,
+    tolerate,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import (
     CURL,
     Meaning,
     NodeError,
-    cannot_create,
-    meaning_of,
+    build_directory_error,
+    find_meaning,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Failure, Node
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.plan import shown
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.plan import hide_url_secrets
 
 _EXECUTABLE = "csi-proxy.exe"
 _TOOLS = {"fetch": "curl", "unpack": "tar", "hash": "certutil"}
@@ -51,22 +51,22 @@ _SPACE_NEEDED = 80 * 1024 * 1024
 _DIGITS = re.compile(r"\d[\d.,'\s\u00a0\u202f]*")
 
 
-def stage_dir(desired: model.Desired, identity: str) -> str:
+def build_stage_dir(desired: model.Desired, identity: str) -> str:
     return rf"{desired.install_dir}\stage-{identity}"
 
 
-def fetch_steps(desired: model.Desired, source: model.Source, identity: str) -> list[tuple[str, Command]]:
-    """The node downloads what :func:`fetch_input` names. Only options of curl 7.55.1, the oldest that Windows Server ships."""
-    target = stage_dir(desired, identity)
+def build_fetch_steps(desired: model.Desired, source: model.Source, identity: str) -> list[tuple[str, Command]]:
+    """The node downloads what :func:`render_fetch_input` names. Only options of curl 7.55.1, the oldest that Windows Server ships."""
+    target = build_stage_dir(desired, identity)
     return [
         *_enter(target),
-        ("fetch", program("curl", *_curl_arguments(source), "--output", _EXECUTABLE)),
-        *hash_steps(desired, identity),
+        ("fetch", program("curl", *_build_curl_arguments(source), "--output", _EXECUTABLE)),
+        *build_hash_steps(desired, identity),
     ]
 
 
-def _curl_arguments(source: model.Source) -> list[str]:
-    """The options of every download; the addresses come as of :func:`fetch_input`."""
+def _build_curl_arguments(source: model.Source) -> list[str]:
+    """The options of every download; the addresses come as of :func:`render_fetch_input`."""
     arguments = ["-gfsSL", "--config", "-", "--retry", str(source.retries), "--retry-delay", str(source.retry_delay)]
     arguments += ["--connect-timeout", str(source.connect_timeout), "--max-time", str(source.timeout)]
     if source.ca_file:
@@ -77,20 +77,22 @@ def _curl_arguments(source: model.Source) -> list[str]:
 
 
 def probe(node: Node, desired: model.Desired, source: model.Source) -> None:
-    """See that the node can download what is planned. Writes nothing. NodeError as of :func:`stage_error`.
+    """See that the node can download what is planned. Writes nothing. NodeError as of :func:`explain_failure`.
 
     Asks for the first byte by GET, because signed addresses are often valid for that method alone. A server that ignores the range
     would send the whole file, which curl refuses with 63 before it reads the body (curl's manual, --max-filesize).
     """
-    arguments = [*_curl_arguments(source), "--range", "0-0", "--max-filesize", str(_PROBE_LIMIT)]
-    command = silenced(program("curl", *arguments))
-    failure = node.chain([("fetch", command)], stdin=fetch_input(source), timeout=60.0 + fetch_seconds(source))[1]
+    arguments = [*_build_curl_arguments(source), "--range", "0-0", "--max-filesize", str(_PROBE_LIMIT)]
+    command = discard_output(program("curl", *arguments))
+    failure = node.chain(
+        [("fetch", command)], stdin=render_fetch_input(source), timeout=60.0 + compute_fetch_seconds(source)
+    )[1]
     if failure is not None and failure.code != _TOO_LARGE:
-        raise stage_error(node, desired, failure)
+        raise explain_failure(node, desired, failure)
 
 
-def hash_steps(desired: model.Desired, identity: str) -> list[tuple[str, Command]]:
-    staged = rf"{stage_dir(desired, identity)}\{_EXECUTABLE}"
+def build_hash_steps(desired: model.Desired, identity: str) -> list[tuple[str, Command]]:
+    staged = rf"{build_stage_dir(desired, identity)}\{_EXECUTABLE}"
     return [("hash", program("certutil", "-hashfile", staged, "SHA256"))]
 
 
@@ -100,11 +102,11 @@ def _enter(target: str) -> list[tuple[str, Command]]:
     An earlier round of this run may have left one, which nothing uses any more. The curl and tar of Windows lose the
     characters of a path that the ANSI code page lacks (curl#5184, libarchive#2092).
     """
-    drop = tolerated(builtin("rd", target, switches="/s /q"))
+    drop = tolerate(builtin("rd", target, switches="/s /q"))
     return [("unstage", drop), ("stage", builtin("md", target)), ("enter", builtin("cd", target, switches="/d"))]
 
 
-def fetch_input(source: model.Source) -> BinaryIO:
+def render_fetch_input(source: model.Source) -> BinaryIO:
     """Curl's configuration with both addresses, for its standard input.
 
     They may hold passwords or signatures. Process lists and audit logs of the node show command lines, and so does
@@ -115,7 +117,7 @@ def fetch_input(source: model.Source) -> BinaryIO:
     return io.BytesIO("".join(lines).encode())
 
 
-def without_secrets(text: str, source: model.Source | None) -> str:
+def remove_secrets(text: str, source: model.Source | None) -> str:
     """``text`` without what is secret in the source's addresses: curl's messages may repeat a part of them."""
     for address in (source.location, source.proxy) if source else ():
         user = re.sub(r"^\w[\w+.-]*://", "", address).partition("/")[0].rpartition("@")[0]
@@ -124,22 +126,22 @@ def without_secrets(text: str, source: model.Source | None) -> str:
     return text
 
 
-def fetch_seconds(source: model.Source) -> float:
+def compute_fetch_seconds(source: model.Source) -> float:
     """How long the download may take at most, with every retry."""
     return (source.retries + 1) * (source.timeout + source.retry_delay) + 60.0
 
 
-def push_steps(desired: model.Desired, identity: str) -> list[tuple[str, Command]]:
+def build_push_steps(desired: model.Desired, identity: str) -> list[tuple[str, Command]]:
     """The node unpacks what comes on standard input. ``-f -`` is needed: tar's default archive is a tape."""
-    target = stage_dir(desired, identity)
+    target = build_stage_dir(desired, identity)
     return [
         *_enter(target),
         ("unpack", program("tar", "-xzf", "-")),
-        *hash_steps(desired, identity),
+        *build_hash_steps(desired, identity),
     ]
 
 
-def packed(path: Path) -> BinaryIO:
+def pack_executable(path: Path) -> BinaryIO:
     """The executable as a gzip archive, ready to be read from the start. NodeError ``source_missing`` when it is no file."""
     spool = tempfile.TemporaryFile()  # noqa: SIM115 - it is returned open, and closed by the caller
     try:
@@ -162,9 +164,9 @@ def packed(path: Path) -> BinaryIO:
 
 def check_digest(desired: model.Desired, text: str) -> None:
     """Compare what certutil printed for the staged file. NodeError ``checksum_mismatch``."""
-    found = parse.sha256(text)
+    found = parse.find_sha256(text)
     if found != desired.sha256:
-        where = shown(desired.source.location) if desired.source else "source"
+        where = hide_url_secrets(desired.source.location) if desired.source else "source"
         raise NodeError(
             "checksum_mismatch",
             f"The file from {where} has SHA-256 {found or '(unreadable)'}, expected {desired.sha256}. It was removed.",
@@ -172,17 +174,17 @@ def check_digest(desired: model.Desired, text: str) -> None:
         )
 
 
-def stage_error(node: Node, desired: model.Desired, failure: Failure) -> NodeError:
+def explain_failure(node: Node, desired: model.Desired, failure: Failure) -> NodeError:
     """What a failed staging step means. Asks the node once more where its free space, tools or their release decide."""
-    missing = _missing_tool(node, failure)
+    missing = _find_missing_tool(node, failure)
     if missing is not None:
         return missing
     source = desired.source
     if failure.label == "fetch":
-        if source and source.ca_file and failure.code in _UNTRUSTED and _ignores_ca_file(node):
+        if source and source.ca_file and failure.code in _UNTRUSTED and _is_ca_file_ignored(node):
             return NodeError(
                 "ca_file_ignored",
-                f"The node could not download {shown(source.location)}: curl there is older than 7.60 and ignores "
+                f"The node could not download {hide_url_secrets(source.location)}: curl there is older than 7.60 and ignores "
                 f"source_ca_file (curl {failure.code}).",
                 remedy=f"Import the CA into the node's store: certutil -addstore Root {source.ca_file}. Or install the updates of "
                 "Windows Server 2019, or set source to a file on the controller.",
@@ -192,17 +194,17 @@ def stage_error(node: Node, desired: model.Desired, failure: Failure) -> NodeErr
             Meaning("download_failed", f"curl ended with {failure.code}", "Find the code in curl's manual."),
         )
         if failure.code == 23:
-            meaning = _full_or(
+            meaning = _distinguish_full_disk(
                 node,
                 desired,
                 meaning,
                 Meaning("write_failed", "the file could not be written", "Check what locks it."),
             )
-        where = shown(source.location) if source else ""
-        said = without_secrets(failure.words, source)
+        where = hide_url_secrets(source.location) if source else ""
+        said = remove_secrets(failure.words, source)
         return meaning.error(f"The node could not download {where}", f"curl {failure.code}", said)
     if failure.label == "unpack":
-        meaning = _full_or(
+        meaning = _distinguish_full_disk(
             node,
             desired,
             Meaning("disk_full", "the disk is full", f"Free space on the volume of {desired.install_dir}."),
@@ -213,14 +215,14 @@ def stage_error(node: Node, desired: model.Desired, failure: Failure) -> NodeErr
         what = f"The node could not unpack the executable into {desired.install_dir}"
         return meaning.error(what, f"tar {failure.code}", failure.words)
     if failure.label == "hash":
-        meaning = meaning_of(failure.code)
+        meaning = find_meaning(failure.code)
         if meaning.reason == "file_missing":
-            meaning = replace(meaning_of(225), text="it was removed right after it was written, as by an antivirus")
+            meaning = replace(find_meaning(225), text="it was removed right after it was written, as by an antivirus")
         return meaning.error("The staged executable cannot be read back", f"certutil 0x{failure.code:x}")
-    return cannot_create(f"The staging directory in {desired.install_dir}", failure.words)
+    return build_directory_error(f"The staging directory in {desired.install_dir}", failure.words)
 
 
-def _missing_tool(node: Node, failure: Failure) -> NodeError | None:
+def _find_missing_tool(node: Node, failure: Failure) -> NodeError | None:
     """The error for a step whose program is not there. After ``||`` cmd.exe gives 1 for it, as many a failure has."""
     tool = _TOOLS.get(failure.label)
     if tool is None or failure.code not in (1, 9009):
@@ -235,22 +237,22 @@ def _missing_tool(node: Node, failure: Failure) -> NodeError | None:
     )
 
 
-def _ignores_ca_file(node: Node) -> bool:
+def _is_ca_file_ignored(node: Node) -> bool:
     found = re.match(r"curl (\d{1,4})\.(\d{1,4})", node.ask([("curl", program("curl", "-V"))]).text("curl").strip())
     return found is not None and (int(found[1]), int(found[2])) < _READS_CA_FILE
 
 
-def _full_or(node: Node, desired: model.Desired, full: Meaning, other: Meaning) -> Meaning:
+def _distinguish_full_disk(node: Node, desired: model.Desired, full: Meaning, other: Meaning) -> Meaning:
     """tar and curl report a full disk as they report other write errors: the free space shows it."""
     drive = desired.install_dir[:2]
     text = node.ask([("free", program("fsutil", "volume", "diskfree", drive, quiet=True))]).text("free")
-    free = free_bytes(text)
+    free = parse_free_bytes(text)
     if free is None or free >= _SPACE_NEEDED:
         return other
     return Meaning("disk_full", f"the disk is full, {drive} has {free} bytes left", full.remedy)
 
 
-def free_bytes(text: str) -> int | None:
+def parse_free_bytes(text: str) -> int | None:
     """Free bytes of ``fsutil volume diskfree``: on its first line the group with the most digits.
 
     Label, separators and unit differ by release and language; the order of the lines does not.

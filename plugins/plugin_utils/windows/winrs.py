@@ -35,7 +35,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import 
     RemoteShellRefusedError,
     TicketError,
     UnsupportedError,
-    misconfigured,
+    build_configuration_error,
 )
 
 _SEND_BYTES = 250_000
@@ -79,7 +79,7 @@ class _WinrsChannel(ABC):
         try:
             self._connect()
         except Exception as error:
-            raise self._error(error, "") from error
+            raise self._translate_error(error, "") from error
 
     def run(self, line: str, *, stdin: BinaryIO | None = None, timeout: float = 60.0) -> Completed:
         try:
@@ -87,7 +87,7 @@ class _WinrsChannel(ABC):
         except ChannelError:
             raise
         except Exception as error:
-            raise self._error(error, line) from error
+            raise self._translate_error(error, line) from error
 
     @abstractmethod
     def close(self) -> None:
@@ -98,7 +98,7 @@ class _WinrsChannel(ABC):
         """Log on and open a shell."""
 
     @abstractmethod
-    def _way(self) -> reach.Way:
+    def _describe_way(self) -> reach.Way:
         """Where it connects to, for errors."""
 
     @abstractmethod
@@ -118,11 +118,11 @@ class _WinrsChannel(ABC):
         """End the command, or release its slot if it has ended."""
 
     @abstractmethod
-    def _new_session(self) -> None:
+    def _renew_session(self) -> None:
         """Log on anew with the next request; the shell stays."""
 
     @abstractmethod
-    def _new_shell(self) -> None:
+    def _replace_shell(self) -> None:
         """Leave the shell for another one."""
 
     def _run(self, line: str, stdin: BinaryIO | None, timeout: float) -> Completed:
@@ -145,7 +145,7 @@ class _WinrsChannel(ABC):
                 stderr.append(err)
                 size += len(out) + len(err)
                 if size > OUTPUT_LIMIT:
-                    raise OutputLimitError(self._way().endpoint)
+                    raise OutputLimitError(self._describe_way().endpoint)
                 if code is not None:
                     self._ended = command
                     return Completed(code & 0xFFFFFFFF, b"".join(stdout), b"".join(stderr))
@@ -156,7 +156,7 @@ class _WinrsChannel(ABC):
                 error.output = b"".join(stdout)
             # A task timeout or Ctrl-C may have cut a request in the middle; with message encryption the session that
             # it belonged to is useless then. The next message, first of all the signal below, logs on again.
-            self._new_session()
+            self._renew_session()
             # The command ends, so that nothing runs on behind our back; the error that brought us here says more.
             with contextlib.suppress(Exception):
                 self._signal(command)
@@ -175,7 +175,7 @@ class _WinrsChannel(ABC):
             # did not start, so a new shell and one more try are safe.
             if not _fault_codes(error) & {_FAULT_MANY_OPERATIONS, _FAULT_NO_SHELL}:
                 raise
-        self._new_shell()
+        self._replace_shell()
         return self._begin(arguments, console)
 
     def _send_all(self, command: str, stdin: BinaryIO) -> None:
@@ -202,7 +202,7 @@ class _WinrsChannel(ABC):
                 return
             chunk = following
 
-    def _error(self, error: Exception, line: str) -> ChannelError:
+    def _translate_error(self, error: Exception, line: str) -> ChannelError:
         """Any error of the libraries or the connection plugin as one of ours; ``line`` is empty while connecting."""
         if isinstance(error, ChannelError) or _is_mistake(error):
             raise error  # ours already, or a mistake in a program, which must not pass for a lost connection
@@ -217,7 +217,7 @@ class _WinrsChannel(ABC):
         name = type(error).__name__
         refused = name in _REFUSED or "credentials were rejected" in text
         if not line and (refused or _NO_PASSWORD.search(text)) and not self._connection.get_option("remote_password"):
-            return PasswordMissingError(self._way().endpoint, text)
+            return PasswordMissingError(self._describe_way().endpoint, text)
         if refused:
             return AccessDeniedError(f"WinRM refused the logon: {text}", logon=True)
         if _FAULT_DENIED in codes:
@@ -228,12 +228,12 @@ class _WinrsChannel(ABC):
             error, AnsibleConnectionFailure
         )
         if _NO_TICKET.search(text):
-            return TicketError(self._way().endpoint, text)
-        why = reach.explain(text, self._way())
+            return TicketError(self._describe_way().endpoint, text)
+        why = reach.explain(text, self._describe_way())
         if why is not None and not (isinstance(error, ImportError)):
             return ConnectionLostError(why.found, why.remedy, detail=text)
         if cannot_try:
-            return misconfigured(self._connection.transport.rpartition(".")[2], text)
+            return build_configuration_error(self._connection.transport.rpartition(".")[2], text)
         return ConnectionLostError(f"The node cannot be reached over WinRM: {text}", NOTHING_SENT)
 
 
@@ -247,7 +247,7 @@ class WinrmChannel(_WinrsChannel):
         self._connection._connect()
         _limit_answers(self._connection.protocol.transport, "build_session")
 
-    def _way(self) -> reach.Way:
+    def _describe_way(self) -> reach.Way:
         plugin = self._connection
         names = ("_winrm_host", "_winrm_port", "_winrm_scheme")
         host, port, scheme = (getattr(plugin, name, "") for name in names)
@@ -270,10 +270,10 @@ class WinrmChannel(_WinrsChannel):
     def _signal(self, command: str) -> None:
         self._connection.protocol.cleanup_command(self._connection.shell_id, command)
 
-    def _new_session(self) -> None:
+    def _renew_session(self) -> None:
         self._connection.protocol.transport.close_session()
 
-    def _new_shell(self) -> None:
+    def _replace_shell(self) -> None:
         plugin = self._connection
         with contextlib.suppress(Exception):  # it may be gone already; what matters is whether a new one opens
             plugin.protocol.close_shell(plugin.shell_id, close_session=False)
@@ -293,7 +293,7 @@ class PsrpChannel(_WinrsChannel):
             from pypsrp.shell import WinRS
             from pypsrp.wsman import WSMan
         except ImportError as error:
-            raise misconfigured("psrp", f"pypsrp cannot be imported ({error}).") from error
+            raise build_configuration_error("psrp", f"pypsrp cannot be imported ({error}).") from error
         # What pypsrp logs as errors is raised as well; without a handler Python would print it.
         logging.getLogger("pypsrp").addHandler(logging.NullHandler())
         if not hasattr(self._connection, "_build_kwargs"):
@@ -304,14 +304,14 @@ class PsrpChannel(_WinrsChannel):
             )
         self._connection._build_kwargs()
         options = self._connection._psrp_conn_kwargs
-        self._make: Callable[[], Any] = lambda: _limited(_asking_once(WSMan(**options)))
+        self._make: Callable[[], Any] = lambda: _limit_wsman(_disable_retries(WSMan(**options)))
         self._wsman = self._make()
         self._send_bytes = min(_SEND_BYTES, self._wsman.max_payload_size)
         self._make_shell: Callable[[], Any] = lambda: WinRS(self._wsman, codepage=_CODE_PAGE)
         self._shell = self._make_shell()
         self._shell.open()
 
-    def _way(self) -> reach.Way:
+    def _describe_way(self) -> reach.Way:
         options = getattr(self._connection, "_psrp_conn_kwargs", {})
         scheme = "https" if options.get("ssl", True) else "http"
         return reach.Way(f"{scheme}://{options.get('server', '')}:{options.get('port', '')}", scheme, reach.PSRP)
@@ -335,21 +335,21 @@ class PsrpChannel(_WinrsChannel):
 
         self._shell.signal(SignalCode.TERMINATE, command)
 
-    def _new_session(self) -> None:
+    def _renew_session(self) -> None:
         old = self._wsman
         with contextlib.suppress(Exception):
             old.close()
         self._wsman = self._shell.wsman = self._make()
         self._wsman.session_id = old.session_id
 
-    def _new_shell(self) -> None:
+    def _replace_shell(self) -> None:
         with contextlib.suppress(Exception):  # it may be gone already; what matters is whether a new one opens
             self._shell.close()
         self._shell = self._make_shell()
         self._shell.open()
 
 
-def _asking_once(wsman: Any) -> Any:
+def _disable_retries(wsman: Any) -> Any:
     """``wsman``, which asks for a late answer up to five times more, without that: what the late one holds would be missing."""
     invoke = wsman.invoke
 
@@ -360,7 +360,7 @@ def _asking_once(wsman: Any) -> Any:
     return wsman
 
 
-def _limited(wsman: Any) -> Any:
+def _limit_wsman(wsman: Any) -> Any:
     _limit_answers(wsman.transport, "_build_session")
     return wsman
 

@@ -67,7 +67,7 @@ class AgentChannel:
             data = data[: len(data) // 2]
         deadline = time.monotonic() + timeout
         hang_up_after = cut.after_steps if cut is not None and cut.kind == "hung_up" else None
-        request = Request(commands.wrapped(line), stop_after=stop_after, hang_up_after=hang_up_after)
+        request = Request(commands.wrap_line(line), stop_after=stop_after, hang_up_after=hang_up_after)
         try:
             with self.agent.start(request, timeout) as command:
                 command.send(data)

@@ -18,7 +18,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands impor
     quiet,
     render_all,
     render_chain,
-    tolerated,
+    tolerate,
 )
 from lab.windows import conformance
 from real_windows import __main__ as accept
@@ -63,7 +63,7 @@ def test_a_difference_names_the_step_and_what_was_expected(answer: dict[str, Any
 
 
 def test_of_a_chain_the_steps_count_that_ran() -> None:
-    steps = [tolerated(builtin("md", r"C:\csi-proxy")), quiet(program("sc", "stop", "csi-proxy")), quiet(HASH), STATUS]
+    steps = [tolerate(builtin("md", r"C:\csi-proxy")), quiet(program("sc", "stop", "csi-proxy")), quiet(HASH), STATUS]
     texts = [step.text for step in steps]
     line = render_chain(steps, "n")
     whole = record(line, f"#n.0=0\r\n#n.1=0\r\n#n.3=0\r\n{MISSING}#n.4=0\r\n")

@@ -106,7 +106,9 @@ def taken(variables: dict[str, Any], **args: Any) -> dict[str, Any]:
         template=lambda given: {name: "value of it" if value == "{{ it }}" else value for name, value in given.items()}
     )
     make: Any = csi_proxy.ActionModule
-    found: dict[str, Any] = make(task, None, None, None, templar, None)._options({"omit": "omitted", **variables})
+    found: dict[str, Any] = make(task, None, None, None, templar, None)._validate_options(
+        {"omit": "omitted", **variables}
+    )
     return {name: value for name, value in found.items() if value is not None and name != "from_variables"}
 
 
@@ -153,7 +155,7 @@ def test_a_slow_host_is_reported_by_name_with_its_step() -> None:
         seldom = staticmethod(lambda: repeat(0.01))
 
         def work(self, *_given: Any) -> dict[str, Any]:
-            self.note("stopping service csi-proxy")
+            self.show_progress("stopping service csi-proxy")
             assert reported.wait(120)
             return {"changed": False}
 

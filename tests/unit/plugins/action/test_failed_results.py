@@ -9,7 +9,7 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.action.node_upgrade import shorten as of_upgrade
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results import host_result, proof, row
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.prove import failed_part as of_host
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.prove import shorten_failed_result as of_host
 
 STATE: dict[str, Any] = {
     "observed_at": "2026-11-22T13:00:00Z",

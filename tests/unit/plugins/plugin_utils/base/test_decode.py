@@ -154,15 +154,15 @@ def printed(text: str) -> Any:
     """What a host printed in place of each tool."""
     status = f"\n  A : {text}\n  A : 4 {text}\n  A : {text} (0x0)\n  A : {text} (0x0)\n  A : {text}\n"
     return (
-        parse.service_status(status),
-        parse.service_status(f"\n  A : 1\n  A : 4 B\n  A : {text} (0x0)\n  A : {text} (0x0)\n  A : {text}\n"),
-        parse.number(("REG_DWORD", text)),
-        parse.processes(f'"a.exe","{text}","b"'),
-        parse.smb_mappings(f"LocalPath=\nRemotePath=\\\\a\\b\nStatus={text}"),
-        parse.wmi_time(text),
-        parse.failure_actions(text),
-        observe.lock_owner(f"id=a at={text} until={text} pid={text}"),
-        stage.free_bytes(f"a: {text}"),
+        parse.read_service_status(status),
+        parse.read_service_status(f"\n  A : 1\n  A : 4 B\n  A : {text} (0x0)\n  A : {text} (0x0)\n  A : {text}\n"),
+        parse.read_dword(("REG_DWORD", text)),
+        parse.read_processes(f'"a.exe","{text}","b"'),
+        parse.read_smb_mappings(f"LocalPath=\nRemotePath=\\\\a\\b\nStatus={text}"),
+        parse.read_wmi_time(text),
+        parse.read_failure_actions(text),
+        observe.parse_lock_owner(f"id=a at={text} until={text} pid={text}"),
+        stage.parse_free_bytes(f"a: {text}"),
         commands.split_steps(f"#abc.0=0\r\n#abc.{text}=1\r\n#abc.1={text}\r\n".encode("utf-8", "replace"), "abc", 1),
         listing.parse(f" Directory of C:\\data\r\n\r\n11/22/2026  09:30 AM    {text} a.txt\r\n", "C:\\data"),
     )

@@ -175,7 +175,7 @@ def wanted(artifact: Artifact | None, **given: Any) -> model.Desired:
     values = {name: spec.get("default") for name, spec in options.CSI_PROXY.items()}
     if artifact is not None:
         values |= {"version": artifact.version, "checksum": artifact.sha256, "source": artifact.url}
-    return desired.from_options(values | given)
+    return desired.build_desired(values | given)
 
 
 def winland() -> Path:

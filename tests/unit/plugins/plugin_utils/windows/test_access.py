@@ -83,7 +83,7 @@ def test_what_lies_in_it_is_closed_too(host: Host, artifacts: Artifacts, path: s
     opened = getattr(desired, path)
     assert host.agent.run(f'{ICACLS} {opened} /grant "*S-1-5-32-545:F"').rc == 0
     host.agent.run(f"{ICACLS} {opened} /setowner *S-1-5-21-1004336348-1177238915-682003330-1001")
-    assert [item.item for item in plan.drift(desired, host.observe(desired))] == ["access"]
+    assert [item.item for item in plan.compare_with_desired(desired, host.observe(desired))] == ["access"]
     host.run(desired)
     assert can_replace(host, desired) == []
 
@@ -145,16 +145,16 @@ def test_without_cacls_the_list_is_saved_by_icacls(host: Host, artifacts: Artifa
 
 @pytest.mark.parametrize("text", [SERVER, SERVER_2025, PROGRAM_DATA_2025, CLIENT])
 def test_what_windows_itself_grants_endangers_no_directory_below(text: str) -> None:
-    found = access.from_output(f'D:\\ "{text}" \r\n\r\n')
+    found = access.parse_access_list(f'D:\\ "{text}" \r\n\r\n')
     assert found is not None
     assert found.text == text
-    assert found.others(access.TAKE_CHILD) == ()
+    assert found.list_others(access.TAKE_CHILD) == ()
 
 
 def test_on_a_client_a_new_directory_at_the_root_can_be_renamed_by_users() -> None:
-    found = access.from_output(CLIENT)
+    found = access.parse_access_list(CLIENT)
     assert found is not None
-    assert found.others_below(access.DELETE) == ("S-1-5-11",)
+    assert found.list_others_below(access.DELETE) == ("S-1-5-11",)
 
 
 @pytest.mark.parametrize(
@@ -175,11 +175,11 @@ def test_on_a_client_a_new_directory_at_the_root_can_be_renamed_by_users() -> No
     ],
 )
 def test_others_who_may_take_a_child(text: str, others: tuple[str, ...]) -> None:
-    found = access.from_output(text)
+    found = access.parse_access_list(text)
     assert found is not None
-    assert found.others(access.TAKE_CHILD) == others
+    assert found.list_others(access.TAKE_CHILD) == others
 
 
 @pytest.mark.parametrize("text", ["", "The system cannot find the file specified.\r\n", r"D:\apps", "D:(A;;FA)"])
 def test_what_is_no_list_is_not_read(text: str) -> None:
-    assert access.from_output(text) is None
+    assert access.parse_access_list(text) is None

@@ -240,7 +240,7 @@ def test_a_wrong_password(endpoint: Endpoint) -> None:
 def test_without_a_ticket_the_remedy_names_the_logon(text: str) -> None:
     channel = WinrmChannel.__new__(WinrmChannel)
     channel._connection = SimpleNamespace(_winrm_host="win-1", _winrm_port=5985, _winrm_scheme="http")
-    error = channel._error(AnsibleConnectionFailure(text), "")
+    error = channel._translate_error(AnsibleConnectionFailure(text), "")
     assert error.reason == "access_denied"
     assert str(error).startswith(f"Kerberos gave no ticket for http://win-1:5985: {text}. Check ansible_user")
 

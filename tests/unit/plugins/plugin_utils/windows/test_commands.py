@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import builtin, program, quoted
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import builtin, program, quote_argument
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
 from hypothesis import given
 from hypothesis import strategies as st
@@ -52,17 +52,17 @@ def c_runtime(text: str) -> list[str]:
     st.lists(SAFE | st.sampled_from([r'"C:\a b\x.exe" -f="C:\c d"', "C:\\dir\\", 'a\\"b', ""]), min_size=1, max_size=5)
 )
 def test_a_program_receives_what_was_meant(values: list[str]) -> None:
-    assert c_runtime(" ".join(quoted(value) for value in values)) == values
+    assert c_runtime(" ".join(quote_argument(value) for value in values)) == values
 
 
 @given(SAFE)
 def test_quotes_are_balanced_so_that_operators_of_the_line_stay_operators(value: str) -> None:
-    assert quoted(value).count('"') % 2 == 0
+    assert quote_argument(value).count('"') % 2 == 0
 
 
 @pytest.mark.parametrize("character", [*"%!^&|<>", "\n", "\r", "\0", "\x7f"])
 def test_a_character_that_cmd_interprets_is_refused(character: str) -> None:
-    for render in (quoted, lambda value: builtin("md", value), lambda value: program("sc", "start", value)):
+    for render in (quote_argument, lambda value: builtin("md", value), lambda value: program("sc", "start", value)):
         with pytest.raises(NodeError) as refused:
             render(f"C:\\a{character}b")
         assert refused.value.reason == "bad_value"
@@ -107,7 +107,7 @@ def test_a_line_that_stops_at_the_first_failure() -> None:
 
 def length(line: str) -> int:
     """Of what cmd.exe gets over ssh, the longer way: sshd's own cmd.exe, the code page, our wrapper, the line."""
-    whole = rf'"C:\Windows\System32\cmd.exe" /c "{commands.SSH_PREFIX}{commands.wrapped(line)}"'
+    whole = rf'"C:\Windows\System32\cmd.exe" /c "{commands.SSH_PREFIX}{commands.wrap_line(line)}"'
     return len(whole.encode("utf-16-le")) // 2
 
 
@@ -115,7 +115,7 @@ def length(line: str) -> int:
 def test_lines_are_as_few_as_hold_the_steps(render: Any) -> None:
     steps = [program("reg", "query", rf"HKLM\SOFTWARE\{'x' * (n % 300)}") for n in range(100)]
     steps[50] = replace(steps[50], leads=True)
-    made = commands.lines(steps, render, "12345678")
+    made = commands.render_lines(steps, render, "12345678")
     done = 0
     for (count, line), following in zip(made, [*made[1:], (0, "")], strict=True):
         assert line == render(steps[done : done + count], "12345678")
@@ -133,9 +133,9 @@ def test_lines_are_as_few_as_hold_the_steps(render: Any) -> None:
 def test_a_step_that_fits_no_line_is_refused(character: str) -> None:
     room = 8191 - length(commands.render_all([builtin("md", "C:\\")], "n"))
     fits = character * (room // (len(character.encode("utf-16-le")) // 2))
-    assert len(commands.lines([builtin("md", "C:\\" + fits)], commands.render_all, "n")) == 1
+    assert len(commands.render_lines([builtin("md", "C:\\" + fits)], commands.render_all, "n")) == 1
     with pytest.raises(NodeError) as refused:
-        commands.lines([builtin("md", "C:\\" + fits + 2 * character)], commands.render_all, "n")
+        commands.render_lines([builtin("md", "C:\\" + fits + 2 * character)], commands.render_all, "n")
     assert refused.value.reason == "line_too_long"
 
 

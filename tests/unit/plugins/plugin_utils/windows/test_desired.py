@@ -19,7 +19,7 @@ DIGEST = "ab" * 32
 
 def wanted(**given: Any) -> model.Desired:
     values = {name: spec.get("default") for name, spec in options.CSI_PROXY.items()}
-    return desired.from_options({**values, "version": "1.3.0", "checksum": DIGEST, **given})
+    return desired.build_desired({**values, "version": "1.3.0", "checksum": DIGEST, **given})
 
 
 def test_the_command_line_in_its_fixed_order() -> None:
@@ -134,7 +134,7 @@ def test_a_checksum_with_its_algorithm_before_it() -> None:
 
 def test_absent_needs_neither_version_nor_checksum() -> None:
     values = {name: spec.get("default") for name, spec in options.CSI_PROXY.items()}
-    assert desired.from_options({**values, "state": "absent"}).state == "absent"
+    assert desired.build_desired({**values, "state": "absent"}).state == "absent"
 
 
 def test_no_recovery_actions_leave_no_reset_period() -> None:

@@ -25,7 +25,7 @@ def installed(host: Host, artifacts: Artifacts) -> Host:
 
 def collected(host: Host, size: int = 1024, cut: Cut | None = None) -> dict[str, evidence.Evidence]:
     node = host.node()
-    asked = desired.for_info({"start_mode": "auto"} | dict.fromkeys(("service_name", "required_pipes")) | {
+    asked = desired.build_desired_for_info({"start_mode": "auto"} | dict.fromkeys(("service_name", "required_pipes")) | {
         "install_dir": r"C:\csi-proxy", "kubelet_path": r"C:\var\lib\kubelet", "needs_wmic": False,
     })  # fmt: skip
     snapshot = observe(node, asked)
@@ -138,4 +138,4 @@ def test_a_connection_that_is_lost_ends_it(installed: Host) -> None:
 )
 def test_the_log_is_found_in_the_command_line(command_line: str, paths: tuple[str, ...]) -> None:
     service = SimpleNamespace(command_line=command_line, application="", app_parameters="", app_outputs=())
-    assert evidence.log_paths(service) == paths  # type: ignore[arg-type]  # all it reads
+    assert evidence.find_own_logs(service) == paths  # type: ignore[arg-type]  # all it reads

@@ -12,7 +12,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_pro
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import Control, Limits
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.lock import NodeLock, this_run
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.lock import NodeLock, identify_run
 from unit.plugins.plugin_utils.windows.simulated import (
     NEW,
     OLD,
@@ -226,9 +226,7 @@ class RenewingClock(HostClock):
 
 @pytest.mark.parametrize("behind", [0, 1000])
 @pytest.mark.parametrize("renewing", [100, 10000])
-def test_a_lock_that_is_renewed_is_not_taken_over(
-    host: Host, artifacts: Artifacts, renewing: int, behind: int
-) -> None:
+def test_a_lock_that_is_renewed_is_not_taken_over(host: Host, artifacts: Artifacts, renewing: int, behind: int) -> None:
     """Also where the clock of its controller is behind."""
     host.run(wanted(artifacts.csi_proxy(OLD)))
     began_there = time.time() - behind
@@ -423,7 +421,7 @@ def test_a_run_whose_lock_was_taken_stops_before_its_next_step(host: Host, artif
     host.run(old)
     other = "id=ffffffffffff at=1700000000 until=4000000000 host=tower machine=abc pid=78 .\r\n"
     node = host.node()
-    control = Control(node, NodeLock(this_run(node.clock), node.clock), Limits(), host.notes.append)
+    control = Control(node, NodeLock(identify_run(node.clock), node.clock), Limits(), host.notes.append)
     host.plant(files={rf"{model.LOCK_DIR}\owner": {"text": other}})
     host.forget()
     with pytest.raises(NodeError) as caught:

@@ -22,7 +22,7 @@ HEALTHY = model.Trouble(
 
 
 def ids(snapshot: model.Snapshot, desired: model.Desired = WANTED) -> list[str]:
-    return [found.id for found in findings.findings(desired, snapshot)]
+    return [found.id for found in findings.list_findings(desired, snapshot)]
 
 
 def with_trouble(**changes: object) -> model.Snapshot:
@@ -136,17 +136,17 @@ def running(**changes: Any) -> model.Snapshot:
     ],
 )
 def test_a_fault_at_the_next_reboot_is_a_finding(snapshot: model.Snapshot, expected: list[tuple[str, str]]) -> None:
-    found = [one for one in findings.findings(replace(WANTED, version=""), snapshot) if one.id != "CSI-N02"]
+    found = [one for one in findings.list_findings(replace(WANTED, version=""), snapshot) if one.id != "CSI-N02"]
     assert [(one.id, one.severity) for one in found] == expected
     assert all(one.remedy.endswith(".") or "sc.exe" in one.remedy for one in found)
 
 
 def test_a_requested_start_mode_blocks_nothing() -> None:
     asked = replace(WANTED, version="", start_mode="demand")
-    (found,) = [one for one in findings.findings(asked, running(start=3)) if one.id == "CSI-N18"]
+    (found,) = [one for one in findings.list_findings(asked, running(start=3)) if one.id == "CSI-N18"]
     assert (found.severity, found.remedy) == ("warning", "After each reboot: sc.exe start csi-proxy")
     assert "as csi_proxy_start_mode requires" in found.message
-    (found,) = [one for one in findings.findings(asked, running(start=4)) if one.id == "CSI-N18"]
+    (found,) = [one for one in findings.list_findings(asked, running(start=4)) if one.id == "CSI-N18"]
     assert found.severity == "blocker"
 
 
@@ -164,7 +164,7 @@ def test_every_finding_has_a_remedy() -> None:
         applocker_start=2,
         wdac_policies=("p",),
     )
-    for found in findings.findings(WANTED, everything):
+    for found in findings.list_findings(WANTED, everything):
         assert found.severity in ("blocker", "warning", "note")
         assert found.object
         assert found.message.endswith((".", "."))

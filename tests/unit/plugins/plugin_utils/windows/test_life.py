@@ -19,7 +19,7 @@ REQUESTS_OF_A_LINE = 3
 
 
 def state_of(host: Host, desired: model.Desired) -> dict[str, object]:
-    return prove.state(desired, host.observe(desired))
+    return prove.describe_state(desired, host.observe(desired))
 
 
 def test_first_installation_by_pull(host: Host, artifacts: Artifacts) -> None:
@@ -184,7 +184,7 @@ def test_access_rights_are_set_again_when_a_user_widened_them(host: Host, artifa
     host.agent.run(r'C:\Windows\System32\icacls.exe C:\csi-proxy /grant:r "*S-1-5-32-545:(OI)(CI)F"')
     outcome = host.run(desired)
     assert [step.kind for step in outcome.steps] == ["secure_directory"]
-    assert plan.drift(desired, host.observe(desired)) == ()
+    assert plan.compare_with_desired(desired, host.observe(desired)) == ()
 
 
 def test_absent_removes_service_files_and_record(host: Host, artifacts: Artifacts) -> None:
@@ -224,15 +224,15 @@ def test_a_service_elsewhere_is_adopted_through_the_same_commit(host: Host, arti
     plant_elsewhere(host)
     desired = wanted(artifacts.csi_proxy(NEW))
     before = host.observe(desired)
-    assert plan.managed_by(before) == "foreign"
+    assert plan.find_manager(before) == "foreign"
     outcome = host.run(desired)
     assert "commit" in [step.kind for step in outcome.steps]
     after = host.observe(desired)
     assert after.service is not None
     assert after.service.name == "csiproxy"
     assert after.service.record.adopted_from == before.service.command_line  # type: ignore[union-attr]  # planted
-    assert plan.managed_by(after) == "adopted"
-    assert prove.state(desired, after)["serving"] is True
+    assert plan.find_manager(after) == "adopted"
+    assert prove.describe_state(desired, after)["serving"] is True
     assert not host.run(desired).changed
 
 
@@ -277,7 +277,7 @@ def test_wicd_is_verified_and_left_alone(host: Host, artifacts: Artifacts, servi
     if serving:
         outcome = host.run(desired)
         assert not outcome.changed
-        assert plan.managed_by(outcome.snapshot) == "wicd"
+        assert plan.find_manager(outcome.snapshot) == "wicd"
     else:
         with pytest.raises(NodeError) as refused:
             host.run(desired)
@@ -305,7 +305,7 @@ def test_nssm_is_recognised_by_what_it_runs(host: Host, artifacts: Artifacts) ->
     )
     outcome = host.run(wanted(artifacts.csi_proxy(NEW)))
     assert not outcome.changed
-    state = prove.state(wanted(artifacts.csi_proxy(NEW)), outcome.snapshot)
+    state = prove.describe_state(wanted(artifacts.csi_proxy(NEW)), outcome.snapshot)
     assert (state["managed_by"], state["serving"]) == ("nssm", True)
 
 
@@ -313,7 +313,7 @@ def test_a_host_process_pod_is_verified_and_left_alone(host: Host, artifacts: Ar
     host.plant(processes=[{"image": "csi-proxy.exe", "pipes": list(catalog.RELEASES[0].pipes)}])
     outcome = host.run(wanted(artifacts.csi_proxy(NEW)))
     assert not outcome.changed
-    assert plan.managed_by(outcome.snapshot) == "host-process"
+    assert plan.find_manager(outcome.snapshot) == "host-process"
     with pytest.raises(NodeError) as refused:
         host.run(wanted(None, state="absent"))
     assert refused.value.reason == "foreign_owner"

@@ -16,13 +16,13 @@ SERVICES = r"HKLM\SYSTEM\CurrentControlSet\Services"
 
 def info(host: Host, **given: object) -> tuple[model.Desired, model.Snapshot]:
     values = {name: spec.get("default") for name, spec in options.INFO.items()} | given
-    looked_for = desired.for_info(values)
+    looked_for = desired.build_desired_for_info(values)
     return looked_for, observe.observe(host.node(), looked_for, with_mounts=True)
 
 
 def found(host: Host, **given: object) -> set[str]:
     looked_for, snapshot = info(host, **given)
-    return {finding["id"] for finding in prove.state(looked_for, snapshot)["findings"]}
+    return {finding["id"] for finding in prove.describe_state(looked_for, snapshot)["findings"]}
 
 
 def test_identity_of_the_host(server: SimulatedServer) -> None:
@@ -99,7 +99,9 @@ def test_a_global_mount_that_leads_nowhere(host: Host) -> None:
     looked_for, snapshot = info(host)
     assert snapshot.trouble.stale_mounts == (stale,)
     remedies = [
-        finding["remedy"] for finding in prove.state(looked_for, snapshot)["findings"] if finding["id"] == "CSI-N15"
+        finding["remedy"]
+        for finding in prove.describe_state(looked_for, snapshot)["findings"]
+        if finding["id"] == "CSI-N15"
     ]
     assert remedies == [rf"If no pod on this node uses the volume: rmdir {stale}"]
 
@@ -130,11 +132,11 @@ def test_pipes_that_cannot_be_listed_are_opened(host: Host, artifacts: Artifacts
     host.run(desired)
     assert not host.run(desired).changed
     looked_for, snapshot = info(host, required_pipes=["csi-proxy-disk-v1"])
-    state = prove.state(looked_for, snapshot)
+    state = prove.describe_state(looked_for, snapshot)
     assert (state["serving"], state["pipes_by"]) == (True, "opening")
     assert "csi-proxy-volume-v1" in state["pipes"]
     host.clear_faults()
-    state = prove.state(looked_for, info(host)[1])
+    state = prove.describe_state(looked_for, info(host)[1])
     assert state["pipes_by"] == "listing"
 
 
@@ -146,7 +148,7 @@ def test_a_boot_missing_in_the_event_log_is_read_from_wmi(host: Host) -> None:
     host.plant(files={r"C:\Windows\System32\wbem\WMIC.exe": None})
     looked_for, snapshot = info(host)
     assert snapshot.host.boot_time is None
-    assert "CSI-N17" in {finding["id"] for finding in prove.state(looked_for, snapshot)["findings"]}
+    assert "CSI-N17" in {finding["id"] for finding in prove.describe_state(looked_for, snapshot)["findings"]}
 
 
 LAB = r"HKLM\SOFTWARE\WinLab"
@@ -176,11 +178,11 @@ def test_where_the_clock_was_set_too_often_the_daily_uptime_counts(host: Host) -
 
 
 def test_smb_mappings_that_cannot_be_read_are_not_absent(host: Host) -> None:
-    assert observe.smb_mappings(host.node()) == ()
+    assert observe.list_smb_mappings(host.node()) == ()
     host.plant(registry=[{"key": LAB, "name": "SmbGlobalMappings", "data": r"|\\nas\share|2"}])
-    assert observe.smb_mappings(host.node()) == (("", r"\\nas\share", 2),)
+    assert observe.list_smb_mappings(host.node()) == (("", r"\\nas\share", 2),)
     host.plant(files={r"C:\Windows\System32\wbem\WMIC.exe": None})
-    assert observe.smb_mappings(host.node()) is None
+    assert observe.list_smb_mappings(host.node()) is None
 
 
 def test_smb_matters_where_its_node_plugin_is(host: Host) -> None:
@@ -197,7 +199,7 @@ def test_services_behind_a_denied_key_are_found_by_their_processes(host: Host, a
     )
     looked_for, snapshot = info(host)
     assert snapshot.dependents == ("kubelet2",)
-    assert "CSI-N08" in {finding["id"] for finding in prove.state(looked_for, snapshot)["findings"]}
+    assert "CSI-N08" in {finding["id"] for finding in prove.describe_state(looked_for, snapshot)["findings"]}
 
 
 @pytest.mark.parametrize("name", ["csi-proxy", "csiproxy"])
@@ -217,7 +219,7 @@ def test_a_foreign_service_whose_path_cannot_stand_on_a_line(
     host.plant(services=[{"name": name, "command": image_path}])
     looked_for, snapshot = info(host)
     assert snapshot.service is not None
-    assert prove.state(looked_for, snapshot)["managed_by"] == "foreign"
+    assert prove.describe_state(looked_for, snapshot)["managed_by"] == "foreign"
     assert (snapshot.executable_sha256 is not None) is read
     assert (snapshot.executable_code is None) is not read
 
@@ -226,7 +228,7 @@ def test_info_has_the_digest_of_any_service(host: Host, artifacts: Artifacts) ->
     artifact = artifacts.csi_proxy(NEW)
     host.run(wanted(artifact))
     looked_for, snapshot = info(host, required_pipes=["csi-proxy-disk-v1"])
-    state = prove.state(looked_for, snapshot)
+    state = prove.describe_state(looked_for, snapshot)
     assert state["executable"]["sha256"] == artifact.sha256
     assert state["executable"]["release"] == NEW
     assert state["serving"] is True
@@ -267,19 +269,19 @@ def test_a_fault_at_the_next_reboot_is_reported_before_it(
     elif spoil:
         assert host.agent.run(spoil.format(desired.executable)).rc == 0
     looked_for, snapshot = info(host, required_pipes=list(desired.required_pipes))
-    state = prove.state(looked_for, snapshot)
+    state = prove.describe_state(looked_for, snapshot)
     assert state["serving"]
     blockers = [found for found in state["findings"] if found["severity"] == "blocker"]
     assert [found["id"] for found in blockers] == ([finding] if finding else [])
     assert all(message in found["message"] for found in blockers)
     host.agent.control("reboot")
     host.agent.control("clock", advance_ms=60_000)
-    assert prove.state(looked_for, info(host)[1])["serving"] is not bool(finding)
+    assert prove.describe_state(looked_for, info(host)[1])["serving"] is not bool(finding)
 
 
 def test_info_on_an_empty_node(host: Host) -> None:
     looked_for, snapshot = info(host, required_pipes=["csi-proxy-disk-v1"])
-    state = prove.state(looked_for, snapshot)
+    state = prove.describe_state(looked_for, snapshot)
     assert (state["service"], state["executable"], state["serving"]) == (None, None, False)
     assert state["managed_by"] == "none"
     assert state["missing_pipes"] == ["csi-proxy-disk-v1"]

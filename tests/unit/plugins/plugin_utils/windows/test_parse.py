@@ -144,13 +144,13 @@ NOMBRE_SERVICIO: csi-proxy
     ],
 )
 def test_service_status_in_any_language(text: str, state: int, pid: int, win32_exit: int) -> None:
-    status = parse.service_status(text.replace("\n", "\r\n"))
+    status = parse.read_service_status(text.replace("\n", "\r\n"))
     assert status is not None
     assert (status.state, status.pid, status.win32_exit) == (state, pid, win32_exit)
 
 
 def test_no_status_where_the_service_is_missing() -> None:
-    assert parse.service_status(SC_MISSING_DE) is None
+    assert parse.read_service_status(SC_MISSING_DE) is None
 
 
 def test_registry_value() -> None:
@@ -158,8 +158,8 @@ def test_registry_value() -> None:
         "\r\nHKEY_LOCAL_MACHINE\\SOFTWARE\\Microsoft\\Windows NT\\CurrentVersion\r\n"
         "    CurrentBuild    REG_SZ    26200\r\n\r\n"
     )
-    tree = parse.registry(text)
-    key = parse.registry_key(r"HKLM\SOFTWARE\Microsoft\Windows NT\CurrentVersion")
+    tree = parse.read_registry(text)
+    key = parse.spell_key(r"HKLM\SOFTWARE\Microsoft\Windows NT\CurrentVersion")
     assert tree == {key: {"currentbuild": ("REG_SZ", "26200")}}
 
 
@@ -179,13 +179,13 @@ def test_registry_of_several_queries_names_with_blanks_and_a_translated_footer()
             "    NotAValue    REG_SZ    of no key",
         ]
     )
-    tree = parse.registry(text)
-    kubelet = tree[parse.registry_key(r"HKLM\SYSTEM\CurrentControlSet\Services\kubelet")]
-    assert parse.strings(kubelet["dependonservice"]) == ("RpcSs", "csi-proxy", "vfpext")
+    tree = parse.read_registry(text)
+    kubelet = tree[parse.spell_key(r"HKLM\SYSTEM\CurrentControlSet\Services\kubelet")]
+    assert parse.split_strings(kubelet["dependonservice"]) == ("RpcSs", "csi-proxy", "vfpext")
     assert kubelet["a name"] == ("REG_SZ", "data    with    gaps")
-    assert parse.number(kubelet["start"]) == 2
+    assert parse.read_dword(kubelet["start"]) == 2
     assert kubelet["empty"] == ("REG_SZ", "")
-    assert tree[parse.registry_key(r"HKLM\SYSTEM\CurrentControlSet\Services\kubelet\Enum")] == {}
+    assert tree[parse.spell_key(r"HKLM\SYSTEM\CurrentControlSet\Services\kubelet\Enum")] == {}
     assert not any("notavalue" in values for values in tree.values())
 
 
@@ -207,7 +207,7 @@ def test_registry_of_several_queries_names_with_blanks_and_a_translated_footer()
     ],
 )
 def test_failure_actions(data: str, expected: object) -> None:
-    assert parse.failure_actions(data) == expected
+    assert parse.read_failure_actions(data) == expected
 
 
 DIGEST = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
@@ -225,30 +225,30 @@ DIGEST = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
     ],
 )
 def test_digest(text: str) -> None:
-    assert parse.sha256(text) == DIGEST
+    assert parse.find_sha256(text) == DIGEST
 
 
 def test_no_digest_in_a_failure() -> None:
     failed = "CertUtil: -hashfile command FAILED: 0x80070002 (WIN32: 2 ERROR_FILE_NOT_FOUND)\r\n"
-    assert parse.sha256(failed) is None
+    assert parse.find_sha256(failed) is None
 
 
 def test_processes() -> None:
-    assert parse.processes('"System","4","Services","0","5,844 K"\r\n') == (("System", 4),)
-    assert parse.processes('"csi-proxy.exe","77","Services","0","14.348 K"\r\n') == (("csi-proxy.exe", 77),)
+    assert parse.read_processes('"System","4","Services","0","5,844 K"\r\n') == (("System", 4),)
+    assert parse.read_processes('"csi-proxy.exe","77","Services","0","14.348 K"\r\n') == (("csi-proxy.exe", 77),)
     for none in (
         "INFO: No tasks are running which match the specified criteria.\r\n",
         "INFORMATION: Es werden keine Aufgaben mit den angegebenen Kriterien ausgeführt.\r\n",
     ):
-        assert parse.processes(none) == ()
+        assert parse.read_processes(none) == ()
 
 
 def test_pipes_are_bare_names_of_ours_alone() -> None:
     listing = (
         "InitShutdown\r\nlsass\r\nWinsock2\\CatalogChangeListener-230-0\r\n\\csi-proxy-disk-v1\r\ncsi-proxy-smb-v1\r\n"
     )
-    assert parse.pipes(listing, "csi-proxy-") == ("csi-proxy-disk-v1", "csi-proxy-smb-v1")
-    assert parse.pipes("Datei nicht gefunden\r\n", "csi-proxy-") == ()
+    assert parse.read_pipes(listing, "csi-proxy-") == ("csi-proxy-disk-v1", "csi-proxy-smb-v1")
+    assert parse.read_pipes("Datei nicht gefunden\r\n", "csi-proxy-") == ()
 
 
 @pytest.mark.parametrize(
@@ -267,11 +267,11 @@ def test_a_search_that_finished(last: str) -> None:
         "\r\nHKEY_LOCAL_MACHINE\\SYSTEM\\CurrentControlSet\\Services\\csi-proxy\r\n"
         "    ImagePath    REG_EXPAND_SZ    C:\\csi-proxy.exe\r\n\r\n"
     )
-    assert parse.search_ended(f"{hit}{last}\r\n")
-    assert parse.search_ended(f"{last}\r\n")
+    assert parse.is_search_complete(f"{hit}{last}\r\n")
+    assert parse.is_search_complete(f"{last}\r\n")
     # A key without read permission ends it before; the sentence about that is on the other stream.
-    assert not parse.search_ended(hit)
-    assert not parse.search_ended("")
+    assert not parse.is_search_complete(hit)
+    assert not parse.is_search_complete("")
 
 
 @pytest.mark.parametrize("none", ["N/A", "Nicht zutreffend", "Non applicable", "N/D", "нет данных", "暂缺"])
@@ -279,16 +279,16 @@ def test_services_of_processes(none: str) -> None:
     listed = (
         f'"csi-proxy.exe","77","csiproxy"\r\n"csi-proxy.exe","78","{none}"\r\n"svchost.exe","9","Dhcp,EventLog"\r\n'
     )
-    assert parse.services_of_processes(listed) == ("csiproxy", "Dhcp", "EventLog")
-    assert parse.services_of_processes("ИНФОРМАЦИЯ: Задачи, отвечающие заданным критериям, отсутствуют.\r\n") == ()
+    assert parse.read_process_services(listed) == ("csiproxy", "Dhcp", "EventLog")
+    assert parse.read_process_services("ИНФОРМАЦИЯ: Задачи, отвечающие заданным критериям, отсутствуют.\r\n") == ()
 
 
 @pytest.mark.parametrize("status", [SC_QUERY_DE, SC_RU, SC_PT])
 def test_listed_services(status: str) -> None:
     name = status.split(":", 1)[1].split("\n", 1)[0].strip()
     listed = f"Enum: entriesRead  = 2\n{status}{status.replace(name, 'another')}".replace("\n", "\r\n")
-    assert parse.listed_services(listed) == (name, "another")
-    assert parse.listed_services(SC_MISSING_DE) == ()
+    assert parse.read_services(listed) == (name, "another")
+    assert parse.read_services(SC_MISSING_DE) == ()
 
 
 @pytest.mark.parametrize("kind", ["<JUNCTION>", "<VERBINDUNG>", "<СОЕДИНЕНИЕ>"])
@@ -299,16 +299,16 @@ def test_links_whatever_their_kind_is_called(kind: str) -> None:
         f"10/26/2018  11:35 PM    {kind}     globalmount [\\??\\Volume{{AC55F613-7018-45c7-b1e9-7ddda60262fd}}\\]\r\n"
         "               0 File(s)              0 bytes\r\n*C:\\csi\\driver\\2\r\n"
     )
-    (found,) = parse.links(listing)
+    (found,) = parse.read_links(listing)
     assert found[0] == "C:\\csi\\driver\\1\\globalmount"
-    assert parse.volumes(found[1]) == {"volume{ac55f613-7018-45c7-b1e9-7ddda60262fd}"}
+    assert parse.find_volumes(found[1]) == {"volume{ac55f613-7018-45c7-b1e9-7ddda60262fd}"}
 
 
 def test_a_time_of_wmi() -> None:
-    assert parse.wmi_time("\r\r\nLastBootUpTime=20261120070708.500000+060\r\r\n") == "2026-11-20T06:07:08Z"
-    assert parse.wmi_time("\r\r\nLastBootUpTime=20261119220708.500000-480\r\r\n") == "2026-11-20T06:07:08Z"
-    assert parse.wmi_time("") is None
-    assert parse.wmi_time("x=99999999999999.0+000") is None
+    assert parse.read_wmi_time("\r\r\nLastBootUpTime=20261120070708.500000+060\r\r\n") == "2026-11-20T06:07:08Z"
+    assert parse.read_wmi_time("\r\r\nLastBootUpTime=20261119220708.500000-480\r\r\n") == "2026-11-20T06:07:08Z"
+    assert parse.read_wmi_time("") is None
+    assert parse.read_wmi_time("x=99999999999999.0+000") is None
 
 
 BOOT = "<Provider Name='Microsoft-Windows-Kernel-General'/><EventID>12</EventID>"
@@ -374,7 +374,7 @@ def uptime(record: int, at: str, seconds: int) -> str:
     ],
 )
 def test_boot_time(text: str, wmi: str | None, boot: str | None) -> None:
-    assert parse.boot_time(parse.clock_events(text), wmi) == boot
+    assert parse.determine_boot_time(parse.read_clock_events(text), wmi) == boot
 
 
 @pytest.mark.parametrize(
@@ -388,7 +388,7 @@ def test_boot_time(text: str, wmi: str | None, boot: str | None) -> None:
     ],
 )
 def test_executable_of(command_line: str, executable: str) -> None:
-    assert parse.executable_of(command_line) == executable
+    assert parse.find_executable(command_line) == executable
 
 
 @pytest.mark.parametrize(
@@ -403,11 +403,11 @@ def test_executable_of(command_line: str, executable: str) -> None:
     ],
 )
 def test_free_bytes(text: str, free: int | None) -> None:
-    assert stage.free_bytes(text) == free
+    assert stage.parse_free_bytes(text) == free
 
 
 def test_mappings_of_smb_shares_are_read_as_wmic_prints_them() -> None:
     raw = b"\r\r\n\r\r\nLocalPath=\r\r\nRemotePath=\\\\nas\\share\r\r\nStatus=2\r\r\n\r\r\n\r\r\nLocalPath=Z:\r\r\nRemotePath=\\\\a\\b\r\r\nStatus=\r\r\n"
-    found = parse.smb_mappings(join_text([raw]))
+    found = parse.read_smb_mappings(join_text([raw]))
     assert found == (("", r"\\nas\share", 2), ("Z:", r"\\a\b", -1))
-    assert parse.smb_mappings("No Instance(s) Available.") == ()
+    assert parse.read_smb_mappings("No Instance(s) Available.") == ()

@@ -35,7 +35,7 @@ SERVER_DRIVE = (
 def with_access(
     install_dir: str = "D:PAI(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)", drive: str = SERVER_DRIVE
 ) -> tuple[tuple[str, access.AccessList | None], ...]:
-    return ((DRIVE, access.from_output(drive)), (WANTED.install_dir, access.from_output(install_dir)))
+    return ((DRIVE, access.parse_access_list(drive)), (WANTED.install_dir, access.parse_access_list(install_dir)))
 
 
 EMPTY = model.Snapshot(
@@ -53,7 +53,7 @@ EMPTY = model.Snapshot(
     own_install_dir="",
     install_dir_exists=False,
     install_dir_entries=(),
-    access=((DRIVE, access.from_output(SERVER_DRIVE)),),
+    access=((DRIVE, access.parse_access_list(SERVER_DRIVE)),),
     lock=None,
     log_dir_exists=False,
 )
@@ -273,12 +273,12 @@ def test_without_a_source_a_node_that_has_the_release_is_as_wanted() -> None:
     ],
 )
 def test_owners(changes: dict[str, Any], owner: str) -> None:
-    assert plan.managed_by(with_service(CONVERGED, **changes)) == owner
+    assert plan.find_manager(with_service(CONVERGED, **changes)) == owner
 
 
 def test_owner_without_a_service() -> None:
-    assert plan.managed_by(EMPTY) == "none"
-    assert plan.managed_by(replace(EMPTY, pipes=PIPES)) == "host-process"
+    assert plan.find_manager(EMPTY) == "none"
+    assert plan.find_manager(replace(EMPTY, pipes=PIPES)) == "host-process"
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ POWERSHELL_7 = b"\r\nName   Value\r\n----   -----\r\nPSVersion   7.5.0\r\nPlatfo
 def test_cmd_gets_its_commands_as_they_are() -> None:
     connection = OneAnswer(CMD)
     open_channel(connection).run("ver")
-    assert connection.commands[1:] == [commands.SSH_PREFIX + commands.wrapped("ver")]
+    assert connection.commands[1:] == [commands.SSH_PREFIX + commands.wrap_line("ver")]
 
 
 @pytest.mark.parametrize(
@@ -47,8 +47,8 @@ def test_cmd_gets_its_commands_as_they_are() -> None:
 def test_powershell_starts_cmd_with_the_same_command(answer: bytes) -> None:
     connection = OneAnswer(answer)
     open_channel(connection).run("echo it's")
-    inner = commands.SSH_PREFIX + commands.wrapped("echo it's")
-    assert connection.commands[1:] == [commands.from_powershell(inner)]
+    inner = commands.SSH_PREFIX + commands.wrap_line("echo it's")
+    assert connection.commands[1:] == [commands.call_from_powershell(inner)]
     assert powershell.outcome(connection.commands[1]) == powershell.Starts(f'"{inner}"')
 
 
@@ -58,8 +58,8 @@ TRICKY = st.sampled_from("'\"\\`$;&|%!^<>(){}@#, \u2018\u2019\u201a\u201b\u201c"
 
 @given(st.text(TRICKY | PLAIN))
 def test_no_character_changes_on_the_way_through_powershell(text: str) -> None:
-    command = commands.SSH_PREFIX + commands.wrapped(text)
-    assert powershell.outcome(commands.from_powershell(command)) == powershell.Starts(f'"{command}"')
+    command = commands.SSH_PREFIX + commands.wrap_line(text)
+    assert powershell.outcome(commands.call_from_powershell(command)) == powershell.Starts(f'"{command}"')
 
 
 @pytest.mark.parametrize(

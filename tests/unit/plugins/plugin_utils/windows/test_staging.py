@@ -175,10 +175,10 @@ def test_secrets_of_a_source_are_on_no_line_and_in_no_text(host: Host, artifacts
 def test_secrets_that_curl_repeats_are_hidden(message: str) -> None:
     source = Source("https://robot:SECRET@files/csi-proxy.exe?sig=SECRET&x=1", proxy="http://SECRET@proxy:3128")
     assert "SECRET" in message
-    reported = stage.without_secrets(message, source)
+    reported = stage.remove_secrets(message, source)
     assert "SECRET" not in reported
     assert "(hidden)" in reported
-    assert stage.without_secrets(message, None) == message
+    assert stage.remove_secrets(message, None) == message
 
 
 def test_a_scan_that_holds_the_new_executable_is_waited_for_without_another_download(
@@ -234,10 +234,10 @@ def test_a_failure_that_waiting_cannot_fix_is_reported_at_once(
 
     def meanwhile(applier: Applier, _snapshot: Snapshot) -> None:
         if takes == "executable":
-            gone = builtin("rd", stage.stage_dir(desired, applier.lock.me.identity), switches="/s /q")
+            gone = builtin("rd", stage.build_stage_dir(desired, applier.lock.me.identity), switches="/s /q")
             assert host.node().chain([("gone", gone)])[1] is None
 
-    monkeypatch.setattr(Applier, "_see_that_nothing_changed", meanwhile)
+    monkeypatch.setattr(Applier, "_check_unchanged", meanwhile)
     if takes == "directory":
         host.fault(match=r"(^| )md .*1\.3\.0-", rc=1, times=9)
     host.forget()
