@@ -31,7 +31,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import UpgradeTarget
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.needs import needs
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.run import Upgrade
-from integration.kube import VSPHERE, applied, connect, install_csi_proxy
+from integration.kube import VSPHERE, applied, connect, install_csi_proxy, writes
 from integration.late_writes import Choice, LateWrite, accepted, first, late_writes, nth
 from integration.playbooks import PATIENCE, ROOT, Run, family, play, read, start
 from integration.storage import NAMESPACE, PODS, make_namespace, run, storage_class
@@ -139,7 +139,7 @@ def test_wmco_8_to_9_with_in_tree_volumes_by_one_command_that_is_killed_and_give
 @pytest.mark.torture
 def test_wmco_8_to_9_with_in_tree_volumes_by_one_command_that_is_killed_five_times(ready: Lab, tmp_path: Path) -> None:
     """The same killed at instants of a seed, which are those of nodes under way."""
-    from_8_to_9(ready, tmp_path, at_random(5, 581))
+    from_8_to_9(ready, tmp_path, at_random(ready, 5, 581))
 
 
 def from_8_to_9(lab: Lab, folder: Path, kills: Sequence[Instant]) -> None:
@@ -246,19 +246,28 @@ class Instant:
     offset: float = 0.0
 
 
-def at_random(kills: int, seed: int) -> list[Instant]:
-    """Instants of a seed: how many events a run had reported, and seconds after that."""
+def at_random(lab: Lab, kills: int, seed: int) -> list[Instant]:
+    """Instants of a seed: how many writes a run has sent, and seconds after that."""
     chance = random.Random(seed)
-    found = []
+    instants = []
     for number in range(kills):
-        events, offset = chance.randrange(20, 75), chance.uniform(0, 1)
-        name = f"seed {seed}, kill {number + 1} at event {events} + {offset:.3f} s"
-        found.append(Instant(name, partial(_told, events), offset))
-    return found
+        count, offset = chance.randrange(3, 40), chance.uniform(0, 1)
+        name = f"seed {seed}, kill {number + 1} at write {count} + {offset:.3f} s"
+        instants.append(Instant(name, _AfterWrites(lab, count), offset))
+    return instants
 
 
-def _told(events: int, record: Path) -> bool:
-    return len(read(record)) >= events
+class _AfterWrites:
+    """Whether the run that it is first asked about has sent so many writes."""
+
+    def __init__(self, lab: Lab, count: int) -> None:
+        self._lab, self._count = lab, count
+        self._begin: int | None = None
+
+    def __call__(self, _record: Path) -> bool:
+        if self._begin is None:
+            self._begin = self._lab.audit_size()
+        return len(writes(self._lab, self._begin)) >= self._count
 
 
 def under_way(lab: Lab, name: str, node: str, steps: Sequence[str]) -> Instant:
@@ -290,10 +299,14 @@ def nothing_is_closed_unsaid(lab: Lab, name: str) -> None:
 
 def killed_and_resumed(lab: Lab, name: str, wanted: dict[str, Any], folder: Path, instants: Sequence[Instant]) -> Run:
     """An upgrade whose runs are killed at these instants, and the run that ends it."""
+    hit = 0
     for number, instant in enumerate(instants):
         was = killed(lab, wanted, instant, folder / f"{number}.jsonl")
         nothing_is_closed_unsaid(lab, name)
         print(f"{instant.name}: {'killed' if was else 'it had ended'}")
+        hit += was
+    # Only a run that still works can be killed.
+    assert hit > len(instants) // 2
     done = play(PLAYBOOK, inventory(lab), variables=wanted)
     assert done.code == 0, done.screen
     return done
@@ -310,7 +323,7 @@ def test_forty_runs_that_are_killed_at_random(ready: Lab, tasks: Path, tmp_path:
         )  # fmt: skip
         before = volumes(ready, list(DATABASES))
         with Witness(ready, list(DATABASES)) as witness:
-            killed_and_resumed(ready, name, wanted, folder, at_random(5, seed))
+            killed_and_resumed(ready, name, wanted, folder, at_random(ready, 5, seed))
             well(ready, NODES, version)
         witness.nothing_is_missing()
         assert volumes(ready, list(DATABASES)) == before
