@@ -19,7 +19,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +32,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.needs import n
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.run import Upgrade
 from integration.kube import VSPHERE, applied, connect, install_csi_proxy, writes
 from integration.late_writes import Choice, LateWrite, accepted, first, late_writes, nth
-from integration.playbooks import PATIENCE, ROOT, Run, family, play, read, start
+from integration.playbooks import PATIENCE, ROOT, Run, family, play, start
 from integration.storage import NAMESPACE, PODS, make_namespace, run, storage_class
 from integration.upgrade_run import begin_upgrade, follow, upgrade_call, upgrade_nodes
 from integration.upgrading import (
