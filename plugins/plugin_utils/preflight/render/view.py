@@ -276,9 +276,9 @@ def _format_headline(report: Report) -> str:
 
 # What goes away by itself with what comes before it on the same object: a plugin needs csi-proxy to run, and runs to register.
 _FOLLOWS: Mapping[str, frozenset[str]] = {
-    "CSI-G11": frozenset({"CSI-G42"}),
-    "CSI-G12": frozenset({"CSI-G42"}),
-    "CSI-G20": frozenset({"CSI-G10", "CSI-G11", "CSI-G12", "CSI-G42"}),
+    "CSI-G11": frozenset({"CSI-G42", "CSI-G43"}),
+    "CSI-G12": frozenset({"CSI-G42", "CSI-G43"}),
+    "CSI-G20": frozenset({"CSI-G10", "CSI-G11", "CSI-G12", "CSI-G42", "CSI-G43"}),
 }
 
 

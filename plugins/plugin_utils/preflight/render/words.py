@@ -15,7 +15,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 LONGEST = 600
 
 _REPEATED = re.compile(r"\b(CSI-[A-Z]\d\d):? ")
-_COMMANDS = frozenset({"kubectl", "oc"})
+_COMMANDS = frozenset({"kubectl", "oc", "az", "aws", "gcloud"})
 
 
 def plain(text: object) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import Options, evaluate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.view import create_view
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import NO_TARGET
 from situations.real_clusters import REAL_CLUSTERS, RealCluster
 
@@ -22,6 +23,23 @@ def test_a_cluster_that_works_is_ready_with_three_assumptions(cluster: RealClust
     assert len(report.assumptions) <= 3
 
 
-@CLUSTERS
-def test_the_trouble_of_a_cluster_is_in_its_verdict(cluster: RealCluster) -> None:
-    assert evaluate(cluster.world(trouble=True).snapshot()).verdict in ("blocked", "unknown")
+@pytest.mark.parametrize(
+    ("name", "verdict", "remedy"),
+    [
+        ("vsphere", "unknown", "Run enable_csi.yml for this host, which starts csi-proxy and checks its pipes."),
+        ("eks", "blocked", "Create the StorageClass, or a claim that names another one."),
+        ("aks", "blocked", "az aks update --resource-group GROUP --name CLUSTER --enable-disk-driver"),
+        ("gke", "unknown", "kubectl -n kube-system logs pdcsi-node-windows-gke-erp-win-0b1c2d3e-t9ws "),
+        (
+            "openshift",
+            "unknown",
+            "kubectl -n openshift-cluster-csi-drivers logs vsphere-csi-node-windows-winworker-4hx9p ",
+        ),
+    ],
+)
+def test_the_first_step_is_about_the_trouble_of_the_cluster(name: str, verdict: str, remedy: str) -> None:
+    report = evaluate(REAL_CLUSTERS[name].world(trouble=True).snapshot())
+    assert report.verdict == verdict
+    assert create_view(report).first[0].remedy.startswith(remedy)
+    # Six volumes are six, on however many nodes they may be.
+    assert create_view(report).volumes.total == 6

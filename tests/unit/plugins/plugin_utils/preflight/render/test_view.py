@@ -218,6 +218,8 @@ def test_every_field_of_a_target_has_a_text() -> None:
 def test_a_finding_that_another_step_resolves_is_no_step_of_its_own() -> None:
     on_1, on_2 = "Node win-1, driver ebs.csi.aws.com", "Node win-2, driver ebs.csi.aws.com"
     crashes, absent = finding("CSI-G11", on_1), finding("CSI-G20", on_1)
+    stopped = finding("CSI-G43", on_1)
+    assert [group.id for group in create_view(report(findings=(crashes, absent, stopped))).first] == ["CSI-G43"]
     shown = create_view(report(findings=(crashes, absent)))
     assert [group.id for group in shown.first] == ["CSI-G11"]
     assert [group.id for group in shown.groups] == ["CSI-G11", "CSI-G20"]
