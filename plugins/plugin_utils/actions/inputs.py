@@ -193,7 +193,7 @@ INPUTS: dict[str, Input] = {
         "build_csi_proxy enable_csi gather preflight convert_volumes status upgrade",
         output_dir=_ANY.of(
             "Directory on the controller for the summary (C(enable-csi.json), C(status.json)). For C(preflight), the directory of "
-            "C(readiness.html), C(readiness.md), C(readiness.json) and C(snapshot.json). For C(gather), the "
+            "C(readiness.html), C(readiness.md), C(readiness.json), C(readiness.xml) and C(snapshot.json). For C(gather), the "
             "directory of the archive,"
             " by default where you start the run. For C(upgrade), the directory"
             " of the readiness report and of copies of the journal and the baselines. Also without it, every "
@@ -316,6 +316,10 @@ INPUTS: dict[str, Input] = {
         snapshot_from=_ANY.of(
             "Create the report from the C(snapshot.json) of an earlier run, such as C(reports/snapshot.json). Contacts"
             " no cluster and no host."
+        ),
+        compare=_ANY.of(
+            "The C(readiness.json) of an earlier report on the same cluster. The report lists which findings are fixed, "
+            "new and unchanged since then."
         ),
         hold_operator=_SWITCH.of(
             "On OpenShift: while the report has a blocker, hold upgrades of the Windows Machine Config Operator by the "

@@ -221,7 +221,7 @@ def test_every_input_is_an_input_of_each_playbook_that_is_about_it(name: str) ->
     """The playbooks of an input that only passes through a shared file, such as the readiness report's, are named here."""
     passing = {
         "kubewin_gate_timeout": {"status"}, "kubewin_cluster_name": set(),
-        "kubewin_snapshot_from": {"enable_csi", "upgrade"},
+        "kubewin_snapshot_from": {"enable_csi", "upgrade"}, "kubewin_compare": {"enable_csi", "upgrade"},
         "kubewin_target": {"enable_csi", "upgrade"}, "kubewin_allow_downgrade": {"remove"}, "kubewin_batches": {"handover"},
             "kubewin_quiesce": {"remove"}, "kubewin_quiesce_timeout": {"remove"},
         "kubewin_node_timeout": {"handover", "upgrade"}, "kubewin_prepull": {"handover", "upgrade"},
