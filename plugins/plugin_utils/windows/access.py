@@ -38,13 +38,13 @@ _TRUSTED_IN_DOMAIN = re.compile(r"S-1-5-21-\d+-\d+-\d+-(?:500|512|519)")
 """The built-in Administrator, Domain Admins and Enterprise Admins."""
 
 # Rights of SDDL as bits ([MS-DTYP] 2.4.4.1; winnt.h). For a file DC is writing and DT is deleting a child.
-_ALL = 0x1F01FF
+_FULL = 0x1F01FF
 _RIGHTS = {
     "CC": 0x1, "DC": 0x2, "LC": 0x4, "SW": 0x8, "RP": 0x10, "WP": 0x20, "DT": 0x40, "LO": 0x80, "CR": 0x100,
-    "SD": 0x10000, "RC": 0x20000, "WD": 0x40000, "WO": 0x80000, "GA": _ALL, "GX": 0x1200A0, "GW": 0x120116, "GR": 0x120089,
-    "FA": _ALL, "FX": 0x1200A0, "FW": 0x120116, "FR": 0x120089,
+    "SD": 0x10000, "RC": 0x20000, "WD": 0x40000, "WO": 0x80000, "GA": _FULL, "GX": 0x1200A0, "GW": 0x120116, "GR": 0x120089,
+    "FA": _FULL, "FX": 0x1200A0, "FW": 0x120116, "FR": 0x120089,
 }  # fmt: skip
-_GENERIC = {0x10000000: _ALL, 0x20000000: 0x1200A0, 0x40000000: 0x120116, 0x80000000: 0x120089}
+_GENERIC = {0x10000000: _FULL, 0x20000000: 0x1200A0, 0x40000000: 0x120116, 0x80000000: 0x120089}
 DELETE = 0x10000
 TAKE_CHILD = 0x40 | 0x40000 | 0x80000
 """Delete or rename any child, or grant oneself that right: FILE_DELETE_CHILD, WRITE_DAC, WRITE_OWNER"""
@@ -76,7 +76,7 @@ class AccessList:
     @property
     def is_closed(self) -> bool:
         """Whether SYSTEM and Administrators have full control, here and below, and no other account has an entry."""
-        expected = {Entry(True, frozenset({"OI", "CI"}), _ALL, sid) for sid in FULL_CONTROL}
+        expected = {Entry(True, frozenset({"OI", "CI"}), _FULL, sid) for sid in FULL_CONTROL}
         return self.protected and set(self.entries) == expected
 
     def list_others(self, rights: int) -> tuple[str, ...]:
@@ -89,10 +89,10 @@ class AccessList:
 
 
 def _list_sids(entries: Iterable[Entry], rights: int) -> tuple[str, ...]:
-    found = (
+    sids = (
         entry.sid for entry in entries if entry.allows and entry.rights & rights and not is_administrator(entry.sid)
     )
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(sids))
 
 
 def is_administrator(sid: str) -> bool:
@@ -102,26 +102,26 @@ def is_administrator(sid: str) -> bool:
 
 def parse_access_list(text: str) -> AccessList | None:
     """The list in what ``cacls PATH /S`` or ``icacls PATH /save`` printed; None when there is none, or one of another form."""
-    found = _LIST.search(text)
-    if found is None:
+    match = _LIST.search(text)
+    if match is None:
         return None
-    entries = [_parse_entry(entry) for entry in _ENTRY.findall(found[3])]
-    if found[2] == "NO_ACCESS_CONTROL":
-        entries = [Entry(True, frozenset({"OI", "CI"}), _ALL, _EVERYONE)]
+    entries = [_parse_entry(entry) for entry in _ENTRY.findall(match[3])]
+    if match[2] == "NO_ACCESS_CONTROL":
+        entries = [Entry(True, frozenset({"OI", "CI"}), _FULL, _EVERYONE)]
     if any(entry is None for entry in entries):
         return None
-    return AccessList(found[1], "P" in found[2], tuple(entry for entry in entries if entry is not None))
+    return AccessList(match[1], "P" in match[2], tuple(entry for entry in entries if entry is not None))
 
 
 def parse_access_lists(text: str) -> dict[str, AccessList]:
     """The lists that ``cacls PATH /S`` printed for several paths, by path in lower case."""
-    found = {}
+    lists = {}
     for line in text.splitlines():
-        path, quote, rest = line.partition('"')
-        listed = parse_access_list(quote + rest) if quote else None
+        path, quote, listing = line.partition('"')
+        listed = parse_access_list(quote + listing) if quote else None
         if listed is not None:
-            found[path.strip().lower()] = listed
-    return found
+            lists[path.strip().lower()] = listed
+    return lists
 
 
 def _parse_entry(text: str) -> Entry | None:
@@ -142,5 +142,5 @@ def _parse_rights(rights: str) -> int:
         return bits | sum(mapped for generic, mapped in _GENERIC.items() if bits & generic)
     bits = 0
     for at in range(0, len(rights), 2):
-        bits |= _RIGHTS.get(rights[at : at + 2], _ALL)
+        bits |= _RIGHTS.get(rights[at : at + 2], _FULL)
     return bits

@@ -97,20 +97,20 @@ class WindowsAction(ActionBase):
             ),
             "async": (bool(self._task.async_val), "Remove async and poll; the task has its own timeouts."),
         }
-        for keyword, (given, remedy) in refused.items():
-            if given:
+        for keyword, (is_set, remedy) in refused.items():
+            if is_set:
                 raise NodeError(
                     "keyword_unsupported", f"{action} does not support the keyword {keyword}.", remedy=remedy
                 )
 
     def _validate_options(self, task_vars: Mapping[str, Any]) -> dict[str, Any]:
-        given = dict(self._task.args)
-        if boolean(given.get("from_variables", False), strict=False):
-            given = {
-                **self._read_variables(task_vars, self.argument_spec.keys() - given.keys() - self.task_options),
-                **given,
+        options = dict(self._task.args)
+        if boolean(options.get("from_variables", False), strict=False):
+            options = {
+                **self._read_variables(task_vars, self.argument_spec.keys() - options.keys() - self.task_options),
+                **options,
             }
-        validated = ArgumentSpecValidator(self.argument_spec).validate(given)
+        validated = ArgumentSpecValidator(self.argument_spec).validate(options)
         if validated.error_messages:
             raise NodeError(
                 "bad_option", "; ".join(validated.error_messages) + ".", remedy="See ansible-doc for the options."
@@ -122,11 +122,11 @@ class WindowsAction(ActionBase):
 
         An expression in a task costs each host a millisecond and more, and most variables hold none.
         """
-        given = {name: task_vars.get(f"csi_proxy_{name}") for name in names}
+        values = {name: task_vars.get(f"csi_proxy_{name}") for name in names}
         # From ansible-core 2.19 on what is omitted is not in the result, before it is a text.
         blank = (*_BLANK, task_vars.get("omit"))
-        found = self._templar.template({name: value for name, value in given.items() if value not in _BLANK})
-        return {name: value for name, value in found.items() if value not in blank}
+        templated = self._templar.template({name: value for name, value in values.items() if value not in _BLANK})
+        return {name: value for name, value in templated.items() if value not in blank}
 
 
 # As in plugin_utils/cluster_action.py: what is loaded by now needs no garbage collection in the processes that Ansible forks.

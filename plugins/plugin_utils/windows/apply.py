@@ -138,11 +138,11 @@ class Applier:
         if not name:
             self._check_unchanged(snapshot)
 
-    def _stage(self, steps: LabelledSteps, stdin: BinaryIO | None, more: float) -> None:
-        """Run steps that only this run's own directory and names depend on, without the lock. more: seconds that they may take."""
+    def _stage(self, steps: LabelledSteps, stdin: BinaryIO | None, extra_seconds: float) -> None:
+        """Run steps that only this run's own directory and names depend on, without the lock. extra_seconds: what they may take longer than a line."""
         leaving = self.lock.release_steps() if self.lock.held else []
         self._staged = True
-        answers, failure = self.node.chain([*leaving, *steps], stdin=stdin, timeout=self.limits.line + more)
+        answers, failure = self.node.chain([*leaving, *steps], stdin=stdin, timeout=self.limits.line + extra_seconds)
         if failure is None or failure.label not in dict(leaving):
             self.lock.held = False
         if any(label == "hash" for label, dummy in steps):
@@ -150,17 +150,17 @@ class Applier:
         else:
             self._check_staging(failure)
 
-    def acquire(self, found: model.LockOwner | None, steps: LabelledSteps) -> None:
-        """Take the node lock and run the first steps on the same line. found: the lock of a run that has ended."""
+    def acquire(self, current: model.LockOwner | None, steps: LabelledSteps) -> None:
+        """Take the node lock and run the first steps on the same line. current: the lock of a run that has ended."""
         lease = self.limits.line
-        taking = [] if self.lock.held else self.lock.acquire_steps(found, lease)
-        if not self.lock.held and found is not None:
+        taking = [] if self.lock.held else self.lock.acquire_steps(current, lease)
+        if not self.lock.held and current is not None:
             # A line of the ended run may still be running: take the lock alone, let that line reach its next guard,
             # and read again before deciding anything.
             failure = self.node.chain(taking, timeout=self.limits.line)[1]
             if failure is None:
                 self.lock.held = True
-                self.report(f"took over the node lock of {found.controller} ({found.identity})")
+                self.report(f"took over the node lock of {current.controller} ({current.identity})")
                 self.node.clock.sleep(self.limits.takeover)
             raise ChangedError("the node lock has another holder")
         if not taking and not steps:
@@ -184,8 +184,10 @@ class Applier:
 
         def again() -> Failure | None:
             nonlocal answers
-            answers, found = self.node.chain(stage.build_hash_steps(self.desired, self._run), timeout=self.limits.line)
-            return found
+            answers, hash_failure = self.node.chain(
+                stage.build_hash_steps(self.desired, self._run), timeout=self.limits.line
+            )
+            return hash_failure
 
         if failure is not None and (failure.label, failure.code) == ("hash", SHARING_VIOLATION):
             failure = self._retry_while_scanned("hash", again)
@@ -266,7 +268,7 @@ class Applier:
         desired, service = self.desired, snapshot.service
         name = service.name if service else next((s.target for s in to_do.steps if s.kind == "create_service"), "")
         image = service.executable.rpartition("\\")[2] if service else IMAGE
-        known = plan.list_own_pids(snapshot)
+        known_pids = plan.list_own_pids(snapshot)
         if service is not None and to_do.has("stop"):
             self._recheck(snapshot, service)
         steps = self._commit_steps(to_do, snapshot, name)
@@ -276,7 +278,7 @@ class Applier:
             if starts and to_do.has("stop"):
                 self.report(f"restarting service {name}")
                 return self.control.restart(
-                    name, image, plan.find_only_process(snapshot, known), known, desired.log_file, steps
+                    name, image, plan.find_only_process(snapshot, known_pids), known_pids, desired.log_file, steps
                 )
             line = [*steps, *(self.control.start_steps(name, desired.log_file) if starts else ())]
             return self.control.run(line) if line else None
@@ -304,8 +306,8 @@ class Applier:
 
     def _check_unchanged(self, snapshot: Snapshot) -> None:
         """Another run, or an administrator, may have changed the service while the new release was staged."""
-        now = self._observe()
-        if _extract_preconditions(now) != _extract_preconditions(snapshot):
+        current = self._observe()
+        if _extract_preconditions(current) != _extract_preconditions(snapshot):
             raise ChangedError(_CHANGED)
 
     def _commit_steps(self, to_do: plan.Plan, snapshot: Snapshot, name: str) -> LabelledSteps:
@@ -354,8 +356,8 @@ class Applier:
         """Whether the staged executable and the directory that it goes to are there. cmd.exe's move returns no code, only words."""
         desired = self.desired
         staged = rf"{stage.build_stage_dir(desired, self._run)}\{IMAGE}"
-        there = builtin("dir", staged, switches="/b", quiet=True)
-        listed = self.node.ask([("staged", there), ("release", list_directory_itself(desired.release_dir))])
+        listing = builtin("dir", staged, switches="/b", quiet=True)
+        listed = self.node.ask([("staged", listing), ("release", list_directory_itself(desired.release_dir))])
         self._promotes = (bool(listed.text("staged").strip()), is_listed(desired.release_dir, listed.text("release")))
         return all(self._promotes)
 
@@ -404,8 +406,8 @@ class Applier:
                 remedy=f"Exclude {self.desired.install_dir} from real-time scans, or wait for the scan; then run the play again.",
                 detail=failure.words,
             )
-        what = f"The step {failure.label!r} for the service {name!r} failed"
-        error = find_meaning(failure.code).error(what, failure.code, failure.words)
+        subject = f"The step {failure.label!r} for the service {name!r} failed"
+        error = find_meaning(failure.code).error(subject, failure.code, failure.words)
         if failure.code in (1060, 1073):
             self._touched = False
             raise ChangedError(f"{failure.label}: {failure.code}") from error

@@ -61,14 +61,14 @@ class StepResult:
     output: bytes
 
 
-def check_value(value: str, what: str) -> str:
+def check_value(value: str, subject: str) -> str:
     """``value`` itself, or NodeError ``bad_value`` when cmd.exe would read a part of it as its own."""
-    found = _REFUSED.search(value)
-    if found:
-        shown = repr(found[0]) if found[0] < " " or found[0] == "\x7f" else found[0]
+    match = _REFUSED.search(value)
+    if match:
+        shown = repr(match[0]) if match[0] < " " or match[0] == "\x7f" else match[0]
         raise NodeError(
             "bad_value",
-            f"{what}: {value!r} holds {shown}, which cmd.exe on the node would interpret.",
+            f"{subject}: {value!r} holds {shown}, which cmd.exe on the node would interpret.",
             remedy="Use a value without any of % ! ^ & | < > and control characters.",
         )
     return value
@@ -155,21 +155,21 @@ def hash_service_program(key: str) -> Command:
     return Command(f"(for /f \"skip=2 tokens=3\" %v in ('{value.text}') do @{inner}) 2>nul")
 
 
-EACH = "KUBEWIN_EACH"
+LOOP_WORD = "KUBEWIN_EACH"
 """stands for the word of a round in the command of :func:`repeat_for_each`"""
 
 
 def repeat_for_each(words: Sequence[str], command: Command) -> Command:
-    """``command`` once for each word, in the place of :data:`EACH`: one text for many queries that differ in a word."""
+    """``command`` once for each word, in the place of :data:`LOOP_WORD`: one text for many queries that differ in a word."""
     for word in words:
         if not re.fullmatch(r"[\w-]+", word):
             raise NodeError("bad_value", f"word: {word!r} is not a plain word.", remedy="Report this as a bug.")
-    return replace(command, text=f"(for %v in ({' '.join(words)}) do @{command.text.replace(EACH, '%v')})")
+    return replace(command, text=f"(for %v in ({' '.join(words)}) do @{command.text.replace(LOOP_WORD, '%v')})")
 
 
-def pipe(left: Command, right: Command) -> Command:
-    """``left | right``; the step's code is that of ``right``."""
-    return Command(f"{left.text} | {right.text}")
+def pipe(producer: Command, consumer: Command) -> Command:
+    """``producer | consumer``; the code of the step is the consumer's."""
+    return Command(f"{producer.text} | {consumer.text}")
 
 
 def tolerate(command: Command) -> Command:
@@ -190,15 +190,15 @@ def quiet(command: Command) -> Command:
     return replace(command, text=f"{command.text} >nul 2>nul", quiet=True)
 
 
-def wait_for(name: str, check: Command, seconds: float, beat: Command, *, gone: bool = False) -> Command:
-    """Wait until ``check`` succeeds (with ``gone``: fails), asking about once a second; fails after ``seconds``.
+def wait_for(name: str, check: Command, seconds: float, beat: Command, *, absent: bool = False) -> Command:
+    """Wait until ``check`` succeeds (with ``absent``: fails), asking about once a second; fails after ``seconds``.
 
     ``beat`` runs before each pause, whatever becomes of it. ``name`` is unique within the line. ``ping`` is the pause that
     needs no console; ``timeout`` refuses redirected input.
     """
     pause = rf"({beat.text} & {SYSTEM32}\ping.exe -n 2 127.0.0.1 >nul & ver >nul)"
     done = f"set KUBEWIN_{name}=1"
-    ask = f"({check.text}) >nul 2>nul && {pause if gone else done} || {done if gone else pause}"
+    ask = f"({check.text}) >nul 2>nul && {pause if absent else done} || {done if absent else pause}"
     loop = f"(for /l %i in (1,1,{max(1, round(seconds)) + 1}) do @if not defined KUBEWIN_{name} ({ask}))"
     return Command(f"({loop} & set KUBEWIN_{name} >nul 2>nul)", builtin=True, quiet=True)
 
@@ -254,13 +254,13 @@ def render_lines(
 
     NodeError ``line_too_long`` when a single command, with the one that it leads, is longer than cmd.exe takes.
     """
-    found: list[tuple[int, str]] = []
+    rendered: list[tuple[int, str]] = []
     begun: list[Command] = []
     line = ""
     for unit in _group_commands(commands):
         longer = render([*begun, *unit], nonce)
         if begun and _measure_line(longer) > ROOM:
-            found.append((len(begun), line))
+            rendered.append((len(begun), line))
             begun, longer = [], render(unit, nonce)
         if _measure_line(longer) > ROOM:
             raise NodeError(
@@ -269,7 +269,7 @@ def render_lines(
                 remedy="Shorten install_dir, log_dir, working_dirs or extra_flags.",
             )
         begun, line = [*begun, *unit], longer
-    return [*found, (len(begun), line or render(begun, nonce))]
+    return [*rendered, (len(begun), line or render(begun, nonce))]
 
 
 def _group_commands(commands: Sequence[Command]) -> list[list[Command]]:
@@ -296,7 +296,7 @@ def split_steps(stdout: bytes, nonce: str, count: int, *, chained: bool = False)
     None, and quiet ones that printed no mark of their own succeeded when a later step was reached.
     """
     marks = re.compile(rb"#" + nonce.encode("ascii") + rb"\.(\d{1,4}|f)=(-?\d{1,10})\s*?(?:\r?\n|$)")
-    found: dict[int, StepResult] = {}
+    results: dict[int, StepResult] = {}
     start: int | None = None
     last = 0
     for mark in marks.finditer(stdout):
@@ -305,14 +305,14 @@ def split_steps(stdout: bytes, nonce: str, count: int, *, chained: bool = False)
             continue  # progress of the quiet steps: no further than the marks already show
         output = b"" if start is None else marks.sub(b"", stdout[start : mark.start()])
         if chained and start is not None:
-            found |= {silent: StepResult(0, b"") for silent in range(last + 1, number)}
+            results |= {silent: StepResult(0, b"") for silent in range(last + 1, number)}
         if number and start is not None:
-            found[number] = StepResult(int(mark[2]) & 0xFFFFFFFF, output)
+            results[number] = StepResult(int(mark[2]) & 0xFFFFFFFF, output)
         if number == 0 or start is not None:
             last, start = number, mark.end()
-    rest = b"" if start is None else stdout[start:]
-    missing = StepResult(None, rest)
-    return tuple(found.get(number, missing) for number in range(1, count + 1))
+    remainder = b"" if start is None else stdout[start:]
+    missing = StepResult(None, remainder)
+    return tuple(results.get(number, missing) for number in range(1, count + 1))
 
 
 def has_double_expansion(stdout: bytes, nonce: str) -> bool:

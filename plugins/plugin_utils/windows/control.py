@@ -104,7 +104,7 @@ class Control:
         name: str,
         image: str,
         pid: int,
-        known: set[int],
+        known_pids: set[int],
         log_file: str,
         before: Sequence[tuple[str, Command]] = (),
     ) -> Failure | None:
@@ -128,7 +128,7 @@ class Control:
             return failure
         if failure is not None and failure.code != 1061:
             self.check_stop(name, failure)
-        self.stop(name, image, known)
+        self.stop(name, image, known_pids)
         return self.run(self.start_steps(name, log_file))
 
     def _restart_steps(self, name: str, image: str, pid: int, log_file: str) -> list[tuple[str, Command]]:
@@ -141,10 +141,13 @@ class Control:
         steps = [
             *self.stop_steps(name),
             ("stopped", commands.wait_for("STOPPED", stopped, limits.stop, beat)),
-            ("ended", commands.tolerate(commands.wait_for("ENDED", ended, limits.linger, beat, gone=True))),
+            ("ended", commands.tolerate(commands.wait_for("ENDED", ended, limits.linger, beat, absent=True))),
             *self.lock.guard_step("kill", commands.tolerate(Command(kill))),
-            ("gone", commands.wait_for("GONE", ended, limits.killed, beat, gone=True)),
-            ("pipes", commands.wait_for("PIPES", list_pipes(catalog.PIPE_PREFIX), limits.pipes_gone, beat, gone=True)),
+            ("gone", commands.wait_for("GONE", ended, limits.killed, beat, absent=True)),
+            (
+                "pipes",
+                commands.wait_for("PIPES", list_pipes(catalog.PIPE_PREFIX), limits.pipes_gone, beat, absent=True),
+            ),
             *self.start_steps(name, log_file),
         ]
         return [(label, commands.quiet(command)) for label, command in steps]
@@ -152,21 +155,21 @@ class Control:
     @staticmethod
     def _is_process(image: str, pid: int) -> Command:
         # The image is checked on the same line: process ids are given out anew.
-        found = program("tasklist", "/fi", f"PID eq {pid}", "/fo", "csv", "/nh")
-        return commands.pipe(found, program("findstr", "/i", "/l", f"/c:{image}"))
+        listing = program("tasklist", "/fi", f"PID eq {pid}", "/fo", "csv", "/nh")
+        return commands.pipe(listing, program("findstr", "/i", "/l", f"/c:{image}"))
 
     def check_stop(self, name: str, failure: Failure | None) -> None:
         """Evaluate the answer to ``sc stop``: 1062 (not started) is as good as 0."""
         if failure is None or failure.label != "stop" or failure.code == 1062:
             return
-        what = f"The service {name!r} cannot be stopped"
-        raise find_meaning(failure.code).error(what, failure.code, failure.words)
+        subject = f"The service {name!r} cannot be stopped"
+        raise find_meaning(failure.code).error(subject, failure.code, failure.words)
 
-    def stop(self, name: str, image: str, known: set[int]) -> None:
-        """Stop the service and see its process and pipes gone. ``known`` are PIDs that may be ended if they stay."""
+    def stop(self, name: str, image: str, known_pids: set[int]) -> None:
+        """Stop the service and see its process and pipes gone. known_pids: processes that may be ended if they stay."""
         current = self.read(name, image)
         if current.state not in (0, model.STOPPED):
-            known = known | {current.pid}
+            known_pids = known_pids | {current.pid}
             failure = self.run(self.stop_steps(name))
             if failure is not None and failure.code == 1061:  # busy starting or stopping: let it come to rest first
                 self._wait(
@@ -178,24 +181,24 @@ class Control:
                 )
                 failure = self.run(self.stop_steps(name))
             self.check_stop(name, failure)
-        self.wait_gone(name, image, known)
+        self.wait_gone(name, image, known_pids)
 
-    def wait_gone(self, name: str, image: str, known: set[int]) -> None:
+    def wait_gone(self, name: str, image: str, known_pids: set[int]) -> None:
         """Wait for STOPPED, then for the known processes (ending them after a while), then for the pipes."""
         current = self._wait(
             name, image, lambda now: now.state in (0, model.STOPPED), self.limits.stop, "to report STOPPED"
         )
-        known = known - {0}
-        if current.pids & known:
+        known_pids = known_pids - {0}
+        if current.pids & known_pids:
             current = self._wait(
-                name, image, lambda now: not now.pids & known, self.limits.linger, "to end", must=False
+                name, image, lambda now: not now.pids & known_pids, self.limits.linger, "to end", must=False
             )
-        for pid in sorted(current.pids & known):
+        for pid in sorted(current.pids & known_pids):
             self.report(f"process {pid} still runs after STOPPED; ending it")
             self._kill(name, image, pid)
-        if current.pids & known:
+        if current.pids & known_pids:
             current = self._wait(
-                name, image, lambda now: not now.pids & known, self.limits.killed, "to end after taskkill"
+                name, image, lambda now: not now.pids & known_pids, self.limits.killed, "to end after taskkill"
             )
         if current.pipes:
             self._wait_pipes_gone(name, image)
@@ -245,9 +248,9 @@ class Control:
             failure = self.run(self.start_steps(name, log_file))
         if failure is None or failure.label != "start" or failure.code == 1056:
             return
-        what = f"The service {name!r} did not start"
+        subject = f"The service {name!r} did not start"
         meaning = START.get(failure.code) or find_meaning(failure.code)
-        raise meaning.error(what, failure.code, result=self._log(log_file))
+        raise meaning.error(subject, failure.code, result=self._log(log_file))
 
     def wait_serving(self, name: str, image: str, required: tuple[str, ...], log_file: str) -> int:
         """Wait until the service runs, serves every required pipe and keeps its PID; return that PID."""
@@ -257,24 +260,24 @@ class Control:
         while True:
             current = self.read(name, image)
             missing = sorted(set(required) - set(current.pipes))
-            now = self.node.clock.monotonic()
+            moment = self.node.clock.monotonic()
             if current.state == model.RUNNING and current.pid in current.pids:
                 dead = 0
                 if not missing and (current.pipes or not required):
                     self.node.clock.sleep(self.limits.settle)
-                    again = self.read(name, image)
+                    settled = self.read(name, image)
                     if (
-                        again.state == model.RUNNING
-                        and again.pid == current.pid
-                        and not set(required) - set(again.pipes)
+                        settled.state == model.RUNNING
+                        and settled.pid == current.pid
+                        and not set(required) - set(settled.pipes)
                     ):
                         return current.pid
-                    if now > deadline:
-                        raise self._build_start_error(name, again, log_file)
-                    self.report(f"service {name} restarted (PID {current.pid}, then {again.pid}); still waiting")
+                    if moment > deadline:
+                        raise self._build_start_error(name, settled, log_file)
+                    self.report(f"service {name} restarted (PID {current.pid}, then {settled.pid}); still waiting")
                     continue
-                pipes_deadline = pipes_deadline or now + self.limits.pipes
-                if now > pipes_deadline:
+                pipes_deadline = pipes_deadline or moment + self.limits.pipes
+                if moment > pipes_deadline:
                     raise NodeError(
                         "no_pipes",
                         f"The service {name!r} runs (PID {current.pid}) but after {self.limits.pipes:g} s does not serve {', '.join(missing)}.",
@@ -283,17 +286,17 @@ class Control:
                     )
             elif current.state in (0, model.STOPPED, model.RUNNING):
                 dead += 1
-            if dead > 2 or now > deadline:
+            if dead > 2 or moment > deadline:
                 raise self._build_start_error(name, current, log_file)
             self.node.clock.sleep(self.limits.poll)
 
     def _build_start_error(self, name: str, current: ServiceState, log_file: str) -> NodeError:
         state = model.STATE_NAMES.get(current.state, "unknown")
-        others = [f"{image} PID {pid}" for image, pid in current.processes if pid != current.pid]
-        if current.pipes and others:
+        other_processes = [f"{image} PID {pid}" for image, pid in current.processes if pid != current.pid]
+        if current.pipes and other_processes:
             return NodeError(
                 "pipes_taken",
-                f"The service {name!r} ended after its start because another csi-proxy serves the pipes: {', '.join(others)}.",
+                f"The service {name!r} ended after its start because another csi-proxy serves the pipes: {', '.join(other_processes)}.",
                 remedy="Remove the other one (a HostProcess pod, a second service), then run the play again.",
                 result=self._log(log_file),
             )
@@ -318,7 +321,7 @@ class Control:
             return {"log_tail": []}  # the error that is being reported matters more than its illustration
 
     def _wait(
-        self, name: str, image: str, until: Callable[[ServiceState], bool], limit: float, what: str, must: bool = True
+        self, name: str, image: str, until: Callable[[ServiceState], bool], limit: float, goal: str, must: bool = True
     ) -> ServiceState:
         deadline = self.node.clock.monotonic() + limit
         while True:
@@ -329,7 +332,7 @@ class Control:
                 state = model.STATE_NAMES.get(current.state, "unknown")
                 raise NodeError(
                     "timeout",
-                    f"Waited {limit:g} s for the service {name!r} {what}; it is {state} with processes {sorted(current.pids) or 'none'}.",
+                    f"Waited {limit:g} s for the service {name!r} {goal}; it is {state} with processes {sorted(current.pids) or 'none'}.",
                     remedy="Check the node for hanging storage operations, which can block the process, then run the play again.",
                 )
             self.node.clock.sleep(self.limits.poll)

@@ -75,10 +75,10 @@ def _find_release(version: str) -> catalog.Release:
             f"Use {catalog.RECOMMENDED}.",
         )
     if release is None:
-        known = ", ".join(known.version for known in catalog.RELEASES)
+        versions = ", ".join(release.version for release in catalog.RELEASES)
         raise RefusedError(
             "release_unknown",
-            f"version: csi-proxy {version} is unknown to this collection, expected one of {known}.",
+            f"version: csi-proxy {version} is unknown to this collection, expected one of {versions}.",
             f"Use {catalog.RECOMMENDED}. Release 2 has no service: its drivers run as HostProcess pods.",
         )
     return release
@@ -105,28 +105,28 @@ def _parse_checksum(value: str | None) -> str:
 def render_flags(options: Mapping[str, Any], release: catalog.Release) -> tuple[str, ...]:
     """The command line's flags in a fixed order. NodeError ``flag_unknown`` names a flag that the release lacks."""
     log_file = check_path(options["log_dir"], "log_dir") + r"\csi-proxy.log"
-    found: list[tuple[str, str]] = [
+    pairs: list[tuple[str, str]] = [
         ("log_file", log_file),
         ("logtostderr", "false"),
         ("log_file_max_size", str(options["log_file_max_size"])),
         ("v", str(options["log_level"])),
         ("kubelet-path", check_path(options["kubelet_path"], "kubelet_path")),
     ]
-    found += [("working-dir", check_path(path, "working_dirs")) for path in options.get("working_dirs") or ()]
+    pairs += [("working-dir", check_path(path, "working_dirs")) for path in options.get("working_dirs") or ()]
     if options.get("require_privacy") is not None:
-        found.append(("require-privacy", "true" if options["require_privacy"] else "false"))
+        pairs.append(("require-privacy", "true" if options["require_privacy"] else "false"))
     if options.get("metrics_bind_address"):
-        found.append(("metrics-bind-address", options["metrics_bind_address"]))
-    for given, value in (options.get("extra_flags") or {}).items():
-        name = str(given).lstrip("-")
+        pairs.append(("metrics-bind-address", options["metrics_bind_address"]))
+    for flag, value in (options.get("extra_flags") or {}).items():
+        name = str(flag).lstrip("-")
         if name in _SET_BY_OPTIONS:
             raise RefusedError(
                 "flag_reserved",
                 f"extra_flags: {name} is set by the task itself: {_SET_BY_OPTIONS[name]}.",
                 "Remove it from extra_flags.",
             )
-        found.append((name, str(value).lower() if isinstance(value, bool) else str(value)))
-    for name, value in found:
+        pairs.append((name, str(value).lower() if isinstance(value, bool) else str(value)))
+    for name, value in pairs:
         if name not in release.flags:
             raise RefusedError(
                 "flag_unknown",
@@ -135,7 +135,7 @@ def render_flags(options: Mapping[str, Any], release: catalog.Release) -> tuple[
             )
         if '"' in check_value(value, f"flag {name}"):
             raise RefusedError("bad_value", f"flag {name}: {value!r} holds a quote.", "Use a value without quotes.")
-    return tuple(f"-{name}={value}" for name, value in found)
+    return tuple(f"-{name}={value}" for name, value in pairs)
 
 
 def _list_releases_with(name: str) -> str:

@@ -180,10 +180,12 @@ class Meaning:
     text: str
     remedy: str
 
-    def error(self, what: str, code: int | str, detail: str = "", result: dict[str, object] | None = None) -> NodeError:
-        """The error of a step that ended so. what: the step, as "The service 'x' cannot be stopped"."""
+    def error(
+        self, subject: str, code: int | str, detail: str = "", result: dict[str, object] | None = None
+    ) -> NodeError:
+        """The error of a step that ended so. subject: the step, as "The service 'x' cannot be stopped"."""
         return NodeError(
-            self.reason, f"{what}: {self.text} ({code}).", remedy=self.remedy, detail=detail, result=result
+            self.reason, f"{subject}: {self.text} ({code}).", remedy=self.remedy, detail=detail, result=result
         )
 
 
@@ -340,7 +342,7 @@ SHARING_VIOLATION = 0x80070020
 
 def find_meaning(code: int) -> Meaning:
     """The meaning of a Win32 code, or of a HRESULT that wraps one (0x8007xxxx); unknown codes keep their number."""
-    known = WIN32.get(code & 0xFFFF if code & 0xFFFF0000 == 0x80070000 else code)
-    return known or Meaning(
+    meaning = WIN32.get(code & 0xFFFF if code & 0xFFFF0000 == 0x80070000 else code)
+    return meaning or Meaning(
         "command_failed", f"the command ended with code {code} (0x{code:x})", "Check the node's System event log."
     )

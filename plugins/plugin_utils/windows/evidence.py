@@ -69,19 +69,19 @@ def find_own_logs(service: model.Service | None) -> tuple[str, ...]:
     if service is None:
         return ()
     paths = _find_logs((service.command_line, f'"{service.application}" {service.app_parameters}'), service.app_outputs)
-    return tuple(one for path in paths for one in (path, f"{path}.1"))
+    return tuple(name for path in paths for name in (path, f"{path}.1"))
 
 
 def _find_logs(command_lines: Iterable[str], outputs: Iterable[str]) -> tuple[str, ...]:
     """Log files that command lines name, and those to which NSSM sends a program's output (kirillkovalenko/nssm, registry.h)."""
-    found = []
+    paths = []
     for line in command_lines:
         program_name = parse.find_executable(line).replace("/", "\\").rpartition("\\")[2]
         for flag in _LOG_FLAG.finditer(line):
             path = (flag["whole"] or flag["quoted"] or flag["bare"]).replace("/", "\\")
             # klog writes <directory>\<program>.INFO.
-            found.append(path if "file" in (flag["a"] or flag["b"]) else rf"{path}\{program_name}.INFO")
-    return tuple(dict.fromkeys([*found, *(path.replace("/", "\\") for path in outputs if path)]))
+            paths.append(path if "file" in (flag["a"] or flag["b"]) else rf"{path}\{program_name}.INFO")
+    return tuple(dict.fromkeys([*paths, *(path.replace("/", "\\") for path in outputs if path)]))
 
 
 def collect(node: Node, desired: model.Desired, snapshot: model.Snapshot, log_bytes: int) -> Iterator[Evidence]:
@@ -89,9 +89,9 @@ def collect(node: Node, desired: model.Desired, snapshot: model.Snapshot, log_by
     name = snapshot.service.name if snapshot.service else desired.service_name or catalog.SERVICE_NAMES[0]
     for title, commands in _list_queries(desired, name):
         yield _run_queries(node, title, commands)
-    own = find_own_logs(snapshot.service)
+    own_logs = find_own_logs(snapshot.service)
     try:
-        paths = _drop_duplicates([*own, *_find_node_service_logs(node), *_NODE_LOGS])
+        paths = _drop_duplicates([*own_logs, *_find_node_service_logs(node), *_NODE_LOGS])
         sizes = _read_sizes(node, paths)
     except ChannelError:
         raise
@@ -101,8 +101,8 @@ def collect(node: Node, desired: model.Desired, snapshot: model.Snapshot, log_by
     titles: set[str] = set()
     for path, size in zip(paths, sizes, strict=True):
         # The log of the start before is there only after a change of this collection's.
-        if size is not None or (path in own and not path.endswith(".1")):
-            title = _choose_title(path, path in own, titles)
+        if size is not None or (path in own_logs and not path.endswith(".1")):
+            title = _choose_title(path, path in own_logs, titles)
             titles.add(title)
             yield _read_log(node, path, title, size, log_bytes)
 
@@ -111,10 +111,10 @@ def _drop_duplicates(paths: Iterable[str]) -> tuple[str, ...]:
     return tuple({path.lower(): path for path in reversed(list(paths))}.values())[::-1]
 
 
-def _choose_title(path: str, own: bool, taken: set[str]) -> str:
+def _choose_title(path: str, is_own: bool, taken: set[str]) -> str:
     """log-<file> for csi-proxy's own logs, log-<directory>-<file> for others, the whole path where that is taken."""
     words = path[3:].split("\\")
-    title = f"log-{'-'.join(words[-1:] if own else words[-2:])}"
+    title = f"log-{'-'.join(words[-1:] if is_own else words[-2:])}"
     return f"log-{'-'.join(words)}" if title in taken else title
 
 
@@ -123,8 +123,10 @@ def _find_node_service_logs(node: Node) -> tuple[str, ...]:
     answers = node.ask([(key, program("reg", "query", key, quiet=True)) for key in keys])
     tree = parse.read_registry("\n".join(answers.text(key) for key in keys))
     values = [{name: value[1] for name, value in tree.get(parse.spell_key(key), {}).items()} for key in keys]
-    lines = [one.get("imagepath", f'"{one.get("application", "")}" {one.get("appparameters", "")}') for one in values]
-    return _find_logs(lines, [one.get(name, "") for one in values for name in ("appstdout", "appstderr")])
+    lines = [
+        entry.get("imagepath", f'"{entry.get("application", "")}" {entry.get("appparameters", "")}') for entry in values
+    ]
+    return _find_logs(lines, [entry.get(name, "") for entry in values for name in ("appstdout", "appstderr")])
 
 
 def _list_queries(desired: model.Desired, name: str) -> Iterator[tuple[str, Sequence[Command]]]:
@@ -156,13 +158,13 @@ def _run_queries(node: Node, title: str, commands: Sequence[Command]) -> Evidenc
         raise
     except NodeError as error:
         return Evidence(title, b"", str(error))
-    found = [(command, answers.steps[str(at)]) for at, command in enumerate(commands)]
+    answered = [(command, answers.steps[str(at)]) for at, command in enumerate(commands)]
     raw = b"\r\n".join(
-        f"> {_shorten_command(command)} (code {step.code})\r\n".encode() + step.output for command, step in found
+        f"> {_shorten_command(command)} (code {step.code})\r\n".encode() + step.output for command, step in answered
     )
     # Another code is an answer too: there is no such service, pipe or file.
     denied = "; ".join(
-        f"{_shorten_command(command)}: access is denied" for command, step in found if step.code == _DENIED
+        f"{_shorten_command(command)}: access is denied" for command, step in answered if step.code == _DENIED
     )
     return Evidence(title, raw, denied)
 

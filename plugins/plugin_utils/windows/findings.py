@@ -13,15 +13,15 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import Desired, Service, Snapshot
 
 _AUTOMATIC, _DEMAND, _DISABLED = 2, 3, 4
-_GONE = (0x80070002, 0x80070003)
+_MISSING_CODES = (0x80070002, 0x80070003)
 _SAN = {1: "online all", 2: "offline shared", 3: "offline all", 4: "offline internal"}
 
 
 def list_findings(desired: Desired, snapshot: Snapshot) -> tuple[Finding, ...]:
     """Every finding of a snapshot, in the order of their ids. Pure."""
     rules = (_check_service, _check_next_start, _check_storage, _check_policy)
-    found = [one for rule in rules for one in rule(desired, snapshot)]
-    return tuple(sorted(found, key=lambda one: one.id))
+    findings = [finding for rule in rules for finding in rule(desired, snapshot)]
+    return tuple(sorted(findings, key=lambda finding: finding.id))
 
 
 def _check_service(desired: Desired, snapshot: Snapshot) -> Iterator[Finding]:
@@ -55,8 +55,8 @@ def _check_service(desired: Desired, snapshot: Snapshot) -> Iterator[Finding]:
                 "A csi-proxy process runs outside the service; only one can serve the pipes.",
                 f"If no HostProcess pod owns it, end it: taskkill /F /PID {process.pid}.",
             )
-    ours = snapshot.own_install_dir.lower() == desired.install_dir.lower()
-    for name in plan.list_leftovers(snapshot) if ours else ():
+    is_own_directory = snapshot.own_install_dir.lower() == desired.install_dir.lower()
+    for name in plan.list_leftovers(snapshot) if is_own_directory else ():
         yield note(
             "CSI-N05",
             rf"{snapshot.own_install_dir}\{name}",
@@ -85,37 +85,39 @@ def _check_next_start(desired: Desired, snapshot: Snapshot) -> Iterator[Finding]
         )
     if service is None or service.state in (0, model.STOPPED):
         return
-    about = f"service {service.name}"
+    subject = f"service {service.name}"
     repair = "Run enable_csi.yml for this node."
     if plan.find_manager(snapshot) in plan.ELSEWHERE or plan.find_manager(snapshot) == "foreign":
         repair = "Repair it with the tool that installed csi-proxy."
     code = snapshot.executable_code
-    if code in _GONE:
+    if code in _MISSING_CODES:
         message = f"csi-proxy runs, but its executable {service.executable} is missing: it will not start again."
-        yield blocker("CSI-N06", about, message, repair)
+        yield blocker("CSI-N06", subject, message, repair)
     elif snapshot.executable_sha256 is None:
         why = "only the node can resolve its path" if code is None else f"certutil answered 0x{code:x}"
         message = f"csi-proxy runs, but its executable {service.executable} was not read ({why}): whether it will start again is unknown."
-        yield warning("CSI-N09", about, message, f"Check the file on the node. {repair}")
+        yield warning("CSI-N09", subject, message, f"Check the file on the node. {repair}")
     changed = _describe_change(service, snapshot)
     if changed:
-        yield blocker("CSI-N07", about, changed, repair)
+        yield blocker("CSI-N07", subject, changed, repair)
     if plan.find_manager(snapshot) not in plan.ELSEWHERE and service.start != _AUTOMATIC:
         depends = ", ".join(snapshot.dependents) if service.start == _DEMAND else ""
-        asked = service.start == _DEMAND and desired.start_mode == "demand"
+        is_requested = service.start == _DEMAND and desired.start_mode == "demand"
         yield Finding(
             "CSI-N18",
-            "warning" if depends or asked else "blocker",
-            about,
-            f"csi-proxy runs, but its start mode is {service.start_mode}{', as csi_proxy_start_mode requires' if asked else ''}: "
+            "warning" if depends or is_requested else "blocker",
+            subject,
+            f"csi-proxy runs, but its start mode is {service.start_mode}{', as csi_proxy_start_mode requires' if is_requested else ''}: "
             + (f"it starts only with {depends}." if depends else "no reboot starts it."),
-            f"After each reboot: sc.exe start {service.name}" if asked else f"sc.exe config {service.name} start= auto",
+            f"After each reboot: sc.exe start {service.name}"
+            if is_requested
+            else f"sc.exe config {service.name} start= auto",
         )
 
 
 def _is_executable_missing(snapshot: Snapshot) -> bool:
     """Whether the service's executable is not where it was."""
-    return snapshot.service is not None and snapshot.executable_code in _GONE
+    return snapshot.service is not None and snapshot.executable_code in _MISSING_CODES
 
 
 def _describe_change(service: Service, snapshot: Snapshot) -> str:

@@ -37,8 +37,8 @@ Alive = Callable[[LockOwner], "bool | None"]
 
 def identify_run(clock: Clock) -> LockOwner:
     """Who this run is. ``machine`` is equal only where process ids mean the same: host, boot and PID namespace."""
-    now = clock.now()
-    return LockOwner(_make_identity(), now, now, _read_controller(), _identify_machine(), os.getpid())
+    seconds = clock.now()
+    return LockOwner(_make_identity(), seconds, seconds, _read_controller(), _identify_machine(), os.getpid())
 
 
 def _make_identity() -> str:
@@ -91,12 +91,12 @@ class NodeLock:
     def is_stale(self, owner: LockOwner) -> bool:
         """Whether a lock is stale: its holder has ended, or does not renew it while this run waits."""
         alive = self._is_alive(owner)
-        now = self._clock.monotonic()
+        moment = self._clock.monotonic()
         if owner.text != self._other:
             self._other_renewed = self._other_renewed or bool(self._other)
-            self._other, self._other_since = owner.text, now
+            self._other, self._other_since = owner.text, moment
         if alive is None:
-            return owner.identity == model.UNREADABLE or now - self._other_since > SILENCE
+            return owner.identity == model.UNREADABLE or moment - self._other_since > SILENCE
         # The process may be another program's by now. Its machine is this one, so both times are of one clock.
         return not alive or owner.until + LEASE_MARGIN < self._clock.now()
 
@@ -107,7 +107,7 @@ class NodeLock:
     def acquire_steps(self, current: LockOwner | None, lease: float) -> list[tuple[str, Command]]:
         """Take the lock, pushing ``current`` aside if there is one. The steps' labels begin with ``lock``."""
         self._attempts += 1  # an attempt that lost the race leaves its directory behind
-        own = rf"{model.LOCK_PARENT}\kubewin.csi.{self.me.identity}-{self._attempts}"
+        own_dir = rf"{model.LOCK_PARENT}\kubewin.csi.{self.me.identity}-{self._attempts}"
         steps = []
         if current is not None:
             away = f"kubewin.csi.stale-{current.identity}-{self.me.identity}"
@@ -118,9 +118,9 @@ class NodeLock:
                 steps.append(("lock still", still))
             steps.append(("lock aside", self._rename(model.LOCK_DIR, away)))
         steps += [
-            ("lock prepare", builtin("md", own)),
-            ("lock owner", commands.write_line(self._render_owner(lease), rf"{own}\owner")),
-            ("lock", self._rename(own, model.LOCK_NAME)),
+            ("lock prepare", builtin("md", own_dir)),
+            ("lock owner", commands.write_line(self._render_owner(lease), rf"{own_dir}\owner")),
+            ("lock", self._rename(own_dir, model.LOCK_NAME)),
         ]
         return steps
 

@@ -90,10 +90,10 @@ class Node:
         nonce = next(self._nonces)
         for count, line in commands.render_lines([step[1] for step in steps], commands.render_all, nonce):
             completed = self._run(line, steps[len(results) :], nonce, None, timeout)
-            found = commands.split_steps(completed.stdout, nonce, count)
-            if any(result.code is None for result in found):
+            line_results = commands.split_steps(completed.stdout, nonce, count)
+            if any(result.code is None for result in line_results):
                 raise self._build_interruption(completed, nonce)
-            results += found
+            results += line_results
         return Answers(dict(zip([step[0] for step in steps], results, strict=True)))
 
     def chain(
@@ -110,15 +110,15 @@ class Node:
             if stdin is not None:
                 stdin.seek(0)  # the line that reads it need not be the first
             completed = self._run(line, steps[len(results) :], nonce, stdin, timeout)
-            found = commands.split_steps(completed.stdout, nonce, count, chained=True)
-            for (label, dummy), result in zip(steps[len(results) :], found, strict=False):
+            line_results = commands.split_steps(completed.stdout, nonce, count, chained=True)
+            for (label, dummy), result in zip(steps[len(results) :], line_results, strict=False):
                 if result.code is None:
                     raise self._build_interruption(completed, nonce)
                 if result.code:
                     answer = commands.join_text([result.output, b"\n", completed.stderr])
                     failure = Failure(label, result.code, answer)
                     break
-            results += found
+            results += line_results
             if failure is not None:
                 break
         results += [commands.StepResult(None, b"")] * (len(steps) - len(results))
@@ -129,8 +129,8 @@ class Node:
         try:
             return self.channel.run(line, stdin=stdin, timeout=timeout)
         except OutputLimitError as error:
-            found = commands.split_steps(error.output, nonce, len(steps), chained=True)
-            longest = max(range(len(steps)), key=lambda at: len(found[at].output))
+            line_results = commands.split_steps(error.output, nonce, len(steps), chained=True)
+            longest = max(range(len(steps)), key=lambda at: len(line_results[at].output))
             raise OutputLimitError(error.where, step=steps[longest][0] if error.output else "") from error
 
     @staticmethod
@@ -144,10 +144,10 @@ class Node:
                 "same below HKCU), then run the play again.",
             )
         started = f"#{nonce}.0=0".encode() in completed.stdout
-        what = "ended before its last step" if started else "did not start"
+        outcome = "ended before its last step" if started else "did not start"
         return NodeError(
             "interrupted" if started else "no_cmd",
-            f"A command line on the node {what} (code {completed.rc}).",
+            f"A command line on the node {outcome} (code {completed.rc}).",
             remedy="The process was ended on the node, or cmd.exe could not run it. Run the play again.",
             detail=commands.join_text([completed.stdout[-200:], b" ", completed.stderr[-400:]]),
         )

@@ -12,7 +12,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import rea
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_proxy as catalog
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import access, model, parse
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import (
-    EACH,
+    LOOP_WORD,
     SYSTEM32,
     Command,
     builtin,
@@ -146,9 +146,9 @@ def build_observation_steps(desired: model.Desired, with_mounts: bool = False) -
             "host",
             _group(
                 repeat_for_each(
-                    ("CurrentBuildNumber", "UBR", "InstallationType"), _query_value(_CURRENT_VERSION, EACH)
+                    ("CurrentBuildNumber", "UBR", "InstallationType"), _query_value(_CURRENT_VERSION, LOOP_WORD)
                 ),
-                repeat_for_each(("Hostname", "Domain"), _query_value(_TCPIP, EACH)),
+                repeat_for_each(("Hostname", "Domain"), _query_value(_TCPIP, LOOP_WORD)),
                 program("reg", "query", _TCPIP + r"\Interfaces", "/s", quiet=True),
                 _query_key(_PREFETCH, "BootId"),
             ),
@@ -160,7 +160,7 @@ def build_observation_steps(desired: model.Desired, with_mounts: bool = False) -
                 _query_key(_SERVICES + r"\partmgr\Parameters", "SanPolicy"),
                 repeat_for_each(
                     ("defragsvc", "afunix", "WinDefend", "AppIDSvc", "rancher-wins"),
-                    _query_value(rf"{_SERVICES}\{EACH}", "Start"),
+                    _query_value(rf"{_SERVICES}\{LOOP_WORD}", "Start"),
                 ),
                 _query_key(_SERVICES + r"\hns\State", "EnableCompartmentNamespace"),
                 _query_key(_SESSION_MANAGER, "PendingFileRenameOperations"),
@@ -207,15 +207,15 @@ def _read_access(
         read |= dict.fromkeys((path for path in paths if path not in desired.install_dir_parents), None)
     elif desired.version and not is_listed(desired.release_dir, answers.text("entries")):
         read |= {desired.release_dir: None, desired.executable: None}
-    rest = [path for path in paths if path not in read]
-    if rest:
+    unread = [path for path in paths if path not in read]
+    if unread:
         saved = rf"{model.LOCK_PARENT}\kubewin.csi.{int(node.clock.now() * 1000):x}.acl"
-        second = node.ask([step for path in rest for step in _build_saved_access_steps(path, saved)])
-        for path in rest:
+        second = node.ask([step for path in unread for step in _build_saved_access_steps(path, saved)])
+        for path in unread:
             text = second.steps[f"shown {path}"].output.replace(b"\0", b"").decode("ascii", "replace")
-            found, code = access.parse_access_list(text), second.code(f"saved {path}")
-            if found is not None or code in _MISSING:
-                read[path] = found
+            access_list, code = access.parse_access_list(text), second.code(f"saved {path}")
+            if access_list is not None or code in _MISSING:
+                read[path] = access_list
     return tuple((path, read[path]) for path in paths if path in read), tuple(p for p in paths if p not in read)
 
 
@@ -248,7 +248,7 @@ def observe(node: Node, desired: model.Desired, *, with_mounts: bool = False) ->
     image_paths = {key: value for key, value in _find_csi_proxy_services(scan).items() if key.lower() != name.lower()}
     service = _read_service(name, answers)
     if service is None and not desired.service_name and image_paths:
-        preferred = [known for known in catalog.SERVICE_NAMES if known in image_paths]
+        preferred = [service_name for service_name in catalog.SERVICE_NAMES if service_name in image_paths]
         name = next(iter([*preferred, *filter(_PLAIN_NAME.fullmatch, sorted(image_paths))]), name)
     executable = _find_program(service) if service else parse.find_executable(image_paths.get(name, ""))
     found_processes = parse.read_processes(answers.text("processes"))
@@ -256,10 +256,10 @@ def observe(node: Node, desired: model.Desired, *, with_mounts: bool = False) ->
     path = (_resolve_path(executable) or "").lower()
     elsewhere = bool(executable) and (service is None or path != hashed_path.lower() or not path.endswith("\\" + IMAGE))
     read_whole = parse.is_search_complete(answers.text("scan"))
-    more = _build_second_steps(node, answers, name, read_whole)
+    steps = _build_second_steps(node, answers, name, read_whole)
     if elsewhere:
-        more += _build_detail_steps(name, executable)
-    second = node.ask(more) if more else Answers({})
+        steps += _build_detail_steps(name, executable)
+    second = node.ask(steps) if steps else Answers({})
     hashed, hash_step = (second, "executable") if elsewhere else (answers, "staged" if desired.version else "program")
     if elsewhere:
         service = _read_service(name, second)
@@ -273,7 +273,7 @@ def observe(node: Node, desired: model.Desired, *, with_mounts: bool = False) ->
     trouble = parse.read_registry(answers.text("trouble"))
     dependents = tuple(sorted({*_find_dependents(scan, name), *parse.read_services(second.text("dependents"))}))
     access_lists, access_unread = _read_access(node, desired, answers)
-    own = parse.read_registry(answers.text("own")).get(parse.spell_key(model.OWN_KEY), {})
+    own_values = parse.read_registry(answers.text("own")).get(parse.spell_key(model.OWN_KEY), {})
     return model.Snapshot(
         observed_at=node.clock.now(),
         host=_read_host(answers, second),
@@ -288,7 +288,7 @@ def observe(node: Node, desired: model.Desired, *, with_mounts: bool = False) ->
         pipes=collect_pipes(answers if node.lists_pipes else second),
         executable_sha256=found_digest if service else None,
         staged_sha256=parse.find_sha256(answers.text("staged")),
-        own_install_dir=own.get("installdir", ("", ""))[1],
+        own_install_dir=own_values.get("installdir", ("", ""))[1],
         install_dir_exists=is_listed(desired.install_dir, answers.text("install_dir")),
         install_dir_entries=parse.read_names(answers.text("entries")),
         access=access_lists,
@@ -316,8 +316,8 @@ def _build_second_steps(node: Node, answers: Answers, name: str, read_whole: boo
         steps.append(
             ("uptime", program("wevtutil", "qe", "System", _UPTIME_EVENT, "/c:1", "/rd:true", "/f:xml", quiet=True))
         )
-        asked = program(r"wbem\WMIC", "os", "get", "LastBootUpTime", "/value", quiet=True)
-        steps.append(("wmi boot", Command(f"{asked.text} <nul")))
+        command = program(r"wbem\WMIC", "os", "get", "LastBootUpTime", "/value", quiet=True)
+        steps.append(("wmi boot", Command(f"{command.text} <nul")))
     return steps
 
 
@@ -343,8 +343,8 @@ def list_smb_mappings(node: Node) -> tuple[tuple[str, str, int], ...] | None:
     wmic.exe is the only in-box program besides PowerShell that is known to list them (MSFT_SmbGlobalMapping); ``net use`` shows
     those of its own session. Windows Server 2025 has it as a feature on demand.
     """
-    asked = rf"{SYSTEM32}\wbem\WMIC.exe /namespace:\\root\microsoft\windows\smb path MSFT_SmbGlobalMapping get"
-    answers = node.ask([("mappings", Command(f"{asked} LocalPath,RemotePath,Status /value <nul 2>nul"))])
+    command = rf"{SYSTEM32}\wbem\WMIC.exe /namespace:\\root\microsoft\windows\smb path MSFT_SmbGlobalMapping get"
+    answers = node.ask([("mappings", Command(f"{command} LocalPath,RemotePath,Status /value <nul 2>nul"))])
     # Without a mapping wmic.exe says so on stderr, and its code is 0.
     return parse.read_smb_mappings(answers.text("mappings")) if answers.code("mappings") == 0 else None
 
@@ -403,7 +403,7 @@ def _read_service(name: str, answers: Answers) -> model.Service | None:
         tuple(model.RecoveryAction(_ACTIONS.get(kind, str(kind)), delay) for kind, delay in raw_recovery[1]),
     )
     text = {key: value[1] for key, value in values.items()}
-    own = {key: value[1] for key, value in parameters.items()}
+    parameter_text = {key: value[1] for key, value in parameters.items()}
     return model.Service(
         name=name,
         state=status.state if status else 0,
@@ -418,17 +418,19 @@ def _read_service(name: str, answers: Answers) -> model.Service | None:
         recovery=recovery,
         delete_pending=parse.read_dword(values.get("deleteflag")) == 1,
         record=model.Record(
-            release=own.get("release", ""),
-            sha256=own.get("sha256", "").lower(),
-            command_line=own.get("commandline", ""),
+            release=parameter_text.get("release", ""),
+            sha256=parameter_text.get("sha256", "").lower(),
+            command_line=parameter_text.get("commandline", ""),
             proven_pid=parse.read_dword(parameters.get("provenpid")) or 0,
-            previous=own.get("previous", ""),
+            previous=parameter_text.get("previous", ""),
             previous_pid=parse.read_dword(parameters.get("previouspid")) or 0,
-            adopted_from=own.get("adoptedfrom", ""),
+            adopted_from=parameter_text.get("adoptedfrom", ""),
         ),
-        application=own.get("application", ""),
-        app_parameters=own.get("appparameters", ""),
-        app_outputs=tuple(dict.fromkeys(own[key] for key in ("appstdout", "appstderr") if own.get(key))),
+        application=parameter_text.get("application", ""),
+        app_parameters=parameter_text.get("appparameters", ""),
+        app_outputs=tuple(
+            dict.fromkeys(parameter_text[key] for key in ("appstdout", "appstderr") if parameter_text.get(key))
+        ),
     )
 
 
@@ -442,16 +444,18 @@ def _find_program(service: model.Service) -> str:
 def _find_csi_proxy_services(scan: parse.RegistryTree) -> dict[str, str]:
     """Service name -> command line, for every service whose image path or NSSM application is a csi-proxy."""
     prefix = parse.spell_key(_SERVICES) + "\\"
-    found: dict[str, str] = {}
+    command_lines: dict[str, str] = {}
     for key, values in scan.items():
         if not key.startswith(prefix):
             continue
-        name, *more = key[len(prefix) :].split("\\")
-        value = values.get("imagepath") if not more else values.get("application") if more == ["parameters"] else None
-        known = not more and name in catalog.SERVICE_NAMES
-        if value and (known or re.search(r"csi-?proxy", value[1], re.IGNORECASE)):
-            found.setdefault(name, value[1])
-    return found
+        name, *subkeys = key[len(prefix) :].split("\\")
+        value = (
+            values.get("imagepath") if not subkeys else values.get("application") if subkeys == ["parameters"] else None
+        )
+        is_known_name = not subkeys and name in catalog.SERVICE_NAMES
+        if value and (is_known_name or re.search(r"csi-?proxy", value[1], re.IGNORECASE)):
+            command_lines.setdefault(name, value[1])
+    return command_lines
 
 
 def _find_dependents(scan: parse.RegistryTree, name: str) -> tuple[str, ...]:

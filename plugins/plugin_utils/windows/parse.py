@@ -87,8 +87,8 @@ def read_registry(text: str) -> RegistryTree:
     for line in text.splitlines():
         if line.startswith("HKEY_"):
             values = tree.setdefault(line.rstrip().lower(), {})
-        elif values is not None and (found := _VALUE.match(line.rstrip("\r"))):
-            values[found[1].lower()] = (found[2], found[3] or "")
+        elif values is not None and (match := _VALUE.match(line.rstrip("\r"))):
+            values[match[1].lower()] = (match[2], match[3] or "")
         elif line.strip():
             values = None  # the translated footer of a search
     return tree
@@ -105,8 +105,8 @@ def is_search_complete(text: str) -> bool:
 
 def spell_key(path: str) -> str:
     """``HKLM\\X`` as :func:`read_registry` spells its keys."""
-    root, rest = path.split("\\", 1)
-    return ("hkey_local_machine" if root.upper() == "HKLM" else root.lower()) + "\\" + rest.lower()
+    root, subkey = path.split("\\", 1)
+    return ("hkey_local_machine" if root.upper() == "HKLM" else root.lower()) + "\\" + subkey.lower()
 
 
 def read_dword(value: tuple[str, str] | None) -> int | None:
@@ -155,28 +155,28 @@ def find_marked_path(text: str) -> str:
 
 def read_processes(text: str) -> tuple[tuple[str, int], ...]:
     """(image, PID) of ``tasklist /fo csv /nh``; the translated sentence for "none" is no quoted line."""
-    return tuple((found[1], int(found[2])) for line in text.splitlines() if (found := _CSV.match(line)))
+    return tuple((match[1], int(match[2])) for line in text.splitlines() if (match := _CSV.match(line)))
 
 
 def read_process_services(text: str) -> tuple[str, ...]:
     """Names of the services behind ``tasklist /svc /fo csv /nh``, without what a language calls none."""
     lists = (line.rpartition('","')[2].rstrip().rstrip('"') for line in text.splitlines() if _CSV.match(line))
-    return tuple(name for found in lists for name in found.split(",") if _SERVICE.fullmatch(name))
+    return tuple(name for listing in lists for name in listing.split(",") if _SERVICE.fullmatch(name))
 
 
 def read_services(text: str) -> tuple[str, ...]:
     """Names in a list of ``sc``: each is on the first line of a block, unindented, before the service's rows."""
-    found: list[str] = []
+    service_names: list[str] = []
     before: list[str] = []
     for line in text.splitlines():
         if _ROW.fullmatch(line) and before:
-            found.append(before[0].partition(":")[2].strip())
+            service_names.append(before[0].partition(":")[2].strip())
             before = []
         elif not line.strip():
             before = []
         elif not line[0].isspace():
             before.append(line)
-    return tuple(found)
+    return tuple(service_names)
 
 
 def read_names(text: str) -> tuple[str, ...]:
@@ -186,20 +186,20 @@ def read_names(text: str) -> tuple[str, ...]:
 
 def read_pipes(text: str, prefix: str) -> tuple[str, ...]:
     """Bare names of the pipes that begin with ``prefix``, sorted."""
-    found = (line.lstrip("\\") for line in read_names(text))
-    return tuple(sorted({name for name in found if name.lower().startswith(prefix)}))
+    pipe_names = (line.lstrip("\\") for line in read_names(text))
+    return tuple(sorted({name for name in pipe_names if name.lower().startswith(prefix)}))
 
 
 def read_links(text: str) -> tuple[tuple[str, str], ...]:
     """(path, target) of each link that ``commands.list_links`` printed. The word for its kind is ignored."""
-    found = []
+    pairs = []
     directory = ""
     for line in text.splitlines():
         if line.startswith("*"):
             directory = line[1:].rstrip()
         elif directory and (link := _LINK.search(line)):
-            found.append((rf"{directory}\{link[1]}", link[2]))
-    return tuple(found)
+            pairs.append((rf"{directory}\{link[1]}", link[2]))
+    return tuple(pairs)
 
 
 def find_volumes(text: str) -> frozenset[str]:
@@ -209,7 +209,7 @@ def find_volumes(text: str) -> frozenset[str]:
 
 def read_smb_mappings(text: str) -> tuple[tuple[str, str, int], ...]:
     """(local, remote, status) of each mapping that ``wmic ... get LocalPath,RemotePath,Status /value`` printed."""
-    found = []
+    mappings = []
     rows: dict[str, str] = {}
     for line in text.splitlines():
         # WMIC ends a line with two carriage returns, of which the edge carries one.
@@ -219,18 +219,18 @@ def read_smb_mappings(text: str) -> tuple[tuple[str, str, int], ...]:
         # The names are in the order of their letters, so that the status is the last.
         if name == "Status" and rows.get("RemotePath"):
             status = read_number(value)
-            found.append((rows.get("LocalPath", ""), rows["RemotePath"], -1 if status is None else status))
+            mappings.append((rows.get("LocalPath", ""), rows["RemotePath"], -1 if status is None else status))
             rows = {}
-    return tuple(found)
+    return tuple(mappings)
 
 
 def read_wmi_time(text: str) -> str | None:
     """A time of WMI, ``yyyymmddhhmmss.ffffff+mmm`` with the minutes from UTC, as UTC, ISO 8601."""
-    found = _WMI_TIME.search(text)
-    if found is None:
+    match = _WMI_TIME.search(text)
+    if match is None:
         return None
     try:
-        local = datetime.strptime(found[1], "%Y%m%d%H%M%S") - timedelta(minutes=int(found[2]))
+        local = datetime.strptime(match[1], "%Y%m%d%H%M%S") - timedelta(minutes=int(match[2]))
     except (ValueError, OverflowError):
         return None
     return local.strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -238,7 +238,7 @@ def read_wmi_time(text: str) -> str | None:
 
 def read_clock_events(text: str) -> tuple[ClockEvent, ...]:
     """The events of ``wevtutil qe System ... /f:xml`` that say something about the clock, newest first; others are left out."""
-    found = []
+    events = []
     for xml in _EVENT.findall(text):
         number, record, created = _EVENT_ID.search(xml), _RECORD.search(xml), _SYSTEM_TIME.search(xml)
         at = _read_event_time(created[1]) if created else None
@@ -249,12 +249,12 @@ def read_clock_events(text: str) -> tuple[ClockEvent, ...]:
         ]
         uptime = _UPTIME.search(xml)
         if number[1] == "12":
-            found.append(ClockEvent("boot", int(record[1]), at))
+            events.append(ClockEvent("boot", int(record[1]), at))
         elif number[1] == "1" and step[0] is not None and step[1] is not None:
-            found.append(ClockEvent("step", int(record[1]), at, step[0] - step[1]))
+            events.append(ClockEvent("step", int(record[1]), at, step[0] - step[1]))
         elif number[1] == "6013" and uptime is not None:
-            found.append(ClockEvent("uptime", int(record[1]), at, timedelta(seconds=int(uptime[1]))))
-    return tuple(sorted(found, key=lambda event: -event.record))
+            events.append(ClockEvent("uptime", int(record[1]), at, timedelta(seconds=int(uptime[1]))))
+    return tuple(sorted(events, key=lambda event: -event.record))
 
 
 def _read_event_time(text: str) -> datetime | None:
@@ -274,24 +274,24 @@ def determine_boot_time(events: Sequence[ClockEvent], wmi: str | None = None) ->
     on Kernel-General 1). wmi: what WMI says, which moves with the clock.
     """
     shift = timedelta()
-    found: list[datetime] = []
+    boot_times: list[datetime] = []
     steps = [event.length for event in events if event.kind == "step"]
     for event in events:
         if event.kind == "boot":
-            found.append(event.at + shift)
+            boot_times.append(event.at + shift)
             break
         if event.kind == "step":
             shift += event.length
         elif event.length >= _CLOCK_IS_SET:
-            found.append(event.at - event.length + shift)
+            boot_times.append(event.at - event.length + shift)
     else:
         if any(abs(step) > _AGREEMENT for step in steps):
-            found = []
+            boot_times = []
     if wmi is not None and (at := _read_event_time(wmi)) is not None:
-        found.append(at)
-    if not found or max(found) - min(found) > _AGREEMENT:
+        boot_times.append(at)
+    if not boot_times or max(boot_times) - min(boot_times) > _AGREEMENT:
         return None
-    return found[0].strftime("%Y-%m-%dT%H:%M:%SZ")
+    return boot_times[0].strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def find_executable(command_line: str) -> str:
@@ -299,5 +299,5 @@ def find_executable(command_line: str) -> str:
     text = command_line.strip()
     if text.startswith('"'):
         return text[1:].partition('"')[0]
-    found = re.match(r"(.+?\.exe)(?:\s|$)", text, re.IGNORECASE)
-    return found[1] if found else text.partition(" ")[0]
+    match = re.match(r"(.+?\.exe)(?:\s|$)", text, re.IGNORECASE)
+    return match[1] if match else text.partition(" ")[0]

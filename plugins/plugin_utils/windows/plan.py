@@ -103,8 +103,8 @@ def find_manager(snapshot: Snapshot) -> ManagedBy:
 
 def is_ours(snapshot: Snapshot, path: str) -> bool:
     """Whether ``path`` lies in the directory that the collection created on this node."""
-    own = snapshot.own_install_dir.lower().rstrip("\\")
-    return bool(own) and path.lower().startswith(own + "\\")
+    own_dir = snapshot.own_install_dir.lower().rstrip("\\")
+    return bool(own_dir) and path.lower().startswith(own_dir + "\\")
 
 
 def find_missing_pipes(required: tuple[str, ...], snapshot: Snapshot) -> tuple[str, ...]:
@@ -154,29 +154,29 @@ def is_old_process_running(snapshot: Snapshot) -> bool:
 
 def compare_with_desired(desired: Desired, snapshot: Snapshot) -> tuple[Drift, ...]:
     """What differs from the desired state. For a service with another manager only what drivers depend on."""
-    found: list[Drift] = []
+    drifts: list[Drift] = []
 
     def compare(item: str, is_: object, expected: object) -> None:
         if is_ != expected:
-            found.append(Drift(item, is_, expected))
+            drifts.append(Drift(item, is_, expected))
 
     service, owner = snapshot.service, find_manager(snapshot)
     if desired.state == "absent":
         compare("service", service.name if service else None, None)
-        return tuple(found)
+        return tuple(drifts)
     missing = find_missing_pipes(desired.required_pipes, snapshot)
     if owner in ELSEWHERE or not desired.version:
         compare("missing_pipes", list(missing), [])
         if service:
             compare("state", model.STATE_NAMES.get(service.state, "unknown"), "running")
-        return tuple(found)
+        return tuple(drifts)
     compare(
         "service",
         service.name if service else None,
         desired.service_name or (service.name if service else catalog.SERVICE_NAMES[0]),
     )
     if service is None:
-        return tuple(found)
+        return tuple(drifts)
     compare("command_line", service.command_line, desired.command_line)
     compare("executable_sha256", snapshot.executable_sha256, desired.sha256)
     compare("start_mode", service.start_mode, desired.start_mode)
@@ -189,20 +189,24 @@ def compare_with_desired(desired: Desired, snapshot: Snapshot) -> tuple[Drift, .
     compare("unproven_swap_from", service.record.previous, "")
     compare("state", model.STATE_NAMES.get(service.state, "unknown"), "running")
     compare("missing_pipes", list(missing), [])
-    found += _compare_access(desired, snapshot)
-    return tuple(found)
+    drifts += _compare_access(desired, snapshot)
+    return tuple(drifts)
 
 
 def _compare_access(desired: Desired, snapshot: Snapshot) -> list[Drift]:
     """Whether SYSTEM and Administrators alone have rights in the install directory, and no other account may write the executable."""
     lists = dict(snapshot.access)
-    own = lists.get(desired.install_dir)
-    found = [] if own and own.is_closed else [Drift("access", own.text if own else "not read", access.CLOSED)]
+    own_list = lists.get(desired.install_dir)
+    drifts = (
+        []
+        if own_list and own_list.is_closed
+        else [Drift("access", own_list.text if own_list else "not read", access.CLOSED)]
+    )
     for path in (desired.release_dir, desired.executable):
         content = lists.get(path)
         if content is not None and content.list_others(access.WRITE):
-            found.append(Drift("access", f"{path}: {content.text}", "nothing for others"))
-    return found
+            drifts.append(Drift("access", f"{path}: {content.text}", "nothing for others"))
+    return drifts
 
 
 def _refuse_unsafe_parent(desired: Desired, snapshot: Snapshot) -> RefusedError | None:
@@ -219,9 +223,9 @@ def _refuse_unsafe_parent(desired: Desired, snapshot: Snapshot) -> RefusedError 
         if path in snapshot.access_unread:
             return _refuse_unread_access(path)
         rights = access.TAKE_CHILD | (0 if path.endswith("\\") else access.DELETE)
-        own = lists.get(path)
-        if own is not None:
-            nearest, where, sids = own, path, own.list_others(rights)
+        access_list = lists.get(path)
+        if access_list is not None:
+            nearest, where, sids = access_list, path, access_list.list_others(rights)
         else:  # it is made with what the nearest one hands down
             sids = nearest.list_others_below(rights) if nearest is not None else ()
         if sids:
@@ -347,8 +351,8 @@ def refuse_running_dependents(name: str, running: tuple[str, ...]) -> RefusedErr
 
 def find_foreign_processes(snapshot: Snapshot) -> tuple[model.Process, ...]:
     """Processes named as csi-proxy that are neither the service's nor known to be left over from it."""
-    known = list_own_pids(snapshot)
-    return tuple(process for process in snapshot.processes if process.pid not in known)
+    pids = list_own_pids(snapshot)
+    return tuple(process for process in snapshot.processes if process.pid not in pids)
 
 
 def list_own_pids(snapshot: Snapshot) -> set[int]:
@@ -356,29 +360,29 @@ def list_own_pids(snapshot: Snapshot) -> set[int]:
     service = snapshot.service
     if service is None:
         return set()
-    known = {service.pid, service.record.proven_pid, service.record.previous_pid} - {0}
+    pids = {service.pid, service.record.proven_pid, service.record.previous_pid} - {0}
     # The service manager may have restarted the process since its PID was recorded. The only one there is, while the
     # executable of the stopped service is in use, is what is left of it.
     if snapshot.executable_in_use and len(snapshot.processes) == 1:
-        known.add(snapshot.processes[0].pid)
-    return known
+        pids.add(snapshot.processes[0].pid)
+    return pids
 
 
-def find_only_process(snapshot: Snapshot, known: set[int]) -> int:
+def find_only_process(snapshot: Snapshot, known_pids: set[int]) -> int:
     """The PID of the running service when no other process is known to be left over from it, else 0."""
     service = snapshot.service
     if service is None or service.state != model.RUNNING:
         return 0
-    left = {process.pid for process in snapshot.processes} & known
-    return service.pid if left == {service.pid} else 0
+    remaining = {process.pid for process in snapshot.processes} & known_pids
+    return service.pid if remaining == {service.pid} else 0
 
 
 def _refuse_other_manager(desired: Desired, snapshot: Snapshot, owner: str) -> RefusedError | None:
-    what = f"csi-proxy on this node is managed by {ELSEWHERE[owner]}"
+    subject = f"csi-proxy on this node is managed by {ELSEWHERE[owner]}"
     if desired.state == "absent":
         return RefusedError(
             "foreign_owner",
-            f"{what}; this collection does not remove it.",
+            f"{subject}; this collection does not remove it.",
             "Remove it with the tool that installed it.",
         )
     if is_serving(desired.required_pipes, snapshot):
@@ -388,7 +392,7 @@ def _refuse_other_manager(desired: Desired, snapshot: Snapshot, owner: str) -> R
     lack = f"the pipes {', '.join(missing)} are missing" if missing else "its process does not serve"
     return RefusedError(
         "foreign_owner",
-        f"{what}, and does not serve the required pipes: {lack} ({state}). Nothing was changed.",
+        f"{subject}, and does not serve the required pipes: {lack} ({state}). Nothing was changed.",
         "Repair it with that tool; or remove it there and run the play again to install csi-proxy with this collection.",
     )
 
@@ -401,13 +405,13 @@ def list_kept_releases(desired: Desired, snapshot: Snapshot) -> set[str]:
         name = _find_release_dir(desired, command_line)
         if name and len(keep) < 2:
             keep.add(name.lower())
-    others = [
+    other_releases = [
         name
         for name in snapshot.install_dir_entries
         if catalog.parse_version(name.split("-")[0]) and name.lower() not in keep
     ]
-    if len(keep) < 2 and others:
-        keep.add(max(others, key=lambda name: catalog.parse_version(name.split("-")[0]) or (0, 0, 0)).lower())
+    if len(keep) < 2 and other_releases:
+        keep.add(max(other_releases, key=lambda name: catalog.parse_version(name.split("-")[0]) or (0, 0, 0)).lower())
     return keep
 
 
@@ -533,8 +537,8 @@ def _plan_absent(desired: Desired, snapshot: Snapshot) -> list[Step]:
             steps.append(_plan_stop(service))
         steps.append(Step("delete_service", f"delete the service {service.name}", service.name))
     if snapshot.own_install_dir:
-        own = snapshot.own_install_dir
-        if snapshot.install_dir_exists or own.lower() != desired.install_dir.lower():
-            steps.append(Step("remove_files", f"remove {own}", own))
+        own_dir = snapshot.own_install_dir
+        if snapshot.install_dir_exists or own_dir.lower() != desired.install_dir.lower():
+            steps.append(Step("remove_files", f"remove {own_dir}", own_dir))
         steps.append(Step("forget_directory", f"remove the record {model.OWN_KEY}"))
     return steps

@@ -111,10 +111,10 @@ def converge(
             _release_lock(applier)
     if isinstance(cause, NodeError):
         raise cause
-    left = "; ".join(step.description for step in to_do.steps)
+    remaining = "; ".join(step.description for step in to_do.steps)
     raise NodeError(
         "not_converged",
-        f"After {_ROUNDS} attempts the node still differs from the request: {left}.",
+        f"After {_ROUNDS} attempts the node still differs from the request: {remaining}.",
         remedy="Find the program that changes the service at the same time, then run the play again.",
         result={"csi_proxy": describe_state(desired, snapshot)},
     )
@@ -198,7 +198,7 @@ def describe_state(desired: Desired, snapshot: Snapshot) -> dict[str, Any]:
         "serving": plan.is_serving(desired.required_pipes, snapshot),
         "missing_pipes": list(plan.find_missing_pipes(desired.required_pipes, snapshot)),
         "drift": [serialize(item) for item in plan.compare_with_desired(desired, snapshot)],
-        "findings": [serialize(found) for found in list_findings(desired, snapshot)],
+        "findings": [serialize(finding) for finding in list_findings(desired, snapshot)],
     }
 
 
@@ -209,7 +209,7 @@ def shorten_failed_result(result: Mapping[str, Any]) -> dict[str, Any]:
         observed = dict(part["csi_proxy"])
         service = observed.get("service")
         observed["service"] = service and {key: service[key] for key in ("name", "state", "pid")}
-        observed["findings"] = [one for one in observed.get("findings") or () if one["severity"] != "note"]
+        observed["findings"] = [finding for finding in observed.get("findings") or () if finding["severity"] != "note"]
         # Each pipe stands for itself; by which releases it is served says the catalog.
         observed.pop("api_groups", None)
         part["csi_proxy"] = observed

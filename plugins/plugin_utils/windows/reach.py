@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Unreached:
-    """What was found, and the remedy."""
+    """The cause, and the remedy."""
 
-    found: str
+    cause: str
     remedy: str
 
 
@@ -94,9 +94,9 @@ def _explain_tls_and_proxies(text: str, way: Way) -> Unreached | None:
             f"{where} answers with HTTP status {status[1]}, so it is not a WinRM listener.",
             "Correct ansible_port (5985 for HTTP, 5986 for HTTPS by default) and the path.",
         )
-    found = _explain_connection(text, way)
+    cause = _explain_connection(text, way)
     if (
-        found is None
+        cause is None
         and way.scheme == "http"
         and re.search(r"RemoteDisconnected|Connection aborted|Connection reset|BadStatusLine", text)
     ):
@@ -104,7 +104,7 @@ def _explain_tls_and_proxies(text: str, way: Way) -> Unreached | None:
             f"{where} ends the connection without an answer to plain HTTP, as an HTTPS listener does.",
             f"If it is one, set {names['scheme']} to https; otherwise check that the WinRM service runs on the host.",
         )
-    return found
+    return cause
 
 
 def _explain_connection(text: str, way: Way) -> Unreached | None:

@@ -50,53 +50,55 @@ class Rollback:
 
     def _remove_new_service(self) -> str:
         """A first installation that failed: nothing was there before, so no service stays."""
-        now = self._observe().service
-        if now is None:
+        current = self._observe().service
+        if current is None:
             return ""
-        self._control.stop(now.name, IMAGE, {now.pid})
-        delete = discard_output(program("sc", "delete", now.name))
+        self._control.stop(current.name, IMAGE, {current.pid})
+        delete = discard_output(program("sc", "delete", current.name))
         failure = self._control.run(self._control.lock.guard_step("delete", delete))
         if failure is not None and failure.code != 1060:
-            raise find_meaning(failure.code).error(f"The new service {now.name!r} cannot be deleted", failure.code)
-        return f"The new service {now.name!r} was removed."
+            raise find_meaning(failure.code).error(f"The new service {current.name!r} cannot be deleted", failure.code)
+        return f"The new service {current.name!r} was removed."
 
     def _return_to(self, old: Service) -> str:
         target = old.command_line if self._committed else old.record.previous
         snapshot = self._observe()
-        now = snapshot.service
-        if not target or now is None:
+        current = snapshot.service
+        if not target or current is None:
             return ""
-        key = locate_parameters(now.name)
+        key = locate_parameters(current.name)
         steps: LabelledSteps = []
-        if now.command_line != target:
+        if current.command_line != target:
             steps = [
-                *build_remember_steps(now),
+                *build_remember_steps(current),
                 *self._control.lock.guard_step(
-                    "roll back", discard_output(program("sc", "config", now.name, "binPath=", target))
+                    "roll back", discard_output(program("sc", "config", current.name, "binPath=", target))
                 ),
             ]
         was_running = old.state == model.RUNNING or not self._committed
-        still_the_old = now.state == model.RUNNING and old.pid != 0 and now.pid == old.pid and self._committed
+        still_the_old = current.state == model.RUNNING and old.pid != 0 and current.pid == old.pid and self._committed
         restart = was_running and not still_the_old
-        image = now.executable.rpartition("\\")[2]
-        known = {now.pid, old.pid, now.record.previous_pid} - {0}
+        image = current.executable.rpartition("\\")[2]
+        known_pids = {current.pid, old.pid, current.record.previous_pid} - {0}
         failure = None
         if restart:
-            failure = self._control.restart(now.name, image, find_only_process(snapshot, known), known, "", steps)
+            failure = self._control.restart(
+                current.name, image, find_only_process(snapshot, known_pids), known_pids, "", steps
+            )
         elif steps:
             failure = self._control.run(steps)
         if failure is not None and failure.label != "start":
-            what = f"The service {now.name!r} cannot be restored to {target}"
-            raise find_meaning(failure.code).error(what, failure.code)
+            subject = f"The service {current.name!r} cannot be restored to {target}"
+            raise find_meaning(failure.code).error(subject, failure.code)
         if restart:
-            self._control.check_start(now.name, failure, "")
+            self._control.check_start(current.name, failure, "")
             served = self._before.pipes if old.state == model.RUNNING else ()
             image = IMAGE if not old.executable else old.executable.rpartition("\\")[2]
-            self._control.wait_serving(now.name, image, served, "")
+            self._control.wait_serving(current.name, image, served, "")
         self._control.run(build_forget_steps(key))
-        what = f"csi-proxy {old.record.release}" if old.record.release and self._committed else target
+        subject = f"csi-proxy {old.record.release}" if old.record.release and self._committed else target
         return (
-            f"{what} is restored and serving."
+            f"{subject} is restored and serving."
             if was_running
             else f"The command line {target} is restored; the service is stopped, as before."
         )

@@ -100,8 +100,8 @@ class SshChannel:
 
         ssh takes the first value it is given, so options of the user stay in force.
         """
-        given = self._connection.get_option("ssh_extra_args") or ""
-        self._connection.set_option("ssh_extra_args", f"{given} {_ALIVE}".strip())
+        extra_args = self._connection.get_option("ssh_extra_args") or ""
+        self._connection.set_option("ssh_extra_args", f"{extra_args} {_ALIVE}".strip())
 
     def _is_powershell(self) -> bool:
         """Whether the shell is PowerShell, not cmd.exe; a Unix shell is refused. Each prints the same text differently."""
@@ -151,7 +151,7 @@ class SshChannel:
                 raise AccessDeniedError(f"The node refused the logon over ssh: {text}", logon=True) from error
             why = reach.explain(text, reach.Way(self._format_endpoint(), "", {}))
             if why is not None:
-                raise ConnectionLostError(why.found, why.remedy, detail=text) from error
+                raise ConnectionLostError(why.cause, why.remedy, detail=text) from error
             raise ConnectionLostError(f"The ssh connection to the node failed: {text}", self._remedy) from error
         except AnsibleError as error:
             raise build_configuration_error("ssh", str(error)) from error

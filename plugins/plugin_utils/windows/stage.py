@@ -112,8 +112,8 @@ def render_fetch_input(source: model.Source) -> BinaryIO:
     They may hold passwords or signatures. Process lists and audit logs of the node show command lines, and so does
     ``-vvv`` on the controller.
     """
-    given = {"url": source.location, **({"proxy": source.proxy} if source.proxy else {})}
-    lines = [name + ' = "' + re.sub(r'([\\"])', r"\\\1", value) + '"\n' for name, value in given.items()]
+    addresses = {"url": source.location, **({"proxy": source.proxy} if source.proxy else {})}
+    lines = [name + ' = "' + re.sub(r'([\\"])', r"\\\1", value) + '"\n' for name, value in addresses.items()]
     return io.BytesIO("".join(lines).encode())
 
 
@@ -164,12 +164,12 @@ def pack_executable(path: Path) -> BinaryIO:
 
 def check_digest(desired: model.Desired, text: str) -> None:
     """Compare what certutil printed for the staged file. NodeError ``checksum_mismatch``."""
-    found = parse.find_sha256(text)
-    if found != desired.sha256:
+    digest = parse.find_sha256(text)
+    if digest != desired.sha256:
         where = hide_url_secrets(desired.source.location) if desired.source else "source"
         raise NodeError(
             "checksum_mismatch",
-            f"The file from {where} has SHA-256 {found or '(unreadable)'}, expected {desired.sha256}. It was removed.",
+            f"The file from {where} has SHA-256 {digest or '(unreadable)'}, expected {desired.sha256}. It was removed.",
             remedy="Check that checksum is of this file, and that no proxy returned a login page instead.",
         )
 
@@ -212,8 +212,8 @@ def explain_failure(node: Node, desired: model.Desired, failure: Failure) -> Nod
                 "unpack_failed", "what arrived is damaged, or the file could not be written", "Run the play again."
             ),
         )
-        what = f"The node could not unpack the executable into {desired.install_dir}"
-        return meaning.error(what, f"tar {failure.code}", failure.words)
+        subject = f"The node could not unpack the executable into {desired.install_dir}"
+        return meaning.error(subject, f"tar {failure.code}", failure.words)
     if failure.label == "hash":
         meaning = find_meaning(failure.code)
         if meaning.reason == "file_missing":
@@ -238,17 +238,17 @@ def _find_missing_tool(node: Node, failure: Failure) -> NodeError | None:
 
 
 def _is_ca_file_ignored(node: Node) -> bool:
-    found = re.match(r"curl (\d{1,4})\.(\d{1,4})", node.ask([("curl", program("curl", "-V"))]).text("curl").strip())
-    return found is not None and (int(found[1]), int(found[2])) < _READS_CA_FILE
+    match = re.match(r"curl (\d{1,4})\.(\d{1,4})", node.ask([("curl", program("curl", "-V"))]).text("curl").strip())
+    return match is not None and (int(match[1]), int(match[2])) < _READS_CA_FILE
 
 
-def _distinguish_full_disk(node: Node, desired: model.Desired, full: Meaning, other: Meaning) -> Meaning:
+def _distinguish_full_disk(node: Node, desired: model.Desired, full: Meaning, write_error: Meaning) -> Meaning:
     """tar and curl report a full disk as they report other write errors: the free space shows it."""
     drive = desired.install_dir[:2]
     text = node.ask([("free", program("fsutil", "volume", "diskfree", drive, quiet=True))]).text("free")
     free = parse_free_bytes(text)
     if free is None or free >= _SPACE_NEEDED:
-        return other
+        return write_error
     return Meaning("disk_full", f"the disk is full, {drive} has {free} bytes left", full.remedy)
 
 
