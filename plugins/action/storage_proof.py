@@ -19,13 +19,22 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import ser
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import identify_process
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.termination import ignore_signals
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.apply import Limits, Prover
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.cleanup import PATIENCE, Found, earlier, take_away
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.objects import PREFIX, Room
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.apply import Prover, VerifyLimits
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.cleanup import (
+    PATIENCE,
+    EarlierRun,
+    delete_leftovers,
+    find_earlier_runs,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.objects import PREFIX, RunScope
 from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.observe import read_plan, refuse
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.options import to_request
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.plan import Target
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.verdict import Proof, failed, proven_nodes
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.options import parse_request
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.plan import VerifyTarget
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.verdict import (
+    Proof,
+    describe_failures,
+    list_proven_nodes,
+)
 
 
 class ActionModule(ClusterAction):
@@ -37,51 +46,51 @@ class ActionModule(ClusterAction):
     def work(self, options: Mapping[str, Any]) -> None:
         """Return each proof and what could not be deleted; failed if a volume lost its data or objects are left."""
         run = secrets.token_hex(4)
-        room = Room(run, options["namespace"] or f"{PREFIX}-{run}", not options["namespace"])
-        request = to_request(options)
+        scope = RunScope(run, options["namespace"] or f"{PREFIX}-{run}", not options["namespace"])
+        request = parse_request(options)
         client = self.connect(options)
         plan = read_plan(client, request)
-        steps = plan.steps()
+        steps = plan.describe_steps()
         self.result["plan"] = steps
         self.result["left_out"] = [{"driver": key, "node": node, "why": why} for key, node, why in plan.left_out]
-        refuse(client, plan, room)
-        leftovers = earlier(client, room, self.show)
+        refuse(client, plan, scope)
+        leftovers = find_earlier_runs(client, scope, self.show)
         self.result["earlier"] = [
-            {"run": entry.room.run, "namespace": entry.room.namespace, "lives": entry.lives} for entry in leftovers
+            {"run": entry.scope.run, "namespace": entry.scope.namespace, "lives": entry.lives} for entry in leftovers
         ]
         ended = [entry for entry in leftovers if not entry.lives]
         if self.check_mode:
-            steps += [f"delete leftovers of run {entry.room.run} in {entry.room.namespace}" for entry in ended]
+            steps += [f"delete leftovers of run {entry.scope.run} in {entry.scope.namespace}" for entry in ended]
             self.show(*steps)
             self.result["changed"] = bool(ended)
             return
-        limits = Limits(step=options["step_timeout"], whole=options["timeout"], parallel=options["parallel"])
+        limits = VerifyLimits(step=options["step_timeout"], whole=options["timeout"], parallel=options["parallel"])
         prover = Prover(
-            client, room, request, limits, lambda: secrets.token_hex(8), self.show, identify_process(os.getpid())
+            client, scope, request, limits, lambda: secrets.token_hex(8), self.show, identify_process(os.getpid())
         )
         proofs = self._prove(client, prover, plan.targets, leftovers)
         self.result.update(
             run=run,
             proofs=[proof.as_dict() for proof in proofs],
-            proven=proven_nodes(proofs),
+            proven=list_proven_nodes(proofs),
             changed=bool(ended or self.result["left"]),
         )
-        self._report(failed(proofs))
+        self._report(describe_failures(proofs))
 
     def _prove(
-        self, client: Client, prover: Prover, targets: Sequence[Target], leftovers: Sequence[Found]
+        self, client: Client, prover: Prover, targets: Sequence[VerifyTarget], leftovers: Sequence[EarlierRun]
     ) -> list[Proof]:
         """Prove every target, and delete what this run and ended runs created; `left` is what could not be deleted."""
-        cleaners = take_away(client, leftovers, self.show)
+        cleaners = delete_leftovers(client, leftovers, self.show)
         try:
             proofs = prover.run(targets)
         finally:
             ignore_signals()
-            prover.cleaner.all()
+            prover.cleaner.delete_all()
             self.result["left"] = [serialize(entry) for entry in prover.cleaner.left]
         deadline = time.monotonic() + PATIENCE
         for cleaner in cleaners:
-            cleaner.rest(deadline)
+            cleaner.wait_for_namespace(deadline)
         self.result["left"] = [serialize(entry) for cleaner in (*cleaners, prover.cleaner) for entry in cleaner.left]
         return proofs
 

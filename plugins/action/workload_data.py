@@ -30,7 +30,7 @@ class ActionModule(ClusterAction):
             return
         run.refuse()
         if self.check_mode:
-            self.result.update(changed=run.would_write(), plan=list(run.plan()))
+            self.result.update(changed=run.needs_write(), plan=list(run.plan()))
             return
         try:
             run.run()

@@ -36,13 +36,13 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.options import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import ConversionRecord, Side
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.records import Records
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data.read import Digest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.read import digest as read_digest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.data.read import read_digest as read_digest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import FIELD_MANAGER, Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError, StreamError, UnreachableError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.fencing import Reference, fence
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.kinds import Kind
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.nodes import ProofNode, place
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.nodes import ProofNode, choose_node
 
 # Seconds between observations: short at first, since most steps are quick.
 _FIRST, _LAST = 0.2, 2.0
@@ -334,15 +334,15 @@ class Converter:
             ProofNode.from_objects(item, self._client.get(kinds.CSI_NODE, item["metadata"]["name"]))
             for item in self._client.list_windows_nodes()
         )
-        node, whys = place(nodes, volume, record.new.driver, self._limits.image, self._limits.tolerations)
+        node, whys = choose_node(nodes, volume, record.new.driver, self._limits.image, self._limits.tolerations)
         if node is None:
             raise ConversionStoppedError(
                 f"no node accepts the helper pod of {record.namespace}/{record.claim}: {whys or 'no Windows node'}. "
                 f"{explain.describe_state(record)}",
                 "no_node",
             )
-        image = self._limits.image or node.image()
-        tolerations = node.tolerations(self._limits.tolerations)
+        image = self._limits.image or node.choose_image()
+        tolerations = node.list_tolerations(self._limits.tolerations)
         # One that a late request creates ends by itself; one that ends too early is created again.
         return objects.define_helper(record, node.name, image, tolerations, int(2 * self._limits.step) + _GRACE)
 

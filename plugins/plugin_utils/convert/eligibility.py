@@ -33,7 +33,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import HEL
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import list_claims
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedCsiNode
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.migration import reports_csi, way
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.nodes import ProofNode, reachable
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.nodes import ProofNode, can_reach
 
 Object = Mapping[str, Any]
 
@@ -133,7 +133,7 @@ def evaluate(facts: ConversionFacts, desired: ConversionRequest, first: Collecti
         findings += [warning("CSI-B30", named, note, _REVIEW) for note in translated.notes]
         findings += _check_twins(facts, volume, translated, handle)
     nodes = [ProofNode.from_objects(node, csi_node) for node, csi_node in facts.nodes]
-    able = [node for node in nodes if reachable(node, volume)]
+    able = [node for node in nodes if can_reach(node, volume)]
     if translated is not None:
         findings += _check_node_affinity(volume, translated, able)
     findings += _check_csi_path(facts, plugin, able) if plugin is not None else ()
@@ -218,7 +218,7 @@ def _check_node_affinity(volume: Object, translated: Native, nodes: Sequence[Pro
     name = f"PersistentVolume {volume['metadata']['name']}"
     affinity = translated.affinity
     new = {"spec": {"nodeAffinity": affinity}} if affinity else {"spec": {}}
-    lost = [node.name for node in nodes if not reachable(node, new)]
+    lost = [node.name for node in nodes if not can_reach(node, new)]
     if lost:
         keys = ", ".join(
             f"{entry['key']} {entry['operator']} {entry.get('values', [])}"

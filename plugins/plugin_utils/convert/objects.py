@@ -15,7 +15,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.kinds import Kind
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MANAGED_BY, MANAGER, PART_OF
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.pod import idle_pod
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.pod import define_idle_pod
 
 PART = "convert"
 # On a claim: run and generation of its conversion. On a volume: the run and the side, old or new.
@@ -217,7 +217,7 @@ def define_helper(
         "labels": build_labels(record.run),
         "annotations": {LOCK: format_lock(record)},
     }
-    return idle_pod(
+    return define_idle_pod(
         metadata, node, image, tolerations, record.claim,
         container=CONTAINER, mount=MOUNT, read_only=True, restartPolicy="Never", activeDeadlineSeconds=seconds,
     )  # fmt: skip

@@ -33,7 +33,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import bui
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts, list_claims
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import parse_time
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.objects import attachment
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.objects import name_attachment
 
 
 def read_facts(client: Client, desired: ConversionRequest) -> ConversionFacts:
@@ -217,7 +217,7 @@ class ConversionObserver:
             node = str(spec["nodeName"])
             is_of_record = (spec.get("source") or {}).get("persistentVolumeName") in (record.old.name, record.new.name)
             named = attachment_object["metadata"]["name"] in {
-                attachment(record.new.driver, handle, node) for handle in handles
+                name_attachment(record.new.driver, handle, node) for handle in handles
             }
             if (is_of_record or named) and node != helper_node:
                 yield f"VolumeAttachment {attachment_object['metadata']['name']} attaches it to {node}"
@@ -235,7 +235,7 @@ class ConversionObserver:
         """Return why the helper's volume is not attached by the target's handle, empty if it is."""
         if not record.attaches:
             return ""
-        name = attachment(record.new.driver, record.target.handle, node)
+        name = name_attachment(record.new.driver, record.target.handle, node)
         live = self._client.get(kinds.VOLUME_ATTACHMENT, name)
         if not ((live or {}).get("status") or {}).get("attached"):
             return f"VolumeAttachment {name} is missing or not attached"

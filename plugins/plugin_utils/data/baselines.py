@@ -9,8 +9,8 @@ import hashlib
 from collections.abc import Sequence
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import FormatError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.compact import compact
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.manifest import Manifest, NotNoted, from_json
+from ansible_collections.kubewin.csi.plugins.plugin_utils.data.compact import summarize
+from ansible_collections.kubewin.csi.plugins.plugin_utils.data.manifest import Manifest, MissingBaseline, from_json
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.store import ConfigMaps, Files, TooLargeError
@@ -22,7 +22,7 @@ SET = "kubewin.io/baseline-set"
 
 
 class BaselineError(ClusterError):
-    """A baseline cannot be read, or not be written."""
+    """A baseline cannot be read or written."""
 
 
 class Baselines:
@@ -34,28 +34,28 @@ class Baselines:
         self._files = Files(folder) if folder else None
         self._name = name
 
-    def where(self, claim: str) -> str:
-        """Where the baseline of a claim, as namespace/name, is stored, as text."""
-        stores = [self._maps.where(self._object(claim))] if self._maps is not None else []
-        stores += [self._files.where(_file(claim))] if self._files is not None else []
+    def describe_location(self, claim: str) -> str:
+        """Describe where the baseline of a claim (namespace/name) is stored."""
+        stores = [self._maps.where(self._name_object(claim))] if self._maps is not None else []
+        stores += [self._files.where(_name_file(claim))] if self._files is not None else []
         return " and ".join(stores)
 
-    def read(self, claim: str) -> Manifest | NotNoted | None:
-        """The baseline of a claim, None when there is none. Raises BaselineError if no store has one that can be read."""
+    def read(self, claim: str) -> Manifest | MissingBaseline | None:
+        """Read the baseline of a claim, None without one. Raises BaselineError if no store has one that can be read."""
         bad = ""
-        text = self._maps.read(self._object(claim)) if self._maps is not None else None
+        text = self._maps.read(self._name_object(claim)) if self._maps is not None else None
         if text is not None and self._maps is not None:
             try:
                 return from_json(text)
             except FormatError as error:
-                bad = f"{self._maps.where(self._object(claim))}: {error}"
+                bad = f"{self._maps.where(self._name_object(claim))}: {error}"
         if self._files is not None:
             try:
-                copy = self._files.read(_file(claim))
+                copy = self._files.read(_name_file(claim))
                 if copy is not None:
                     return from_json(copy)
             except (FormatError, OSError, UnicodeDecodeError) as error:
-                bad = f"{bad}; {self._files.where(_file(claim))}: {error}".lstrip("; ")
+                bad = f"{bad}; {self._files.where(_name_file(claim))}: {error}".lstrip("; ")
         if bad:
             raise BaselineError(
                 f"the baseline of {claim} cannot be read: {bad}. Record a new one (renew=true).", "baseline_unreadable"
@@ -63,69 +63,71 @@ class Baselines:
         return None
 
     def replace(self, claim: str) -> None:
-        """Read which baseline is to be replaced, without its content."""
+        """Read the version of a baseline that is to be replaced."""
         if self._maps is not None:
-            self._maps.read(self._object(claim))
+            self._maps.read(self._name_object(claim))
 
-    def write(self, claim: str, found: Manifest | NotNoted, growing: Sequence[str]) -> Manifest | NotNoted:
-        """Keep a baseline; answers with it as it was kept, which is digests of folders where the whole is too large.
+    def write(
+        self, claim: str, manifest: Manifest | MissingBaseline, growing: Sequence[str]
+    ) -> Manifest | MissingBaseline:
+        """Write a baseline; return it as it was written: with digests of folders if it is too large.
 
         Raises BaselineError conflict if another run wrote one since `read` or `replace`.
         """
         if self._maps is not None:
             try:
-                self._keep(self._maps, claim, found)
+                self._keep(self._maps, claim, manifest)
             except TooLargeError:
-                if isinstance(found, NotNoted):
+                if isinstance(manifest, MissingBaseline):
                     raise
-                found = compact(found, growing)
-                self._keep(self._maps, claim, found)
+                manifest = summarize(manifest, growing)
+                self._keep(self._maps, claim, manifest)
         if self._files is not None:
             try:
-                self._files.write(_file(claim), found.to_json())
+                self._files.write(_name_file(claim), manifest.to_json())
             except OSError as error:
                 raise BaselineError(
-                    f"the baseline {self._files.where(_file(claim)).removeprefix('file ')} cannot be written: "
+                    f"the baseline {self._files.where(_name_file(claim)).removeprefix('file ')} cannot be written: "
                     f"{error}. Nothing was changed. Free space, or set another directory.",
                     "refused",
                 ) from error
-        return found
+        return manifest
 
-    def noted(self, claims: Sequence[str] = ()) -> list[str]:
-        """The names of the ConfigMaps of the set, or of these claims of it, without reading what they hold."""
-        found = self._maps.named(**self._labels) if self._maps is not None else []
-        return [name for name in found if not claims or name in self._objects(claims)]
+    def list_recorded(self, claims: Sequence[str] = ()) -> list[str]:
+        """List the ConfigMaps of the set, or of these claims."""
+        names = self._maps.named(**self._labels) if self._maps is not None else []
+        return [name for name in names if not claims or name in self._name_objects(claims)]
 
     def forget(self, claims: Sequence[str] = ()) -> list[str]:
-        """Remove the set, or these claims of it, from the cluster; answers with the names of the ConfigMaps. Files stay."""
+        """Delete the set, or these claims, from the cluster; return the ConfigMaps' names. Files stay."""
         if self._maps is None:
             return []
-        return self._maps.forget(self._objects(claims) if claims else None, **self._labels)
+        return self._maps.forget(self._name_objects(claims) if claims else None, **self._labels)
 
     @property
     def _labels(self) -> dict[str, str]:
-        return {SET: _short(self._name)}
+        return {SET: _hash_name(self._name)}
 
-    def _objects(self, claims: Sequence[str]) -> set[str]:
-        return {self._object(claim) for claim in claims}
+    def _name_objects(self, claims: Sequence[str]) -> set[str]:
+        return {self._name_object(claim) for claim in claims}
 
-    def _keep(self, maps: ConfigMaps, claim: str, found: Manifest | NotNoted) -> None:
-        about = f"Content of the volume of {claim}, for {self._name}. {found.taken}\n"
+    def _keep(self, maps: ConfigMaps, claim: str, manifest: Manifest | MissingBaseline) -> None:
+        note = f"Content of the volume of {claim}, for {self._name}. {manifest.taken}\n"
 
-        def meet(_other: str) -> None:
-            where = maps.where(self._object(claim))
+        def meet(_text: str) -> None:
+            where = maps.where(self._name_object(claim))
             raise BaselineError(f"{where} was written by another run meanwhile. Run again.", "conflict")
 
-        maps.write(self._object(claim), found.to_json(), meet, beside={"about.txt": about}, labels=self._labels)
+        maps.write(self._name_object(claim), manifest.to_json(), meet, beside={"about.txt": note}, labels=self._labels)
 
-    def _object(self, claim: str) -> str:
-        return f"kubewin-data-{_short(f'{self._name}/{claim}')}"
+    def _name_object(self, claim: str) -> str:
+        return f"kubewin-data-{_hash_name(f'{self._name}/{claim}')}"
 
 
-def _file(claim: str) -> str:
+def _name_file(claim: str) -> str:
     # Neither namespaces nor claims hold an underscore.
     return f"{claim.replace('/', '_')}.jsonl"
 
 
-def _short(text: str) -> str:
+def _hash_name(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:24]

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which files of a volume are read when not all of them may be: a sample that is the same for the same seed. Pure."""
+"""The sample of files that are read if a volume is too large. Pure."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _WORDS = 20000
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """What reading may cost: bytes in all and a second, and seconds. seed: of the sample when that is not enough."""
+class ReadLimits:
+    """Limits of reading: bytes in total, bytes a second, and seconds. seed: of the sample."""
 
     total: int
     rate: int
@@ -25,21 +25,23 @@ class Limits:
     seed: str
 
 
-def sample(files: Sequence[FileEntry], total: int, seed: str) -> frozenset[str]:
-    """Paths of files whose contents are together no larger than that; all of them if they fit."""
-    if sum(one.size for one in files) <= total:
-        return frozenset(one.path for one in files)
-    chosen, left = set(), total
-    for one in sorted(files, key=lambda one: hashlib.sha256(f"{seed}\0{one.path}".encode("utf-8", "replace")).digest()):
+def choose_sample(files: Sequence[FileEntry], total: int, seed: str) -> frozenset[str]:
+    """Choose paths of files whose total size is within the limit; all files if they fit."""
+    if sum(file.size for file in files) <= total:
+        return frozenset(file.path for file in files)
+    chosen, remaining = set(), total
+    for file in sorted(
+        files, key=lambda file: hashlib.sha256(f"{seed}\0{file.path}".encode("utf-8", "replace")).digest()
+    ):
         # The tar of Windows, which gets single names here, accepts no name beyond ASCII.
-        if one.path.isascii() and one.size <= left:
-            chosen.add(one.path)
-            left -= one.size
+        if file.path.isascii() and file.size <= remaining:
+            chosen.add(file.path)
+            remaining -= file.size
     return frozenset(chosen)
 
 
-def batches(paths: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """The paths in groups that each fit on a command line."""
+def split_command_line(paths: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Split the paths into groups that fit on a command line."""
     group: list[str] = []
     length = 0
     for path in paths:

@@ -9,15 +9,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.compact import folders, grows
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.manifest import FileEntry, Folder, Gap, Manifest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.data.compact import digest_folders, is_append_only
+from ansible_collections.kubewin.csi.plugins.plugin_utils.data.manifest import FileEntry, FolderDigest, Gap, Manifest
 
 # missing, added: a path. changed: a file's content or size. written: a file that was written to, its content unread. shortened,
 # rewritten: a file that may only grow. retargeted: a link. replaced: something of one kind by something of another.
-What = Literal["missing", "added", "changed", "written", "shortened", "rewritten", "retargeted", "replaced"]
+Change = Literal["missing", "added", "changed", "written", "shortened", "rewritten", "retargeted", "replaced"]
 # same: everything was compared. incomplete: nothing differs, and not everything was compared.
 # Files that are missing or changed in a way that a running workload rarely causes itself.
-LOST: frozenset[What] = frozenset({"missing", "shortened", "rewritten", "retargeted", "replaced"})
+LOST: frozenset[Change] = frozenset({"missing", "shortened", "rewritten", "retargeted", "replaced"})
 Verdict = Literal["same", "different", "incomplete"]
 
 
@@ -26,13 +26,13 @@ class Difference:
     """A path that differs. detail: how."""
 
     path: str
-    what: What
+    what: Change
     detail: str
 
 
 @dataclass(slots=True)
 class Comparison:
-    """equal: files whose contents are equal. grown: files that may grow, and only did that. listed: files of which only
+    """The result of a comparison. equal: files whose contents are equal. grown: files that may grow, and only did that. listed: files of which only
     names and sizes were compared.
     """
 
@@ -49,126 +49,128 @@ class Comparison:
         return "incomplete" if self.not_compared or self.listed else "same"
 
 
-def heads(before: Manifest, patterns: Sequence[str]) -> dict[str, int]:
-    """Of which files how many first bytes have to be as they were."""
-    return {one.path: one.size for one in before.files if one.sha256 and grows(one.path, patterns)}
+def find_head_sizes(before: Manifest, patterns: Sequence[str]) -> dict[str, int]:
+    """Return how many first bytes of each append-only file must be unchanged."""
+    return {file.path: file.size for file in before.files if file.sha256 and is_append_only(file.path, patterns)}
 
 
-def compare(before: Manifest, after: Manifest, patterns: Sequence[str]) -> Comparison:
-    """Compare what is on a volume with what was. patterns: of files that may grow, by their ends alone."""
+def compare_manifests(before: Manifest, after: Manifest, patterns: Sequence[str]) -> Comparison:
+    """Compare two manifests of a volume. patterns: of append-only files."""
     if before.folders:
-        return _by_folder(before, after)
-    found = Comparison()
-    old, new = ({one.path: one for one in side.entries} for side in (before, after))
+        return _compare_folders(before, after)
+    comparison = Comparison()
+    old, new = ({entry.path: entry for entry in side.entries} for side in (before, after))
     listing = "listing" in (before.how, after.how)
     for path in sorted(old.keys() | new.keys()):
         if path not in new or path not in old:
-            _one_sided(found, path, old.get(path), (*before.gaps, *after.gaps), patterns, new.get(path))
+            _record_one_sided(comparison, path, old.get(path), (*before.gaps, *after.gaps), patterns, new.get(path))
         else:
-            _both(found, old[path], new[path], listing, patterns)
-    found.not_compared += _once((*before.gaps, *after.gaps))
-    return found
+            _compare_entries(comparison, old[path], new[path], listing, patterns)
+    comparison.not_compared += _drop_repeated((*before.gaps, *after.gaps))
+    return comparison
 
 
-def _by_folder(before: Manifest, after: Manifest) -> Comparison:
-    """Compare digests: a folder that differs is named, and none of its files can be."""
-    found = Comparison()
-    old = {one.path: one for one in before.folders}
-    new = {one.path: one for one in folders(after, before.depth, before.growing)}
+def _compare_folders(before: Manifest, after: Manifest) -> Comparison:
+    """Compare digests of folders; single files are unknown."""
+    comparison = Comparison()
+    old = {folder.path: folder for folder in before.folders}
+    new = {folder.path: folder for folder in digest_folders(after, before.depth, before.growing)}
     gaps = (*before.gaps, *after.gaps)
     for path in sorted(old.keys() | new.keys()):
-        was, now = old.get(path, _nothing(path)), new.get(path, _nothing(path))
-        read = bool(was.contents and now.contents)
-        if (was.contents == now.contents) if read else (was.names == now.names):
-            found.equal += was.files if read else 0
-            found.listed += 0 if read else was.files
-        elif not any(gap.covers(path) or gap.path.startswith(f"{path}/" if path else "") for gap in gaps):
-            what: What = "missing" if now.files < was.files else "added" if path not in old else "changed"
+        was, current = old.get(path, _build_empty_digest(path)), new.get(path, _build_empty_digest(path))
+        read = bool(was.contents and current.contents)
+        if (was.contents == current.contents) if read else (was.names == current.names):
+            comparison.equal += was.files if read else 0
+            comparison.listed += 0 if read else was.files
+        elif not any(gap.has_path(path) or gap.path.startswith(f"{path}/" if path else "") for gap in gaps):
+            change: Change = "missing" if current.files < was.files else "added" if path not in old else "changed"
             detail = (
-                f"{was.files} files with {was.size} bytes before, {now.files} files with {now.size} bytes now; the "
+                f"{was.files} files with {was.size} bytes before, {current.files} files with {current.size} bytes now; the "
                 "earlier list was too large to keep, so single files are unknown"
             )
-            found.differences.append(Difference(path or "the root folder", what, detail))
-    found.not_compared += _once(gaps)
-    return found
+            comparison.differences.append(Difference(path or "the root folder", change, detail))
+    comparison.not_compared += _drop_repeated(gaps)
+    return comparison
 
 
-def _nothing(path: str) -> Folder:
-    return Folder(path, 0, 0, "", "")
+def _build_empty_digest(path: str) -> FolderDigest:
+    return FolderDigest(path, 0, 0, "", "")
 
 
-def _one_sided(
-    found: Comparison,
+def _record_one_sided(
+    comparison: Comparison,
     path: str,
     was: FileEntry | None,
     gaps: Iterable[Gap],
     patterns: Sequence[str],
-    now: FileEntry | None,
+    current: FileEntry | None,
 ) -> None:
-    if any(gap.covers(path) for gap in gaps):
+    if any(gap.has_path(path) for gap in gaps):
         # It may exist in both: one of them could not read it.
         return
     if was is not None:
-        found.differences.append(Difference(path, "missing", f"the {was.kind} is missing"))
-    elif now is not None and now.kind == "file" and grows(path, patterns):
-        found.grown.append(path)
-    elif now is not None:
-        found.differences.append(Difference(path, "added", f"a new {now.kind}"))
+        comparison.differences.append(Difference(path, "missing", f"the {was.kind} is missing"))
+    elif current is not None and current.kind == "file" and is_append_only(path, patterns):
+        comparison.grown.append(path)
+    elif current is not None:
+        comparison.differences.append(Difference(path, "added", f"a new {current.kind}"))
 
 
-def _both(found: Comparison, was: FileEntry, now: FileEntry, listing: bool, patterns: Sequence[str]) -> None:
-    if was.kind != now.kind:
-        found.differences.append(Difference(was.path, "replaced", f"it was a {was.kind}, is a {now.kind}"))
+def _compare_entries(
+    comparison: Comparison, was: FileEntry, current: FileEntry, listing: bool, patterns: Sequence[str]
+) -> None:
+    if was.kind != current.kind:
+        comparison.differences.append(Difference(was.path, "replaced", f"it was a {was.kind}, is a {current.kind}"))
     elif was.kind == "link":
-        if was.target != now.target:
-            detail = f"its target was {was.target}, is {now.target}"
-            found.differences.append(Difference(was.path, "retargeted", detail))
-    elif was.kind == "file" and grows(was.path, patterns):
-        _growing(found, was, now, listing)
+        if was.target != current.target:
+            detail = f"its target was {was.target}, is {current.target}"
+            comparison.differences.append(Difference(was.path, "retargeted", detail))
+    elif was.kind == "file" and is_append_only(was.path, patterns):
+        _compare_append_only(comparison, was, current, listing)
     elif was.kind == "file":
-        _file(found, was, now, listing)
+        _compare_files(comparison, was, current, listing)
 
 
-def _growing(found: Comparison, was: FileEntry, now: FileEntry, listing: bool) -> None:
-    if now.size < was.size:
-        detail = f"it had {was.size} bytes, has {now.size}, but may only grow"
-        found.differences.append(Difference(was.path, "shortened", detail))
-    elif was.sha256 and now.head:
-        if now.head != was.sha256:
+def _compare_append_only(comparison: Comparison, was: FileEntry, current: FileEntry, listing: bool) -> None:
+    if current.size < was.size:
+        detail = f"it had {was.size} bytes, has {current.size}, but may only grow"
+        comparison.differences.append(Difference(was.path, "shortened", detail))
+    elif was.sha256 and current.head:
+        if current.head != was.sha256:
             detail = f"its first {was.size} bytes changed, but it may only grow"
-            found.differences.append(Difference(was.path, "rewritten", detail))
-        elif now.size > was.size:
-            found.grown.append(was.path)
+            comparison.differences.append(Difference(was.path, "rewritten", detail))
+        elif current.size > was.size:
+            comparison.grown.append(was.path)
         else:
-            found.equal += 1
+            comparison.equal += 1
     else:
-        _unread(found, was, now, listing)
+        _record_unread(comparison, was, current, listing)
 
 
-def _file(found: Comparison, was: FileEntry, now: FileEntry, listing: bool) -> None:
-    if was.size != now.size:
-        found.differences.append(Difference(was.path, "changed", f"it had {was.size} bytes, has {now.size}"))
-    elif was.sha256 and now.sha256:
-        if was.sha256 != now.sha256:
-            detail = f"its {was.size} bytes changed: SHA-256 was {was.sha256}, is {now.sha256}"
-            found.differences.append(Difference(was.path, "changed", detail))
+def _compare_files(comparison: Comparison, was: FileEntry, current: FileEntry, listing: bool) -> None:
+    if was.size != current.size:
+        comparison.differences.append(Difference(was.path, "changed", f"it had {was.size} bytes, has {current.size}"))
+    elif was.sha256 and current.sha256:
+        if was.sha256 != current.sha256:
+            detail = f"its {was.size} bytes changed: SHA-256 was {was.sha256}, is {current.sha256}"
+            comparison.differences.append(Difference(was.path, "changed", detail))
         else:
-            found.equal += 1
-    elif was.written and now.written and was.written != now.written:
-        detail = f"last written at {was.written} before, at {now.written} now; its content was not read"
-        found.differences.append(Difference(was.path, "written", detail))
+            comparison.equal += 1
+    elif was.written and current.written and was.written != current.written:
+        detail = f"last written at {was.written} before, at {current.written} now; its content was not read"
+        comparison.differences.append(Difference(was.path, "written", detail))
     else:
-        _unread(found, was, now, listing)
+        _record_unread(comparison, was, current, listing)
 
 
-def _unread(found: Comparison, was: FileEntry, now: FileEntry, listing: bool) -> None:
+def _record_unread(comparison: Comparison, was: FileEntry, current: FileEntry, listing: bool) -> None:
     if listing:
-        found.listed += 1
+        comparison.listed += 1
         return
-    when, why = ("before", was.why) if not was.sha256 else ("now", now.why)
-    found.not_compared.append(Gap(was.path, f"its content was not read {when}: {why or 'not requested'}"))
+    when, why = ("before", was.why) if not was.sha256 else ("now", current.why)
+    comparison.not_compared.append(Gap(was.path, f"its content was not read {when}: {why or 'not requested'}"))
 
 
-def _once(gaps: Iterable[Gap]) -> Iterator[Gap]:
-    """Each path once."""
+def _drop_repeated(gaps: Iterable[Gap]) -> Iterator[Gap]:
+    """Return one gap for each path."""
     yield from {gap.path: gap for gap in gaps}.values()

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reading what cmd's dir shows of a folder and everything below it, in any language. Pure.
+"""Parses what cmd's dir prints of a folder and everything below it, in any language. Pure.
 
 The lines of dir: a date and a time of the locale, then either a size or a word in angle brackets, then the name; for links
 their target in square brackets. A folder's lines follow one that ends with its path. Examples:
@@ -25,36 +25,36 @@ _LINK = re.compile(r"(?P<name>.+) \[(?P<target>.*)\]")
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class DirectoryListing:
     """The entries, and directories that dir could not read."""
 
     entries: tuple[FileEntry, ...]
     gaps: tuple[Gap, ...]
 
 
-def command(folder: str) -> tuple[str, ...]:
-    """Lists everything below a folder, in UTF-16 whatever the container's code page is."""
+def build_command(folder: str) -> tuple[str, ...]:
+    """Build the command that lists everything below a folder, in UTF-16 whatever the container's code page is."""
     return ("cmd", "/u", "/d", "/c", "dir", "/a", "/s", "/-c", folder)
 
 
-def parse(text: str, folder: str) -> Listing | None:
-    """What dir printed of this directory; None if it printed nothing of it."""
+def parse_listing(text: str, folder: str) -> DirectoryListing | None:
+    """Parse what dir printed of this directory; None if it printed nothing of it."""
     entries: dict[str, FileEntry] = {}
     observed: set[str] = set()
     outside: set[str] = set()
-    here: str | None = None
+    directory: str | None = None
     for line in text.splitlines():
-        header = _below(line, folder)
+        header = _parse_header(line, folder)
         if header is not None:
             # Links may be walked into: what is behind them is not on this path.
-            here = None if _is_below(header, outside) else header
-            if here is not None:
-                observed.add(here)
-        elif here is not None and (match := _LINE.fullmatch(line)) is not None:
-            entry = _entry(here, match)
+            directory = None if _is_below(header, outside) else header
+            if directory is not None:
+                observed.add(directory)
+        elif directory is not None and (match := _LINE.fullmatch(line)) is not None:
+            entry = _parse_entry(directory, match)
             if entry is None:
                 continue
-            if not here and entry.path in NOT_DATA:
+            if not directory and entry.path in NOT_DATA:
                 outside.add(entry.path)
                 continue
             entries[entry.path] = entry
@@ -67,25 +67,25 @@ def parse(text: str, folder: str) -> Listing | None:
         for path, entry in entries.items()
         if entry.kind == "directory" and path not in observed
     )
-    return Listing(tuple(entries.values()), tuple(gaps))
+    return DirectoryListing(tuple(entries.values()), tuple(gaps))
 
 
-def _below(line: str, folder: str) -> str | None:
-    """The folder, below ours, whose lines this one heads; None for any other line."""
+def _parse_header(line: str, folder: str) -> str | None:
+    """Parse the line above the entries of a folder; None for any other line."""
     at = line.lower().find(f" {folder.rstrip(chr(92)).lower()}")
     if not line.startswith(" ") or at < 0:
         return None
-    rest = line[at + 1 + len(folder.rstrip("\\")) :]
-    return rest.strip("\\").replace("\\", "/") if not rest or rest.startswith("\\") else None
+    subpath = line[at + 1 + len(folder.rstrip("\\")) :]
+    return subpath.strip("\\").replace("\\", "/") if not subpath or subpath.startswith("\\") else None
 
 
-def _entry(here: str, match: re.Match[str]) -> FileEntry | None:
+def _parse_entry(directory: str, match: re.Match[str]) -> FileEntry | None:
     name, word, written = match["name"], match["word"], match["written"]
     if word is not None:
         name = name[max(0, _WIDTH - len(f"<{word}> ")) :]
     if name in (".", ".."):
         return None
-    prefix = f"{here}/" if here else ""
+    prefix = f"{directory}/" if directory else ""
     if word is None:
         return FileEntry(f"{prefix}{name}", "file", size=int(match["size"]), written=written)
     link = _LINK.fullmatch(name) if word.upper() != "DIR" else None

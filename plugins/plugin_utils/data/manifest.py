@@ -26,20 +26,20 @@ How = Literal["listing", "content"]
 
 
 @dataclass(frozen=True, slots=True)
-class NotNoted:
-    """Stands for a manifest that could not be taken, and says why. taken: when that was tried."""
+class MissingBaseline:
+    """The reason why there is no baseline. taken: the time of the attempt."""
 
     why: str
     taken: str
 
     def to_json(self) -> str:
-        """Text for the store."""
+        """Serialize the reason for the store."""
         return json.dumps({"schema": SCHEMA, "not_noted": self.why, "taken": self.taken}) + "\n"
 
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """Something on a volume.
+    """A file, directory or link.
 
     path: below its root, with slashes. written: when a file was written last, as dir shows it. target: where a link leads.
     sha256: of a file's content, empty when it was not read, and then why. head: SHA-256 of so many first bytes as the file
@@ -63,12 +63,12 @@ class Gap:
     path: str
     why: str
 
-    def covers(self, path: str) -> bool:
+    def has_path(self, path: str) -> bool:
         return path == self.path or path.startswith(f"{self.path}/") or not self.path
 
 
 @dataclass(frozen=True, slots=True)
-class Folder:
+class FolderDigest:
     """Digests of the files in a folder and below it, in place of their list.
 
     names: over paths, kinds, sizes and targets. contents: over these and the contents, empty when not all files were read.
@@ -83,7 +83,7 @@ class Folder:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What is on a volume. taken: when.
+    """The contents of a volume. taken: the time.
 
     folders: in place of entries where these are too many to keep; depth: of the folders. growing: patterns of files that the digests
     leave out, since they may grow.
@@ -96,7 +96,7 @@ class Manifest:
     taken: str
     entries: tuple[FileEntry, ...]
     gaps: tuple[Gap, ...] = ()
-    folders: tuple[Folder, ...] = ()
+    folders: tuple[FolderDigest, ...] = ()
     depth: int = 0
     growing: tuple[str, ...] = ()
 
@@ -105,45 +105,45 @@ class Manifest:
         return tuple(entry for entry in self.entries if entry.kind == "file")
 
     def to_json(self) -> str:
-        """One line for each entry, so that diff can compare two. Empty fields are omitted."""
-        head = {"schema": SCHEMA, "gaps": [], **_filled(replace(self, entries=()))}
-        lines = [head, *(_filled(one) for one in self.entries)]
+        """Serialize the manifest, one line for each entry, without empty fields."""
+        head = {"schema": SCHEMA, "gaps": [], **_drop_empty(replace(self, entries=()))}
+        lines = [head, *(_drop_empty(entry) for entry in self.entries)]
         return "".join(json.dumps(line) + "\n" for line in lines)
 
 
-def from_json(text: str) -> Manifest | NotNoted:
+def from_json(text: str) -> Manifest | MissingBaseline:
     """Read what to_json wrote. Raises FormatError."""
     try:
         head, *entries = (read_json(line) for line in text.splitlines())
         if (schema := head.pop("schema")) != SCHEMA:
             raise FormatError(f"it has schema {schema!r}, expected {SCHEMA}")
         if "not_noted" in head:
-            return NotNoted(str(head["not_noted"]), str(head["taken"]))
-        found: Manifest = restore(Manifest, {**head, "entries": entries})
-        return found
+            return MissingBaseline(str(head["not_noted"]), str(head["taken"]))
+        manifest: Manifest = restore(Manifest, {**head, "entries": entries})
+        return manifest
     except FormatError:
         raise
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise FormatError(f"it is not a manifest of a volume ({type(error).__name__}: {error})") from error
 
 
-def _filled(record: Any) -> dict[str, Any]:
+def _drop_empty(record: Any) -> dict[str, Any]:
     return {name: value for name, value in serialize(record).items() if value}
 
 
-def summary(manifest: Manifest) -> Mapping[str, Any]:
-    """How much there is, and how much of it was read."""
+def summarize_counts(manifest: Manifest) -> Mapping[str, Any]:
+    """Count files and bytes, in total and read."""
     if manifest.folders:
         return {
-            "files": sum(one.files for one in manifest.folders),
-            "bytes": sum(one.size for one in manifest.folders),
+            "files": sum(folder.files for folder in manifest.folders),
+            "bytes": sum(folder.size for folder in manifest.folders),
             "read_files": 0,
             "read_bytes": 0,
         }
     files = manifest.files
     return {
         "files": len(files),
-        "bytes": sum(one.size for one in files),
-        "read_files": sum(bool(one.sha256) for one in files),
-        "read_bytes": sum(one.size for one in files if one.sha256),
+        "bytes": sum(file.size for file in files),
+        "read_files": sum(bool(file.sha256) for file in files),
+        "read_bytes": sum(file.size for file in files if file.sha256),
     }

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The rules that an account needs to compare the data of volumes. Pure."""
+"""The permissions that an account needs to compare the data of volumes. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Nee
 
 
 def needs(namespaces: Sequence[str], records: str) -> Iterator[Need]:
-    """Everything that a run asks of the API; the pod that it makes included. records: namespace of the baselines, empty for none."""
+    """Return the permissions of a run, including its helper pod. records: namespace of the baselines, empty for none."""
     yield from list_needs("get", "", "persistentvolumes")
     yield from list_needs("list", "", "nodes")
     yield from list_needs("list", "storage.k8s.io", "csinodes")

@@ -12,39 +12,39 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.pod import idle_pod
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.pod import define_idle_pod
 
 MOUNT = "C:\\volume"
 CONTAINER = "read"
-OURS = {"app.kubernetes.io/managed-by": "kubewin.csi", "app.kubernetes.io/part-of": "workload-data"}
+LABELS = {"app.kubernetes.io/managed-by": "kubewin.csi", "app.kubernetes.io/part-of": "workload-data"}
 # Longer than reading may take, so that the pod of a run that died ends by itself.
 _GRACE = 1800
 
 
-def helper_name(claim_uid: str) -> str:
-    """One pod a claim."""
+def name_helper(claim_uid: str) -> str:
+    """Name the helper pod of a claim."""
     return f"kubewin-data-{hashlib.sha256(claim_uid.encode()).hexdigest()[:16]}"
 
 
 def is_ours(pod: Mapping[str, Any]) -> bool:
     labels = pod["metadata"].get("labels") or {}
-    return all(labels.get(key) == value for key, value in OURS.items())
+    return all(labels.get(key) == value for key, value in LABELS.items())
 
 
-def helper(
+def define_helper(
     claim: Mapping[str, Any], node: str, image: str, tolerations: Sequence[Mapping[str, Any]], seconds: float
 ) -> dict[str, Any]:
-    """A pod on that node and no other. It cannot write."""
+    """Define the helper pod on that node. It cannot write."""
     of = claim["metadata"]
-    metadata = {"name": helper_name(of["uid"]), "namespace": of["namespace"], "labels": dict(OURS)}
-    return idle_pod(
+    metadata = {"name": name_helper(of["uid"]), "namespace": of["namespace"], "labels": dict(LABELS)}
+    return define_idle_pod(
         metadata, node, image, tolerations, of["name"], container=CONTAINER, mount=MOUNT, read_only=True,
         restartPolicy="Never", activeDeadlineSeconds=int(seconds) + _GRACE,
     )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class ClaimUse:
     """A pod that uses a claim. mounts: (container, folder in it) of the whole volume. image: of the first of them."""
 
     pod: str
@@ -53,25 +53,25 @@ class Use:
     image: str
 
 
-def uses(pods: Sequence[Mapping[str, Any]], claim: str) -> Iterator[Use]:
-    """All pods that may write to a claim's volume, except finished ones and our own."""
+def find_uses(pods: Sequence[Mapping[str, Any]], claim: str) -> Iterator[ClaimUse]:
+    """Find all pods that may write to a claim's volume, except finished ones and our own."""
     for pod in pods:
         spec, facts = pod["spec"], PodFacts.from_object(pod)
         names = {
-            one["name"]
-            for one in spec.get("volumes") or []
-            if (one.get("persistentVolumeClaim") or {}).get("claimName") == claim
+            volume["name"]
+            for volume in spec.get("volumes") or []
+            if (volume.get("persistentVolumeClaim") or {}).get("claimName") == claim
         }
         if not names or is_ours(pod) or facts.ended:
             continue
         containers = spec.get("containers") or []
         mounts = [
-            (container, folder(mount["mountPath"]))
+            (container, to_windows_path(mount["mountPath"]))
             for container in containers
             for mount in container.get("volumeMounts") or []
             if mount["name"] in names and not mount.get("subPath") and not mount.get("subPathExpr")
         ]
-        yield Use(
+        yield ClaimUse(
             pod=pod["metadata"]["name"],
             running=facts.phase == "Running" and not facts.deleting,
             mounts=tuple((container["name"], where) for container, where in mounts),
@@ -79,8 +79,8 @@ def uses(pods: Sequence[Mapping[str, Any]], claim: str) -> Iterator[Use]:
         )
 
 
-def folder(mount: str) -> str:
-    """A mountPath as Windows has it: "/data/" is C:\\data there."""
+def to_windows_path(mount: str) -> str:
+    """Convert a mountPath to a Windows path: "/data/" is C:\\data there."""
     path = mount.replace("/", "\\")
     path = path if re.match("[A-Za-z]:", path) else f"C:{path}"
     return path.rstrip("\\") if len(path) > 3 else path

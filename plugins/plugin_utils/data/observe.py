@@ -14,23 +14,23 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_lines
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import Awaited, Waits, report_progress
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data import compare, objects
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.choice import Limits, sample
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.listing import UNSPEAKABLE, Listing
+from ansible_collections.kubewin.csi.plugins.plugin_utils.data.choice import ReadLimits, choose_sample
+from ansible_collections.kubewin.csi.plugins.plugin_utils.data.listing import UNSPEAKABLE, DirectoryListing
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data.manifest import How, Manifest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.read import Location, Reader
+from ansible_collections.kubewin.csi.plugins.plugin_utils.data.read import ContainerFolder, Reader
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.plugin_utils.verify import explain
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.nodes import ProofNode, place
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.nodes import ProofNode, choose_node
 
 _LOOK = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """image, node: of the pod that reads, empty to choose. patience: seconds until it runs, and until it is gone."""
+class DataRequest:
+    """image, node: of the pod that reads, empty to choose. patience: seconds until it runs, and until it is deleted."""
 
     image: str
     node: str
@@ -40,12 +40,12 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ReadableClaim:
     """A claim that can be read. using: a pod that has it mounted, None if it is unused."""
 
     claim: Mapping[str, Any]
     volume: Mapping[str, Any]
-    using: objects.Use | None
+    using: objects.ClaimUse | None
 
     @property
     def how(self) -> How:
@@ -53,16 +53,16 @@ class Found:
 
 
 class VolumeReader:
-    """Takes manifests of claims in one namespace. notify: progress callback."""
+    """Reads manifests of claims in one namespace. notify: progress callback."""
 
     def __init__(
-        self, client: Client, namespace: str, desired: Request, limits: Limits, notify: Callable[[str], None]
+        self, client: Client, namespace: str, desired: DataRequest, limits: ReadLimits, notify: Callable[[str], None]
     ) -> None:
         self._client, self._namespace, self._desired, self._limits = client, namespace, desired, limits
         self._notify = notify
 
-    def find(self, name: str) -> Found:
-        """Raises ClusterError not_found, not_bound, or in_use when it is used and none of its pods can list it."""
+    def find(self, name: str) -> ReadableClaim:
+        """Find a claim and the pod that uses it. Raises ClusterError not_found, not_bound, or in_use when it is used and none of its pods can list it."""
         qualified = f"{self._namespace}/{name}"
         claim = self._client.get(kinds.PERSISTENT_VOLUME_CLAIM, name, self._namespace)
         if claim is None:
@@ -76,45 +76,47 @@ class VolumeReader:
             raise ClusterError(
                 f"PersistentVolumeClaim {qualified} is a raw block device, expected a file system.", "not_comparable"
             )
-        using = tuple(objects.uses(self._client.list(kinds.POD, self._namespace).items, name))
-        able = [one for one in using if one.running and one.mounts]
+        using = tuple(objects.find_uses(self._client.list(kinds.POD, self._namespace).items, name))
+        able = [use for use in using if use.running and use.mounts]
         if using and not able:
-            names = ", ".join(one.pod for one in using)
+            names = ", ".join(use.pod for use in using)
             raise ClusterError(
                 f"PersistentVolumeClaim {qualified} is used by {names}, which do not run or mount only a part of it, so "
                 "it cannot be listed now. Wait until one runs, or scale its workload to 0 to have its content read "
                 "too.",
                 "in_use",
             )
-        return Found(claim, volume, able[0] if able else None)
+        return ReadableClaim(claim, volume, able[0] if able else None)
 
-    def take(self, found: Found, before: Manifest | None) -> Manifest:
-        """What is on the volume. before: what it is to be compared with, which says what has to be read."""
-        title = f"{self._namespace}/{found.claim['metadata']['name']}"
-        if found.using is not None:
-            container, folder = found.using.mounts[0]
-            reader = self._reader(found.using.pod, container, folder, found.using.image)
-            self._notify(f"{title}: listing it through pod {self._namespace}/{found.using.pod}, which uses it")
+    def take(self, target: ReadableClaim, before: Manifest | None) -> Manifest:
+        """Read the manifest of a volume. before: the manifest to compare with, which decides what is read."""
+        title = f"{self._namespace}/{target.claim['metadata']['name']}"
+        if target.using is not None:
+            container, folder = target.using.mounts[0]
+            reader = self._create_reader(target.using.pod, container, folder, target.using.image)
+            self._notify(f"{title}: listing it through pod {self._namespace}/{target.using.pod}, which uses it")
             with report_progress(self._notify, lambda: f"{title}: {reader.standing}"):
-                return self._manifest(found, "listing", reader.listing())
-        with self._helper(found) as (pod, image):
-            reader = self._reader(pod, objects.CONTAINER, objects.MOUNT, image)
+                return self._manifest(target, "listing", reader.read_listing())
+        with self._run_helper(target) as (pod, image):
+            reader = self._create_reader(pod, objects.CONTAINER, objects.MOUNT, image)
             self._notify(f"{title}: listing it")
             with report_progress(self._notify, lambda: f"{title}: {reader.standing}"):
-                listed = reader.listing()
-            files = [one for one in listed.entries if one.kind == "file"]
-            heads = compare.heads(before, self._desired.growing) if before is not None else {}
-            chosen = sample(files, self._limits.total, self._limits.seed)
+                listed = reader.read_listing()
+            files = [entry for entry in listed.entries if entry.kind == "file"]
+            heads = compare.find_head_sizes(before, self._desired.growing) if before is not None else {}
+            chosen = choose_sample(files, self._limits.total, self._limits.seed)
             if before is not None and before.how == "content" and before.files and len(chosen) < len(files):
                 # What cannot be compared need not be read.
-                read = {one.path for one in before.files if one.sha256}
-                chosen = sample([one for one in files if one.path in read], self._limits.total, self._limits.seed)
-            size = sum(one.size for one in files if one.path in chosen)
+                read = {file.path for file in before.files if file.sha256}
+                chosen = choose_sample(
+                    [file for file in files if file.path in read], self._limits.total, self._limits.seed
+                )
+            size = sum(file.size for file in files if file.path in chosen)
             self._notify(f"{title}: reading {len(chosen)} of {len(files)} listed files, {size / (1 << 20):.1f} MiB")
             with report_progress(self._notify, lambda: f"{title}: {reader.standing}"):
-                return self._manifest(found, "content", reader.contents(listed, chosen, heads))
+                return self._manifest(target, "content", reader.read_contents(listed, chosen, heads))
 
-    def _reader(self, pod: str, container: str, folder: str, image: str) -> Reader:
+    def _create_reader(self, pod: str, container: str, folder: str, image: str) -> Reader:
         if UNSPEAKABLE & set(folder):
             raise ClusterError(
                 f"the volume is mounted at {folder} in pod {self._namespace}/{pod}, expected a path without "
@@ -122,13 +124,13 @@ class VolumeReader:
                 "0.",
                 "not_comparable",
             )
-        return Reader(self._client, Location(self._namespace, pod, container, folder), self._limits, image)
+        return Reader(self._client, ContainerFolder(self._namespace, pod, container, folder), self._limits, image)
 
-    def _manifest(self, found: Found, how: How, listed: Listing) -> Manifest:
+    def _manifest(self, target: ReadableClaim, how: How, listed: DirectoryListing) -> Manifest:
         return Manifest(
             namespace=self._namespace,
-            claim=found.claim["metadata"]["name"],
-            volume=found.volume["metadata"]["name"],
+            claim=target.claim["metadata"]["name"],
+            volume=target.volume["metadata"]["name"],
             how=how,
             taken=self._client.now().strftime("%Y-%m-%dT%H:%M:%SZ"),
             entries=listed.entries,
@@ -138,43 +140,45 @@ class VolumeReader:
     # The pod that reads
 
     @contextmanager
-    def _helper(self, found: Found) -> Iterator[tuple[str, str]]:
-        name = objects.helper_name(found.claim["metadata"]["uid"])
+    def _run_helper(self, target: ReadableClaim) -> Iterator[tuple[str, str]]:
+        name = objects.name_helper(target.claim["metadata"]["uid"])
         self._remove(name)
-        node = self._node(found)
-        image = self._desired.image or node.image()
-        tolerations = node.tolerations(self._desired.tolerations)
-        made = self._client.create_new(
-            kinds.POD, objects.helper(found.claim, node.name, image, tolerations, self._limits.seconds), dry_run=False
+        node = self._choose_node(target)
+        image = self._desired.image or node.choose_image()
+        tolerations = node.list_tolerations(self._desired.tolerations)
+        created = self._client.create_new(
+            kinds.POD,
+            objects.define_helper(target.claim, node.name, image, tolerations, self._limits.seconds),
+            dry_run=False,
         )
         try:
-            what = f"pod {self._namespace}/{name}, which reads {self._namespace}/{found.claim['metadata']['name']}, runs on {node.name}"
-            self._until(lambda: self._runs(name, made), what, lambda: self._trouble(name, node.name))
+            condition = f"pod {self._namespace}/{name}, which reads {self._namespace}/{target.claim['metadata']['name']}, runs on {node.name}"
+            self._wait_until(lambda: self._is_running(name, created), condition, lambda: self._trouble(name, node.name))
             yield name, image
         finally:
             self._remove(name)
 
-    def _node(self, found: Found) -> ProofNode:
-        """Where it runs: on a node that the volume can go to and that has its driver."""
+    def _choose_node(self, target: ReadableClaim) -> ProofNode:
+        """Choose a node that the volume can go to and that has its driver."""
         csi_nodes = {item["metadata"]["name"]: item for item in self._client.list(kinds.CSI_NODE).items}
-        driver = (found.volume["spec"].get("csi") or {}).get("driver", "")
+        driver = (target.volume["spec"].get("csi") or {}).get("driver", "")
         nodes = (
             ProofNode.from_objects(item, csi_nodes.get(item["metadata"]["name"]))
             for item in self._client.list_windows_nodes()
         )
         desired = self._desired
-        node, whys = place(nodes, found.volume, driver, desired.image, desired.tolerations, desired.node)
+        node, whys = choose_node(nodes, target.volume, driver, desired.image, desired.tolerations, desired.node)
         if node is None:
             raise ClusterError(
-                f"no Windows node accepts the pod that reads {self._namespace}/{found.claim['metadata']['name']}: "
+                f"no Windows node accepts the pod that reads {self._namespace}/{target.claim['metadata']['name']}: "
                 f"{whys or 'there is none'}.",
                 "no_node",
             )
         return node
 
-    def _runs(self, name: str, made: Mapping[str, Any]) -> bool:
+    def _is_running(self, name: str, created: Mapping[str, Any]) -> bool:
         live = self._client.get(kinds.POD, name, self._namespace)
-        if live is None or live["metadata"]["uid"] != made["metadata"]["uid"]:
+        if live is None or live["metadata"]["uid"] != created["metadata"]["uid"]:
             raise ClusterError(f"pod {self._namespace}/{name} was deleted by another client. Run again.", "interrupted")
         pod = PodFacts.from_object(live)
         if pod.ended:
@@ -188,15 +192,15 @@ class VolumeReader:
         events: Sequence[Mapping[str, Any]] = self._client.list(
             kinds.EVENT, self._namespace, field_selector=f"involvedObject.uid={uid}"
         ).items
-        why = explain.waiting_for(live, explain.warnings(events))
+        why = explain.explain_waiting(live, explain.select_warnings(events))
         return ClusterError(
             f"pod {self._namespace}/{name}, which reads the volume, does not run on {node} after "
-            f"{self._desired.patience:g} s: {why}. {explain.remedy(why, node, f'-n {self._namespace} {name}')}",
+            f"{self._desired.patience:g} s: {why}. {explain.choose_remedy(why, node, f'-n {self._namespace} {name}')}",
             "helper_failed",
         )
 
     def _remove(self, name: str) -> None:
-        """Also what a run left that died."""
+        """Delete the helper pod, also that of a killed run."""
         live = self._client.get(kinds.POD, name, self._namespace)
         if live is None:
             return
@@ -207,21 +211,21 @@ class VolumeReader:
         uid = live["metadata"]["uid"]
         self._client.discard(kinds.POD, live)
 
-        def gone() -> bool:
-            now = self._client.get(kinds.POD, name, self._namespace)
-            return now is None or now["metadata"]["uid"] != uid
+        def is_deleted() -> bool:
+            current = self._client.get(kinds.POD, name, self._namespace)
+            return current is None or current["metadata"]["uid"] != uid
 
-        self._until(gone, f"pod {self._namespace}/{name} ends", lambda: ClusterError(
+        self._wait_until(is_deleted, f"pod {self._namespace}/{name} ends", lambda: ClusterError(
             f"pod {self._namespace}/{name} does not end within {self._desired.patience:g} s. Check that its node unmounts the volume.",
             "left_behind",
         ))  # fmt: skip
 
-    def _until(self, probe: Callable[[], bool], what: str, trouble: Callable[[], ClusterError]) -> None:
+    def _wait_until(self, probe: Callable[[], bool], condition: str, trouble: Callable[[], ClusterError]) -> None:
         began, waits = time.monotonic(), Waits(self._notify)
         while not probe():
             waited = time.monotonic() - began
             if waited > self._desired.patience:
                 raise trouble()
-            waits.report(Awaited(f"waiting until {what}", waited, self._desired.patience))
+            waits.report(Awaited(f"waiting until {condition}", waited, self._desired.patience))
             # Between two reads; the deadline is above.
             time.sleep(_LOOK)

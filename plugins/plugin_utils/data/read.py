@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reading what is on a volume through a pod: cmd lists it, and tar, which every Windows image has, brings the contents.
+"""Reads a volume through a pod: cmd lists it, and tar, which every Windows image has, returns the contents.
 
 Memory is constant whatever a file's size, and what goes through the API server is limited in bytes, rate and time.
 """
@@ -18,8 +18,8 @@ from typing import Any, cast
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import encode_controls
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import render_progress
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data import listing
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.choice import Limits, batches
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.listing import Listing
+from ansible_collections.kubewin.csi.plugins.plugin_utils.data.choice import ReadLimits, split_command_line
+from ansible_collections.kubewin.csi.plugins.plugin_utils.data.listing import DirectoryListing
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data.manifest import EMPTY, NOT_DATA, FileEntry, Gap
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError, StreamError
@@ -42,7 +42,7 @@ class Digest:
 
 
 @dataclass(frozen=True, slots=True)
-class Location:
+class ContainerFolder:
     """A folder in a container."""
 
     namespace: str
@@ -76,7 +76,9 @@ class _Over(Exception):
     """A limit is reached."""
 
 
-def digest(client: Client, namespace: str, pod: str, container: str, folder: str, limit: int, timeout: float) -> Digest:
+def read_digest(
+    client: Client, namespace: str, pod: str, container: str, folder: str, limit: int, timeout: float
+) -> Digest:
     """Read everything below a folder. limit: bytes of content that may go through the API server.
 
     Raises ClusterError, its reason not_comparable when anything could not be read: that is never taken for equal.
@@ -85,7 +87,7 @@ def digest(client: Client, namespace: str, pod: str, container: str, folder: str
     lines: list[bytes] = []
     size = 0
     try:
-        for member in _members(output, {}):
+        for member in _read_members(output, {}):
             size += member.size
             if size > limit:
                 raise ClusterError(
@@ -96,18 +98,18 @@ def digest(client: Client, namespace: str, pod: str, container: str, folder: str
             described = f"{member.path}\0{member.type!r}\0{member.size}\0{member.linkname}\0{member.sha256}\n"
             lines.append(described.encode("utf-8", "surrogateescape"))
     except tarfile.TarError as error:
-        _failed(output.code, f"{error}; {output.stderr[:500]}", folder)
+        _raise_unreadable(output.code, f"{error}; {output.stderr[:500]}", folder)
     finally:
         output.close()
     if output.code:
-        _failed(output.code, output.stderr[:500], folder)
+        _raise_unreadable(output.code, output.stderr[:500], folder)
     total = hashlib.sha256()
     for line in sorted(lines):
         total.update(line)
     return Digest(total.hexdigest(), len(lines), size)
 
 
-def _failed(code: int, text: str, folder: str) -> None:
+def _raise_unreadable(code: int, text: str, folder: str) -> None:
     raise ClusterError(
         f"not everything in {folder} could be read (tar ended with {code}): {text}. Use an image with tar whose user "
         "may read all of it, or set compare to none.",
@@ -116,10 +118,10 @@ def _failed(code: int, text: str, folder: str) -> None:
 
 
 class Reader:
-    """Looks at one folder, within its limits. image: of its container, for messages."""
+    """Reads one folder within its limits. image: of its container, for messages."""
 
     def __init__(
-        self, client: Client, location: Location, limits: Limits, image: str, *,
+        self, client: Client, location: ContainerFolder, limits: ReadLimits, image: str, *,
         clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep,
     ) -> None:  # fmt: skip
         self._client, self._location, self._limits, self._image = client, location, limits, image
@@ -131,16 +133,16 @@ class Reader:
 
     @property
     def standing(self) -> str:
-        """How far it is, as text; read by another thread."""
+        """The progress, as text; read by another thread."""
         chosen, have = self._chosen, self._have
         files = f"{sum(path in have for path in chosen)} of {len(chosen)} files read, " if chosen else ""
         taken = render_progress(self._clock() - self._began, self._limits.seconds)
         return f"{files}{self._count / (1 << 20):.1f} MiB came through the API server ({taken})"
 
-    def listing(self) -> Listing:
-        """Everything there, without contents. Raises ClusterError not_comparable when cmd does not list the folder."""
+    def read_listing(self) -> DirectoryListing:
+        """List everything, without contents. Raises ClusterError not_comparable when cmd does not list the folder."""
         answer, code, errors = b"", -1, ""
-        output = self._run(listing.command(self._location.folder))
+        output = self._run(listing.build_command(self._location.folder))
         try:
             while data := self._read(output, _CHUNK):
                 answer += data
@@ -149,59 +151,63 @@ class Reader:
             raise ClusterError(f"listing {self._location.folder} was aborted: {over}", "not_comparable") from over
         finally:
             output.close()
-        found = listing.parse(encode_controls(answer.decode("utf-16-le", "surrogatepass")), self._location.folder)
-        if found is None:
+        listed = listing.parse_listing(
+            encode_controls(answer.decode("utf-16-le", "surrogatepass")), self._location.folder
+        )
+        if listed is None:
             message = errors.replace("\0", "").strip()[:300]
             raise ClusterError(
                 f"cmd in pod {self._location.namespace}/{self._location.pod} cannot list {self._location.folder} (exit code "
                 f"{code}): {message}. Use a container that mounts the volume and whose user may read it.",
                 "not_comparable",
             )
-        return found
+        return listed
 
-    def contents(self, found: Listing, chosen: frozenset[str], heads: Mapping[str, int]) -> Listing:
-        """The same with the contents of the chosen files. heads: by file, the number of first bytes to read as well."""
-        files = {one.path: one for one in found.entries if one.kind == "file"}
-        links = frozenset(one.path for one in found.entries if one.kind == "link")
+    def read_contents(
+        self, listed: DirectoryListing, chosen: frozenset[str], heads: Mapping[str, int]
+    ) -> DirectoryListing:
+        """Add the contents of the chosen files. heads: by file, the number of first bytes to read as well."""
+        files = {entry.path: entry for entry in listed.entries if entry.kind == "file"}
+        links = frozenset(entry.path for entry in listed.entries if entry.kind == "link")
         read: dict[str, _Member] = {}
         self._chosen, self._have = chosen, read
         whys: dict[str, str] = {}
-        gaps, end = found.gaps, _End(whole=False)
+        gaps, end = listed.gaps, _End(whole=False)
         if chosen >= files.keys():
             end = self._archive((".",), links, heads, read)
             # Paths of any length are nothing to tar.
-            gaps = () if end.whole else tuple(gap for gap in gaps if not self._filled(gap, end, links, heads, read))
-        left = [path for path in sorted(chosen) if path not in read and files[path].size]
-        for group in batches(left):
+            gaps = () if end.whole else tuple(gap for gap in gaps if not self._fill_gap(gap, end, links, heads, read))
+        unread = [path for path in sorted(chosen) if path not in read and files[path].size]
+        for group in split_command_line(unread):
             # One file that cannot be opened ends the folder it was found through, so each is named for itself.
             spoken = [path for path in group if path.isascii()]
             whys.update(dict.fromkeys(group, "tar ended before it, and its name cannot be passed to tar on Windows"))
             if not end.final and spoken:
                 end = self._archive(tuple(f"./{path}" for path in spoken), links, heads, read)
-            unread = end.why if end.final else f"it is locked, or the user of the pod may not read it: {end.why}"
-            whys.update(dict.fromkeys(group if end.final else spoken, unread))
+            reason = end.why if end.final else f"it is locked, or the user of the pod may not read it: {end.why}"
+            whys.update(dict.fromkeys(group if end.final else spoken, reason))
         outside = f"it is not in the sample of {self._limits.total} bytes (seed {self._limits.seed})"
-        entries = [_entry(one, read.get(one.path), whys.get(one.path, outside)) for one in found.entries]
-        known = {one.path for one in found.entries}
-        entries += [_from_tar(one) for path, one in read.items() if path and path not in known]
-        return Listing(tuple(entries), gaps)
+        entries = [_fill_entry(entry, read.get(entry.path), whys.get(entry.path, outside)) for entry in listed.entries]
+        listed_paths = {entry.path for entry in listed.entries}
+        entries += [_to_entry(member) for path, member in read.items() if path and path not in listed_paths]
+        return DirectoryListing(tuple(entries), gaps)
 
-    def _filled(
+    def _fill_gap(
         self, gap: Gap, end: _End, links: frozenset[str], heads: Mapping[str, int], read: dict[str, _Member]
     ) -> bool:
-        """Whether tar gives all of a folder that cmd could not list."""
+        """Read a folder that cmd could not list; return whether tar read all of it."""
         return not end.final and gap.path.isascii() and self._archive((f"./{gap.path}",), links, heads, read).whole
 
     def _archive(
         self, names: Sequence[str], links: frozenset[str], heads: Mapping[str, int], read: dict[str, _Member]
     ) -> _End:
-        """Add what tar gives of these names."""
+        """Read these names with tar."""
         output = None
         try:
             output = self._run(_tar(self._location.folder, names, links))
-            for member in _members(_Counted(self, output), heads):
+            for member in _read_members(_Counted(self, output), heads):
                 if not any(member.path == link or member.path.startswith(f"{link}/") for link in links):
-                    read[member.path] = _resolved(member, read)
+                    read[member.path] = _resolve_link(member, read)
             return _End(output.code == 0, output.stderr[:300])
         except _Over as over:
             return _End(whole=False, why=str(over), final=True)
@@ -224,14 +230,14 @@ class Reader:
         return f"the {self._limits.seconds:g} s for reading were exceeded"
 
     def _run(self, command: Sequence[str]) -> Any:
-        left = self._limits.seconds - (self._clock() - self._began)
-        if left <= 0:
+        seconds = self._limits.seconds - (self._clock() - self._began)
+        if seconds <= 0:
             raise _Over(self._late)
         location = self._location
-        return self._client.open_output(location.namespace, location.pod, location.container, command, left)
+        return self._client.open_output(location.namespace, location.pod, location.container, command, seconds)
 
     def _read(self, output: Any, size: int) -> bytes:
-        """So much of an output, no faster and no more than the limits allow."""
+        """Read an output within the limits."""
         data: bytes = output.read(size)
         self._count += len(data)
         if self._count > self._limits.total + _CHUNK:
@@ -263,34 +269,34 @@ def _tar(folder: str, names: Sequence[str], links: frozenset[str] = frozenset())
     return ["tar", "-cf", "-", "-C", folder, *excluded, *names]
 
 
-def _members(output: Any, heads: Mapping[str, int]) -> Iterator[_Member]:
-    """Each member of an archive with its content's SHA-256; returns when the command has ended."""
+def _read_members(output: Any, heads: Mapping[str, int]) -> Iterator[_Member]:
+    """Yield each member of an archive with its content's SHA-256, until the command has ended."""
     # A stream is read once from its beginning, member by member; tarfile keeps every member, which is not needed.
     with tarfile.open(fileobj=cast("Any", output), mode="r|", errors="surrogateescape", bufsize=_CHUNK) as archive:
         while (info := archive.next()) is not None:
             archive.members = []  # type: ignore[attr-defined]  # kept for random access, which a stream has not
             path = encode_controls(info.name).removeprefix("./").rstrip("/")
             content, head = hashlib.sha256(), hashlib.sha256()
-            left = heads.get(path, 0)
+            head_size = heads.get(path, 0)
             file = archive.extractfile(info) if info.isreg() else None
             while file is not None and (data := file.read(_CHUNK)):
                 content.update(data)
-                if left:
-                    head.update(data[:left])
-                    left -= len(data[:left])
+                if head_size:
+                    head.update(data[:head_size])
+                    head_size -= len(data[:head_size])
             first = head.hexdigest() if path in heads else ""
             yield _Member(path, info.type, info.size, encode_controls(info.linkname), content.hexdigest(), first)
     while output.code < 0:
         output.read(_CHUNK)
 
 
-def _resolved(member: _Member, read: Mapping[str, _Member]) -> _Member:
-    """A file that tar has given under another name already is a link to that; here it is what it holds."""
+def _resolve_link(member: _Member, read: Mapping[str, _Member]) -> _Member:
+    """Return a hard link with the content of the file that it names."""
     first = read.get(member.linkname.removeprefix("./")) if member.type == tarfile.LNKTYPE else None
     return member if first is None else replace(first, path=member.path, head="")
 
 
-def _entry(listed: FileEntry, member: _Member | None, why: str) -> FileEntry:
+def _fill_entry(listed: FileEntry, member: _Member | None, why: str) -> FileEntry:
     if listed.kind != "file":
         return listed
     if member is not None:
@@ -298,8 +304,8 @@ def _entry(listed: FileEntry, member: _Member | None, why: str) -> FileEntry:
     return replace(listed, why=why) if listed.size else replace(listed, sha256=EMPTY, head=EMPTY)
 
 
-def _from_tar(member: _Member) -> FileEntry:
-    """What cmd did not list."""
+def _to_entry(member: _Member) -> FileEntry:
+    """Return the entry of a path that cmd did not list."""
     if member.type == tarfile.DIRTYPE:
         return FileEntry(member.path, "directory")
     if member.type == tarfile.SYMTYPE:

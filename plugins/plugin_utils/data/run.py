@@ -12,11 +12,15 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import serialize
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data import explain
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data.baselines import BaselineError, Baselines
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.choice import Limits
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.compare import LOST, compare
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.manifest import Manifest, NotNoted, summary
+from ansible_collections.kubewin.csi.plugins.plugin_utils.data.choice import ReadLimits
+from ansible_collections.kubewin.csi.plugins.plugin_utils.data.compare import LOST, compare_manifests
+from ansible_collections.kubewin.csi.plugins.plugin_utils.data.manifest import (
+    Manifest,
+    MissingBaseline,
+    summarize_counts,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data.needs import needs
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.observe import Found, Request, VolumeReader
+from ansible_collections.kubewin.csi.plugins.plugin_utils.data.observe import DataRequest, ReadableClaim, VolumeReader
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.namespaces import check_namespace
@@ -28,29 +32,29 @@ _SHOWN = 1000
 _OF_ALL = frozenset({"configuration", "forbidden", "refused", "unauthorized", "unreachable"})
 
 
-class RefusedError(ClusterError):
-    """The task cannot be done as it was asked for."""
+class DataRefusedError(ClusterError):
+    """An option or a precondition is wrong."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, "refused")
 
 
 def check_options(options: Mapping[str, Any]) -> list[str]:
-    """The claims as namespace/name. Raises RefusedError with every wrong option before a cluster is asked."""
+    """Return the claims as namespace/name. Raises DataRefusedError for a wrong option."""
     if not options["record_namespace"] and not options["directory"]:
-        raise RefusedError("record_namespace and directory are empty, expected one of them for the baselines.")
+        raise DataRefusedError("record_namespace and directory are empty, expected one of them for the baselines.")
     if not options["claims"] and not options["forget"]:
-        raise RefusedError("claims is empty; name one or more PersistentVolumeClaims.")
+        raise DataRefusedError("claims is empty; name one or more PersistentVolumeClaims.")
     claims = [claim if "/" in claim else f"{options['namespace']}/{claim}" for claim in options["claims"]]
     for claim in claims:
         namespace, _slash, name = claim.partition("/")
         if not namespace or not name or "/" in name:
-            raise RefusedError(f"claims has {claim!r}, expected namespace/name, or name with the option namespace.")
+            raise DataRefusedError(f"claims has {claim!r}, expected namespace/name, or name with the option namespace.")
     for name in ("limit", "rate", "timeout", "step_timeout"):
         if options[name] < 1:
-            raise RefusedError(f"{name} is {options[name]}, expected at least 1.")
+            raise DataRefusedError(f"{name} is {options[name]}, expected at least 1.")
     if options["compare"] and options["renew"]:
-        raise RefusedError(
+        raise DataRefusedError(
             "compare and renew are both true, expected one of them: renew would replace the baseline before the comparison."
         )
     return list(dict.fromkeys(claims))
@@ -66,14 +70,14 @@ class DataRun:
         self._client, self._options, self._claims = client, options, claims
         in_cluster = client if options["record_namespace"] else None
         self._baselines = Baselines(in_cluster, options["record_namespace"], options["name"], options["directory"])
-        desired = Request(
+        desired = DataRequest(
             image=options["image"],
             node=options["node"],
             tolerations=tuple(options["tolerations"]),
             growing=tuple(options["growing"]),
             patience=options["step_timeout"],
         )
-        limits = Limits(options["limit"] << 20, options["rate"] << 20, options["timeout"], options["seed"])
+        limits = ReadLimits(options["limit"] << 20, options["rate"] << 20, options["timeout"], options["seed"])
         self._readers = {
             namespace: VolumeReader(client, namespace, desired, limits, notify)
             for namespace in dict.fromkeys(claim.partition("/")[0] for claim in claims)
@@ -84,12 +88,12 @@ class DataRun:
         self.changed = False
 
     def forget(self, *, dry_run: bool) -> bool:
-        """Remove the baselines; whether there were any."""
+        """Delete the baselines; return whether there were any."""
         baselines = self._baselines
-        return bool(baselines.noted(self._claims) if dry_run else baselines.forget(self._claims))
+        return bool(baselines.list_recorded(self._claims) if dry_run else baselines.forget(self._claims))
 
     def refuse(self) -> None:
-        """Raise RefusedError for what would fail half way."""
+        """Raise DataRefusedError for what would fail half way."""
         options = self._options
         require(
             self._client,
@@ -100,11 +104,11 @@ class DataRun:
         if options["record_namespace"] and (
             why := check_namespace(self._client, options["record_namespace"], "baselines are")
         ):
-            raise RefusedError(why)
+            raise DataRefusedError(why)
         if options["compare"] and not options["keep_going"]:
             absent = [claim for claim in self._claims if not isinstance(self._read_baseline(claim), Manifest)]
             if absent:
-                raise RefusedError(
+                raise DataRefusedError(
                     f"there is no baseline of {', '.join(absent)} in {self._stores}. Record one with compare=false "
                     "while the data is known to be correct."
                 )
@@ -114,7 +118,7 @@ class DataRun:
         stores = [f"namespace {self._options['record_namespace']}"] if self._options["record_namespace"] else []
         return " or ".join([*stores, *([self._options["directory"]] if self._options["directory"] else [])])
 
-    def _read_baseline(self, claim: str) -> Manifest | NotNoted | None:
+    def _read_baseline(self, claim: str) -> Manifest | MissingBaseline | None:
         if not self._options["renew"]:
             return self._baselines.read(claim)
         # What is replaced anyway need not be readable.
@@ -131,23 +135,23 @@ class DataRun:
                     raise
                 yield f"{claim}: cannot be read: {error}"
 
-    def would_write(self) -> bool:
+    def needs_write(self) -> bool:
         """Whether a baseline would be written."""
         return not self._options["compare"] and any(
             not isinstance(self._read_baseline(claim), Manifest) for claim in self._claims
         )
 
-    def _describe_plan(self, claim: str, found: Found, before: Manifest | NotNoted | None) -> str:
+    def _describe_plan(self, claim: str, target: ReadableClaim, before: Manifest | MissingBaseline | None) -> str:
         through = (
-            f"list it through pod {found.using.pod}" if found.using is not None else "read it with a pod of its own"
+            f"list it through pod {target.using.pod}" if target.using is not None else "read it with a pod of its own"
         )
         if self._options["compare"]:
             return f"{claim}: {through}, and compare it with the baseline of {before.taken if before else 'never'}"
         if isinstance(before, Manifest):
             return f"{claim}: keep the baseline of {before.taken}"
-        return f"{claim}: {through}, and record it in {self._baselines.where(claim)}"
+        return f"{claim}: {through}, and record it in {self._baselines.describe_location(claim)}"
 
-    def _find(self, claim: str) -> Found:
+    def _find(self, claim: str) -> ReadableClaim:
         namespace, _slash, name = claim.partition("/")
         return self._readers[namespace].find(name)
 
@@ -164,12 +168,12 @@ class DataRun:
     def _skip(self, claim: str, why: str, *, noted: bool = True) -> None:
         if not self._options["compare"]:
             # So that a later comparison can report why there is no baseline.
-            now: datetime = self._client.now()
-            self._baselines.write(claim, NotNoted(why, now.strftime("%Y-%m-%dT%H:%M:%SZ")), ())
+            current_time: datetime = self._client.now()
+            self._baselines.write(claim, MissingBaseline(why, current_time.strftime("%Y-%m-%dT%H:%M:%SZ")), ())
             self.changed = True
-        what = "not compared" if self._options["compare"] else "not recorded"
-        left = {"noted": True} if self._options["compare"] and noted else {}
-        self._report({"claim": claim, "why": why, **left}, f"{claim}: {what}: {why}")
+        result = "not compared" if self._options["compare"] else "not recorded"
+        mark = {"noted": True} if self._options["compare"] and noted else {}
+        self._report({"claim": claim, "why": why, **mark}, f"{claim}: {result}: {why}")
 
     def _report(self, volume: dict[str, Any], report: str) -> None:
         self.returned["volumes"].append(volume)
@@ -179,8 +183,8 @@ class DataRun:
         compares, before = self._options["compare"], self._read_baseline(claim)
         if isinstance(before, Manifest) and not compares:
             entry: dict[str, Any] = {"claim": claim, "volume": before.volume, "how": before.how}
-            entry |= {"place": self._baselines.where(claim), "kept": True, **summary(before)}
-            text = f"{explain.taken(before)}; this is the baseline of {before.taken}, which is kept"
+            entry |= {"place": self._baselines.describe_location(claim), "kept": True, **summarize_counts(before)}
+            text = f"{explain.describe_manifest(before)}; this is the baseline of {before.taken}, which is kept"
             self._report(entry, text)
             return
         if compares and not isinstance(before, Manifest):
@@ -198,10 +202,10 @@ class DataRun:
             "claim": claim,
             "volume": after.volume,
             "how": after.how,
-            "place": self._baselines.where(claim),
+            "place": self._baselines.describe_location(claim),
             "kept": False,
         }
-        entry |= summary(after)
+        entry |= summarize_counts(after)
         if old is None:
             try:
                 kept = self._baselines.write(claim, after, self._options["growing"])
@@ -212,19 +216,19 @@ class DataRun:
                 self._read(claim)
                 return
             self.changed = True
-            self._report(entry, explain.taken(kept if isinstance(kept, Manifest) else after))
+            self._report(entry, explain.describe_manifest(kept if isinstance(kept, Manifest) else after))
             return
-        found = compare(old, after, self._options["growing"])
+        comparison = compare_manifests(old, after, self._options["growing"])
         entry |= {
-            "verdict": found.verdict,
-            "differences": [serialize(difference) for difference in found.differences[:_SHOWN]],
-            "not_compared": [{"path": gap.path, "why": gap.why} for gap in found.not_compared[:_SHOWN]],
-            "different": len(found.differences),
-            "uncompared": len(found.not_compared),
-            "equal": found.equal,
-            "grown": len(found.grown),
-            "listed": found.listed,
+            "verdict": comparison.verdict,
+            "differences": [serialize(difference) for difference in comparison.differences[:_SHOWN]],
+            "not_compared": [{"path": gap.path, "why": gap.why} for gap in comparison.not_compared[:_SHOWN]],
+            "different": len(comparison.differences),
+            "uncompared": len(comparison.not_compared),
+            "equal": comparison.equal,
+            "grown": len(comparison.grown),
+            "listed": comparison.listed,
         }
-        lost = [difference for difference in found.differences if difference.what in LOST]
+        lost = [difference for difference in comparison.differences if difference.what in LOST]
         self.returned["lost"] += [f"{claim}: {gap.what}: {gap.path}: {gap.detail}" for gap in lost[:_SHOWN]]
-        self._report(entry, explain.report(old, after, found))
+        self._report(entry, explain.format_report(old, after, comparison))

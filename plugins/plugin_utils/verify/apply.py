@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Proving volumes on Windows nodes: makes the objects, runs the commands, and takes everything away again.
+"""Verifies volumes on Windows nodes: creates the objects, runs the commands, and deletes everything.
 
 The pure files of this folder decide; this one carries out.
 """
@@ -28,10 +28,19 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFac
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.streams import Executed
 from ansible_collections.kubewin.csi.plugins.plugin_utils.verify import explain, objects
 from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.cleanup import Cleaner
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.nodes import ProofNode, closed, reachable
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.objects import Room
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.plan import Request, Target
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.verdict import Proof, Step, compared, settle
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.nodes import (
+    ProofNode,
+    can_reach,
+    explain_unschedulable,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.objects import RunScope
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.plan import VerifyRequest, VerifyTarget
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.verdict import (
+    Proof,
+    VerifyStep,
+    compare_content,
+    settle,
+)
 
 # The first check is early, since many steps are quick; then once a second.
 _FIRST_LOOK, _LOOK = 0.1, 1.0
@@ -41,8 +50,8 @@ _GRACE = 60
 _COMMAND = 30.0
 
 
-class StoppedError(Exception):
-    """The run ends: it was interrupted, or its time is over."""
+class VerificationStoppedError(Exception):
+    """The run was interrupted, or its time is over."""
 
 
 class StepError(Exception):
@@ -55,7 +64,7 @@ class StepError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class VerifyLimits:
     """Seconds for a step and for all proofs together; nodes at once."""
 
     step: float
@@ -63,91 +72,91 @@ class Limits:
     parallel: int
 
 
-class _Journal:
-    """What is known of one proof so far."""
+class _ProofProgress:
+    """The progress of one proof."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: VerifyTarget) -> None:
         self.target = target
         self.proof = Proof(target.driver, target.node, target.storage_class, "not_run")
 
-    def add(self, **known: Any) -> None:
+    def add(self, **fields: Any) -> None:
         """Add these fields of the proof."""
-        self.proof = replace(self.proof, **known)
+        self.proof = replace(self.proof, **fields)
 
 
 class Prover:
-    """One run. token: a new random word for each file; notify: progress callback."""
+    """Runs a verification. token: a new random word for each file; notify: progress callback."""
 
     def __init__(
-        self, client: Client, room: Room, desired: Request, limits: Limits, token: Callable[[], str],
+        self, client: Client, scope: RunScope, desired: VerifyRequest, limits: VerifyLimits, token: Callable[[], str],
         notify: Callable[[str], None], holder: str,
     ) -> None:  # fmt: skip
-        self._room, self._desired, self._limits = room, desired, limits
+        self._scope, self._desired, self._limits = scope, desired, limits
         self._token, self._notify = token, notify
-        what = f"the verification in namespace {room.namespace}"
-        about = About(room.namespace, f"{objects.PREFIX}-{room.run}", room.labels(), what)
-        self._lease = Lease(client, about, holder, notify)
+        subject = f"the verification in namespace {scope.namespace}"
+        lease = About(scope.namespace, f"{objects.PREFIX}-{scope.run}", scope.build_labels(), subject)
+        self._lease = Lease(client, lease, holder, notify)
         # Its objects carry its name. A run that finds its lease expired deletes the lease, and with it the right to make more.
         self._unbound, self._client = client, bind_client(client, self._lease.confirm)
         self._stop = threading.Event()
         self._began = time.monotonic()
         # (driver, node) that had a volume mounted in this run. Only ever added to, which threads may.
         self._mounted: set[tuple[str, str]] = set()
-        self.cleaner = Cleaner(client, room, notify)
+        self.cleaner = Cleaner(client, scope, notify)
 
-    def run(self, targets: Sequence[Target]) -> list[Proof]:
-        """Prove every target; the cleaner has to follow, whatever comes of this."""
+    def run(self, targets: Sequence[VerifyTarget]) -> list[Proof]:
+        """Prove every target. The caller runs the cleaner afterwards in any case."""
         try:
-            if self._room.own:
-                self._unbound.apply(self._room.space(), dry_run=False)
+            if self._scope.owns_namespace:
+                self._unbound.apply(self._scope.define_namespace(), dry_run=False)
             # Without it another run counts this one as ended, and deletes its objects.
             self._lease.take()
             self._rehearse(targets[0])
-            return self._all(targets)
+            return self._prove_all(targets)
         finally:
             # Interrupted or not: no pod writes from here on.
             self._stop.set()
             self._lease.stop()
 
-    def _all(self, targets: Sequence[Target]) -> list[Proof]:
+    def _prove_all(self, targets: Sequence[VerifyTarget]) -> list[Proof]:
         by_node = group_values((target.node, target) for target in targets)
         pool = ThreadPoolExecutor(max_workers=self._limits.parallel)
         try:
-            futures = [pool.submit(self._node, one) for one in by_node.values()]
+            futures = [pool.submit(self._prove_node, targets_of_node) for targets_of_node in by_node.values()]
             wait(futures, return_when=FIRST_EXCEPTION)
             return settle([proof for future in futures for proof in future.result()])
         finally:
             self._stop.set()
             pool.shutdown(wait=True, cancel_futures=True)
 
-    def _node(self, targets: Sequence[Target]) -> list[Proof]:
+    def _prove_node(self, targets: Sequence[VerifyTarget]) -> list[Proof]:
         return [self._prove(target) for target in targets]
 
-    def _rehearse(self, target: Target) -> None:
+    def _rehearse(self, target: VerifyTarget) -> None:
         """Let the server check a claim and a pod without making them: quotas, pod security, policies."""
         node = self._observe(target.node)
-        self._client.apply(self._room.claim(target), dry_run=True)
+        self._client.apply(self._scope.define_claim(target), dry_run=True)
         self._client.apply(self._pod(target, 1, node), dry_run=True)
 
     # One proof
 
-    def _prove(self, target: Target) -> Proof:
-        journal = _Journal(target)
+    def _prove(self, target: VerifyTarget) -> Proof:
+        journal = _ProofProgress(target)
         if self._over():
             return journal.proof
-        text = objects.content(target, self._token(), self._client.now())
+        text = objects.format_content(target, self._token(), self._client.now())
         begun = False
         try:
             with self._step(journal, "claim", target.node):
                 begun = True
-                self._client.create(self._room.claim(target))
+                self._client.create(self._scope.define_claim(target))
             pod = self._start(journal, 1, target.node, "start")
             self._write(journal, pod, text)
             self._delete(pod, "restart", journal)
             pod = self._start(journal, 2, target.node, "restart")
             self._read(journal, pod, target.node, text)
             self._move(journal, pod, text)
-        except StoppedError as error:
+        except VerificationStoppedError as error:
             journal.add(error=str(error))
         except (ClusterError, StepError) as error:
             self._notify(f"{target.driver} on {target.node}: failed: {error}")
@@ -161,10 +170,10 @@ class Prover:
                 f"{target.driver} on {target.node}: proven in {journal.proof.seconds:g} s, read back on {where}"
             )
         if begun and not self._stop.is_set():
-            self.cleaner.target(target)
+            self.cleaner.delete_target(target)
         return journal.proof
 
-    def _move(self, journal: _Journal, pod: str, text: str) -> None:
+    def _move(self, journal: _ProofProgress, pod: str, text: str) -> None:
         target = journal.target
         if not target.elsewhere:
             journal.add(note=target.stays)
@@ -173,7 +182,9 @@ class Prover:
         volume = self._client.get(kinds.PERSISTENT_VOLUME, name) or {}
         nodes = {name: self._observe(name) for name in target.elsewhere}
         possible = [
-            name for name in target.elsewhere if reachable(nodes[name], volume) and not self._closed(nodes[name])
+            name
+            for name in target.elsewhere
+            if can_reach(nodes[name], volume) and not self._explain_unschedulable(nodes[name])
         ]
         if not possible:
             journal.add(note=f"volume {name} is not accessible from {', '.join(target.elsewhere)} (its topology)")
@@ -182,7 +193,7 @@ class Prover:
         node = next((name for name in possible if (target.driver, name) in self._mounted), possible[0])
         self._delete(pod, "move", journal)
         if target.attaches:
-            self._detached(journal, volume)
+            self._wait_until_detached(journal, volume)
         try:
             pod = self._start(journal, 3, node, "move")
         except StepError as error:
@@ -191,18 +202,18 @@ class Prover:
         self._read(journal, pod, node, text)
 
     @contextmanager
-    def _step(self, journal: _Journal, name: str, node: str) -> Iterator[list[str]]:
-        """A step of the proof. Gives a list that takes details."""
+    def _step(self, journal: _ProofProgress, name: str, node: str) -> Iterator[list[str]]:
+        """Record a step of the proof. Yields a list for details."""
         began = time.monotonic()
         details: list[str] = []
 
         def note(ok: bool, text: str) -> None:
-            step = Step(name, node, round(time.monotonic() - began, 1), ok, text)
+            step = VerifyStep(name, node, round(time.monotonic() - began, 1), ok, text)
             journal.add(steps=(*journal.proof.steps, step))
 
         try:
             yield details
-        except (ClusterError, StepError, StoppedError) as error:
+        except (ClusterError, StepError, VerificationStoppedError) as error:
             note(False, str(error))
             raise
         note(True, "; ".join(details))
@@ -215,58 +226,62 @@ class Prover:
             raise StepError(f"Node {name} does not exist")
         return ProofNode.from_objects(node, self._client.get(kinds.CSI_NODE, name))
 
-    def _closed(self, node: ProofNode) -> str:
+    def _explain_unschedulable(self, node: ProofNode) -> str:
         # Registration may change with the plugin: a mount shows more than reading it.
-        return closed(node, self._desired.image, self._desired.tolerations)
+        return explain_unschedulable(node, self._desired.image, self._desired.tolerations)
 
-    def _pod(self, target: Target, number: int, node: ProofNode) -> dict[str, Any]:
-        image = self._desired.image or node.image()
-        tolerations = node.tolerations(self._desired.tolerations)
-        return self._room.pod(target, number, node.name, image, tolerations, int(self._limits.whole) + _GRACE)
+    def _pod(self, target: VerifyTarget, number: int, node: ProofNode) -> dict[str, Any]:
+        image = self._desired.image or node.choose_image()
+        tolerations = node.list_tolerations(self._desired.tolerations)
+        return self._scope.define_pod(target, number, node.name, image, tolerations, int(self._limits.whole) + _GRACE)
 
-    def _start(self, journal: _Journal, number: int, name: str, step: str) -> str:
-        """Make a pod on a node and wait until it runs; answers its name."""
+    def _start(self, journal: _ProofProgress, number: int, name: str, step: str) -> str:
+        """Create a pod on a node, wait until it runs, and return its name."""
         target = journal.target
         with self._step(journal, step, name) as details:
             node = self._observe(name)
-            if why := self._closed(node):
+            if why := self._explain_unschedulable(node):
                 raise StepError(f"Node {name}: {why}")
             definition = self._pod(target, number, node)
             pod = definition["metadata"]["name"]
-            self._notify(f"{target.driver} on {target.node}: {step}, pod {self._room.namespace}/{pod} on {name}")
+            self._notify(f"{target.driver} on {target.node}: {step}, pod {self._scope.namespace}/{pod} on {name}")
             self._client.create(definition)
-            made = self._client.get(kinds.POD, pod, self._room.namespace)
-            if made is None:
+            created = self._client.get(kinds.POD, pod, self._scope.namespace)
+            if created is None:
                 raise StepError(
                     f"pod {pod} on {name} was deleted by another client. Check whether the node was drained"
                 )
-            self._until(
-                kinds.POD, pod, lambda live: self._runs(live, made, name),
-                lambda live: self._trouble(live, made, target, name), f"{target.driver} on {target.node}: pod on {name}",
+            self._wait_until(
+                kinds.POD, pod, lambda live: self._is_running(live, created, name),
+                lambda live: self._trouble(live, created, target, name), f"{target.driver} on {target.node}: pod on {name}",
             )  # fmt: skip
-            claim = self._client.get(kinds.PERSISTENT_VOLUME_CLAIM, self._room.name(target), self._room.namespace) or {}
+            claim = (
+                self._client.get(kinds.PERSISTENT_VOLUME_CLAIM, self._scope.name(target), self._scope.namespace) or {}
+            )
             volume = str((claim.get("spec") or {}).get("volumeName") or journal.proof.volume)
             journal.add(volume=volume)
-            self.cleaner.note(volume, self._room.name(target))
+            self.cleaner.record_volume(volume, self._scope.name(target))
             details.append(f"volume {volume}")
             self._mounted.add((target.driver, name))
         return str(pod)
 
-    def _runs(self, live: Mapping[str, Any] | None, made: Mapping[str, Any], node: str) -> bool:
-        if live is None or live["metadata"]["uid"] != made["metadata"]["uid"]:
+    def _is_running(self, live: Mapping[str, Any] | None, created: Mapping[str, Any], node: str) -> bool:
+        if live is None or live["metadata"]["uid"] != created["metadata"]["uid"]:
             raise StepError(
-                f"pod {made['metadata']['name']} on {node} was deleted by another client. Check whether the node was drained"
+                f"pod {created['metadata']['name']} on {node} was deleted by another client. Check whether the node was drained"
             )
         pod, status = PodFacts.from_object(live), live.get("status") or {}
         if pod.ended:
             why = join_lines(str(status.get("message") or "")) or status.get("reason") or "its command ended"
-            raise StepError(f"pod {made['metadata']['name']} on {node} is {pod.phase}: {why}")
+            raise StepError(f"pod {created['metadata']['name']} on {node} is {pod.phase}: {why}")
         return pod.works
 
-    def _trouble(self, live: Mapping[str, Any] | None, made: Mapping[str, Any], target: Target, node: str) -> StepError:
-        namespace, pod = self._room.namespace, str(made["metadata"]["name"])
-        claim = self._client.get(kinds.PERSISTENT_VOLUME_CLAIM, self._room.name(target), namespace)
-        found = [
+    def _trouble(
+        self, live: Mapping[str, Any] | None, created: Mapping[str, Any], target: VerifyTarget, node: str
+    ) -> StepError:
+        namespace, pod = self._scope.namespace, str(created["metadata"]["name"])
+        claim = self._client.get(kinds.PERSISTENT_VOLUME_CLAIM, self._scope.name(target), namespace)
+        events = [
             event
             for thing in (live, claim)
             if thing is not None
@@ -274,13 +289,13 @@ class Prover:
                 kinds.EVENT, namespace, field_selector=f"involvedObject.uid={thing['metadata']['uid']}"
             ).items
         ]
-        warnings = explain.warnings(found)
-        why = explain.waiting_for(live, warnings)
-        events = [f"{reason}: {message}" for reason, message in warnings]
-        return StepError(why, explain.remedy(why, node, f"-n {namespace} {pod}"), events)
+        warnings = explain.select_warnings(events)
+        why = explain.explain_waiting(live, warnings)
+        described = [f"{reason}: {message}" for reason, message in warnings]
+        return StepError(why, explain.choose_remedy(why, node, f"-n {namespace} {pod}"), described)
 
-    def _delete(self, pod: str, step: str, journal: _Journal) -> None:
-        target, namespace = journal.target, self._room.namespace
+    def _delete(self, pod: str, step: str, journal: _ProofProgress) -> None:
+        target, namespace = journal.target, self._scope.namespace
         live = self._client.get(kinds.POD, pod, namespace)
         if live is None:
             return
@@ -289,24 +304,24 @@ class Prover:
         with self._step(journal, f"{step}: delete", node):
             # Of this run alone, and its uid says which.
             self._unbound.delete(kinds.POD, pod, namespace, uid, dry_run=False, policy="Background")
-            self._until(
-                kinds.POD, pod, lambda now: now is None or now["metadata"]["uid"] != uid,
-                lambda now: StepError(
+            self._wait_until(
+                kinds.POD, pod, lambda live_pod: live_pod is None or live_pod["metadata"]["uid"] != uid,
+                lambda _live_pod: StepError(
                     f"pod {pod} on {node} does not end",
                     f"check that its volume is unmounted there: kubectl describe node {node}, and the node plugin's log",
                 ),
                 f"{target.driver} on {target.node}: end of pod {pod} on {node}",
             )  # fmt: skip
 
-    def _detached(self, journal: _Journal, volume: Mapping[str, Any]) -> None:
-        """Wait until the volume has left its node: a pod elsewhere would only wait for that, less patiently."""
+    def _wait_until_detached(self, journal: _ProofProgress, volume: Mapping[str, Any]) -> None:
+        """Wait until the volume is detached from its node."""
         target = journal.target
         handle = str(((volume.get("spec") or {}).get("csi") or {}).get("volumeHandle", ""))
-        name = objects.attachment(target.provisioner, handle, target.node)
+        name = objects.name_attachment(target.provisioner, handle, target.node)
         with self._step(journal, "move: detach", target.node):
-            self._until(
-                kinds.VOLUME_ATTACHMENT, name, lambda now: now is None,
-                lambda now: StepError(
+            self._wait_until(
+                kinds.VOLUME_ATTACHMENT, name, lambda live_attachment: live_attachment is None,
+                lambda _live_attachment: StepError(
                     f"volume {journal.proof.volume} is not detached from {target.node}",
                     f"kubectl describe volumeattachment {name}, and the log of the driver's attacher",
                 ),
@@ -315,26 +330,26 @@ class Prover:
 
     # Files
 
-    def _write(self, journal: _Journal, pod: str, text: str) -> None:
+    def _write(self, journal: _ProofProgress, pod: str, text: str) -> None:
         with self._step(journal, "write", journal.target.node) as details:
-            done = self._execute(pod, objects.write(text), details)
+            done = self._execute(pod, objects.render_write(text), details)
             if done.code != 0:
                 answer = join_lines(done.stderr or done.stdout)
                 raise StepError(
                     f"writing {objects.FILE} ended with exit code {done.code}: {answer or 'no output'}",
                     "the volume is mounted but cannot be written: check its free space, and permissions on a share",
                 )
-            self._same(pod, text, details)
+            self._check_content(pod, text, details)
             details.append(text)
 
-    def _read(self, journal: _Journal, pod: str, node: str, text: str) -> None:
+    def _read(self, journal: _ProofProgress, pod: str, node: str, text: str) -> None:
         with self._step(journal, "read", node) as details:
-            self._same(pod, text, details)
+            self._check_content(pod, text, details)
             details.append(text)
             journal.add(read_on=(*journal.proof.read_on, node))
 
-    def _same(self, pod: str, text: str, details: list[str]) -> None:
-        done = self._execute(pod, objects.read(), details)
+    def _check_content(self, pod: str, text: str, details: list[str]) -> None:
+        done = self._execute(pod, objects.render_read(), details)
         if done.code != 0:
             answer = join_lines(done.stderr or done.stdout)
             raise StepError(
@@ -342,18 +357,18 @@ class Prover:
                 "written",
                 "the volume lost its data: do not use the driver until you know the cause",
             )
-        if wrong := compared(text, done.stdout):
+        if wrong := compare_content(text, done.stdout):
             raise StepError(wrong, "the volume has other data: do not use the driver until you know the cause")
 
     def _execute(self, pod: str, command: Sequence[str], details: list[str]) -> Executed:
-        """Run a command that may be run twice; a connection that is cut is no answer, and it is run again."""
-        ends = self._deadline()
+        """Run a command that is safe to repeat, again after each lost connection."""
+        ends = self._compute_deadline()
         cuts = 0
         while True:
             self._check()
             try:
-                left = min(_COMMAND, max(1.0, ends - time.monotonic()))
-                done = self._client.execute(self._room.namespace, pod, objects.CONTAINER, command, left)
+                seconds = min(_COMMAND, max(1.0, ends - time.monotonic()))
+                done = self._client.execute(self._scope.namespace, pod, objects.CONTAINER, command, seconds)
             except ClusterError as error:
                 busy = error.status == 429 or error.status >= 500
                 if not isinstance(error, StreamError) and not busy:
@@ -378,33 +393,33 @@ class Prover:
 
     def _check(self) -> None:
         if self._stop.is_set():
-            raise StoppedError("the run was terminated")
+            raise VerificationStoppedError("the run was terminated")
         if self._over():
-            raise StoppedError(f"the timeout of the whole run ({self._limits.whole:.0f} s) was exceeded")
+            raise VerificationStoppedError(f"the timeout of the whole run ({self._limits.whole:.0f} s) was exceeded")
 
-    def _deadline(self) -> float:
+    def _compute_deadline(self) -> float:
         return min(time.monotonic() + self._limits.step, self._began + self._limits.whole)
 
-    def _until(
+    def _wait_until(
         self, kind: Kind, name: str, done: Callable[[dict[str, Any] | None], bool],
-        trouble: Callable[[dict[str, Any] | None], StepError], what: str,
+        trouble: Callable[[dict[str, Any] | None], StepError], subject: str,
     ) -> None:  # fmt: skip
         """Poll until it is true; after the step's timeout, raise the cause."""
-        namespace = self._room.namespace if kind.namespaced else None
-        began, ends, pause = time.monotonic(), self._deadline(), _FIRST_LOOK
-        again = repeat_pauses()
-        due = began + next(again)
+        namespace = self._scope.namespace if kind.namespaced else None
+        began, ends, pause = time.monotonic(), self._compute_deadline(), _FIRST_LOOK
+        report_pauses = repeat_pauses()
+        due = began + next(report_pauses)
         while True:
             live = self._client.get(kind, name, namespace)
             if done(live):
                 return
-            now = time.monotonic()
-            if now >= ends:
-                found = trouble(live)
-                raise StepError(f"{found} (waited {now - began:.0f} s)", found.remedy, found.events)
+            uptime = time.monotonic()
+            if uptime >= ends:
+                failure = trouble(live)
+                raise StepError(f"{failure} (waited {uptime - began:.0f} s)", failure.remedy, failure.events)
             self._check()
-            if now >= due:
-                due = now + next(again)
-                self._notify(f"{what}, {render_progress(now - began, ends - began)}: {trouble(live)}")
-            self._stop.wait(min(pause, max(0.0, ends - now)))
+            if uptime >= due:
+                due = uptime + next(report_pauses)
+                self._notify(f"{subject}, {render_progress(uptime - began, ends - began)}: {trouble(live)}")
+            self._stop.wait(min(pause, max(0.0, ends - uptime)))
             pause = min(pause * 1.3, _LOOK)

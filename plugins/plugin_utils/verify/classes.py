@@ -16,7 +16,7 @@ _DEFAULT = "storageclass.kubernetes.io/is-default-class"
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ClassChoice:
     """A class that fits, or why there is none. keeps: its volumes stay when their claims go."""
 
     name: str = ""
@@ -24,9 +24,9 @@ class Chosen:
     refusal: str = ""
 
 
-def unfit(driver: Driver, found: Mapping[str, Any]) -> str:
-    """Why a Windows pod could not use a volume of this class, empty when it could."""
-    parameters = {str(key).lower(): str(value) for key, value in (found.get("parameters") or {}).items()}
+def find_misfit(driver: Driver, storage_class: Mapping[str, Any]) -> str:
+    """Return why a Windows pod cannot use a volume of this class, empty if it can."""
+    parameters = {str(key).lower(): str(value) for key, value in (storage_class.get("parameters") or {}).items()}
     lacking = [key for key in driver.storage_class.required if not parameters.get(key.lower())]
     if lacking:
         return f"parameter {', '.join(lacking)} is missing"
@@ -35,30 +35,32 @@ def unfit(driver: Driver, found: Mapping[str, Any]) -> str:
     fstype = next((parameters[key] for key in _FSTYPE if key in parameters), "").lower()
     if fstype in driver.fstypes:
         return ""
-    given = f"its file system is {fstype}" if fstype else "it has no file system, and the driver's default is ext4"
-    return f"{given}, expected ntfs (parameter csi.storage.k8s.io/fstype)"
+    file_system = (
+        f"its file system is {fstype}" if fstype else "it has no file system, and the driver's default is ext4"
+    )
+    return f"{file_system}, expected ntfs (parameter csi.storage.k8s.io/fstype)"
 
 
-def choose(driver: Driver, requested: str, classes: Sequence[Mapping[str, Any]]) -> Chosen:
-    """The class asked for; else this collection's own, the cluster's default, or the first by name that fits."""
+def choose_class(driver: Driver, requested: str, classes: Sequence[Mapping[str, Any]]) -> ClassChoice:
+    """Choose the requested class; else this collection's own, the cluster's default, or the first by name that fits."""
     by_name = {item["metadata"]["name"]: item for item in classes}
     if requested:
-        return _asked_for(driver, requested, by_name)
-    ours = [item for item in classes if item.get("provisioner") == driver.name]
+        return _choose_requested(driver, requested, by_name)
+    of_driver = [item for item in classes if item.get("provisioner") == driver.name]
 
     def order(item: Mapping[str, Any]) -> tuple[bool, bool, str]:
         metadata = item["metadata"]
         default = (metadata.get("annotations") or {}).get(_DEFAULT) == "true"
         return metadata["name"] != driver.storage_class.name, not default, metadata["name"]
 
-    fitting = sorted((item for item in ours if not unfit(driver, item)), key=order)
+    fitting = sorted((item for item in of_driver if not find_misfit(driver, item)), key=order)
     if fitting:
-        return _as_chosen(fitting[0])
-    why = "; ".join(f"{item['metadata']['name']}: {unfit(driver, item)}" for item in ours)
+        return _to_choice(fitting[0])
+    why = "; ".join(f"{item['metadata']['name']}: {find_misfit(driver, item)}" for item in of_driver)
     parameters = [f"{key}: {value}" for key, value in driver.storage_class.parameters.items()]
     parameters += [f"{key}: <yours>" for key in driver.storage_class.required]
     help_text = f" with parameters {{{', '.join(parameters)}}}" if parameters else ""
-    return Chosen(
+    return ClassChoice(
         refusal=(
             f"{driver.title}: no StorageClass of provisioner {driver.name} fits Windows ({why or 'there is none'}). "
             f"Create one{help_text}, such as in roles/{driver.key}_csi/files/example.yaml, and name it in "
@@ -67,25 +69,27 @@ def choose(driver: Driver, requested: str, classes: Sequence[Mapping[str, Any]])
     )
 
 
-def _asked_for(driver: Driver, requested: str, by_name: Mapping[str, Mapping[str, Any]]) -> Chosen:
-    found = by_name.get(requested)
+def _choose_requested(driver: Driver, requested: str, by_name: Mapping[str, Mapping[str, Any]]) -> ClassChoice:
+    storage_class = by_name.get(requested)
     fits = sorted(
-        name for name, item in by_name.items() if item.get("provisioner") == driver.name and not unfit(driver, item)
+        name
+        for name, item in by_name.items()
+        if item.get("provisioner") == driver.name and not find_misfit(driver, item)
     )
     instead = f" Suitable: {', '.join(fits)}." if fits else ""
-    if found is None:
-        return Chosen(refusal=f"{driver.title}: StorageClass {requested} does not exist.{instead}")
-    if found.get("provisioner") != driver.name:
-        text = f"{driver.title}: StorageClass {requested} has provisioner {found.get('provisioner')}, expected {driver.name}.{instead}"
-        return Chosen(refusal=text)
-    why = unfit(driver, found)
+    if storage_class is None:
+        return ClassChoice(refusal=f"{driver.title}: StorageClass {requested} does not exist.{instead}")
+    if storage_class.get("provisioner") != driver.name:
+        text = f"{driver.title}: StorageClass {requested} has provisioner {storage_class.get('provisioner')}, expected {driver.name}.{instead}"
+        return ClassChoice(refusal=text)
+    why = find_misfit(driver, storage_class)
     if why:
-        return Chosen(refusal=f"{driver.title}: StorageClass {requested} does not fit Windows: {why}.{instead}")
-    return _as_chosen(found)
+        return ClassChoice(refusal=f"{driver.title}: StorageClass {requested} does not fit Windows: {why}.{instead}")
+    return _to_choice(storage_class)
 
 
-def _as_chosen(found: Mapping[str, Any]) -> Chosen:
-    return Chosen(
-        name=found["metadata"]["name"],
-        keeps=found.get("reclaimPolicy") == "Retain",
+def _to_choice(storage_class: Mapping[str, Any]) -> ClassChoice:
+    return ClassChoice(
+        name=storage_class["metadata"]["name"],
+        keeps=storage_class.get("reclaimPolicy") == "Retain",
     )

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Taking away what a proof made: in a run, after it, and after one that died. Never a volume that is to be kept."""
+"""Deletes the objects of a verification, also those of a killed run. Never deletes a volume that its class retains."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Cli
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.kinds import Kind
 from ansible_collections.kubewin.csi.plugins.plugin_utils.verify import leftovers, objects
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.objects import Room
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.plan import Target
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.objects import RunScope
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.plan import VerifyTarget
 
 _LOOK = 0.3
 # Until everything is gone; storage may take minutes to detach and delete a disk.
@@ -26,8 +26,8 @@ PATIENCE = 300.0
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
-    """Something that is still there. kept: on purpose, a StorageClass says so; nothing else of a run may stay."""
+class RemainingObject:
+    """An object that was not deleted. kept: because its StorageClass retains volumes."""
 
     kind: str
     namespace: str
@@ -37,116 +37,122 @@ class Left:
 
 
 class Cleaner:
-    """Takes away what carries a run's label."""
+    """Deletes objects with a run's label."""
 
-    def __init__(self, client: Client, room: Room, notify: Callable[[str], None]) -> None:
-        self._client, self._room, self._notify = client, room, notify
+    def __init__(self, client: Client, scope: RunScope, notify: Callable[[str], None]) -> None:
+        self._client, self._scope, self._notify = client, scope, notify
         self._volumes: dict[str, str] = {}
-        self._left: dict[tuple[str, str], Left] = {}
+        self._left: dict[tuple[str, str], RemainingObject] = {}
         self._lock = threading.Lock()
 
     @property
-    def left(self) -> tuple[Left, ...]:
-        """What could not be taken away, or must not be."""
+    def left(self) -> tuple[RemainingObject, ...]:
+        """Objects that could not or must not be deleted."""
         with self._lock:
             return tuple(self._left.values())
 
-    def note(self, volume: str, claim: str) -> None:
-        """A volume of this run and its claim: it has to be gone in the end."""
+    def record_volume(self, volume: str, claim: str) -> None:
+        """Record a volume of this run and its claim, to be deleted at the end."""
         if volume:
             with self._lock:
                 self._volumes[volume] = claim
 
-    def target(self, target: Target) -> None:
+    def delete_target(self, target: VerifyTarget) -> None:
         """Delete one target's claim and pods while the run continues."""
-        name = self._room.name(target)
-        selector = objects.of_run(self._room.run)
+        name = self._scope.name(target)
+        selector = objects.select_run(self._scope.run)
         try:
-            with self._reporting(f"{target.driver} on {target.node}: deleting its pods, claim and volume"):
+            with self._report_progress(f"{target.driver} on {target.node}: deleting its pods, claim and volume"):
                 self._remove(
-                    selector, time.monotonic() + PATIENCE, lambda found: found == name or found.startswith(f"{name}-")
+                    selector,
+                    time.monotonic() + PATIENCE,
+                    lambda object_name: object_name == name or object_name.startswith(f"{name}-"),
                 )
         except ClusterError as error:
             # The end of the run retries everything, and reports what is left then.
             self._notify(f"{target.driver} on {target.node}: {error}")
 
-    def all(self) -> None:
-        """Take away everything of the run, its lease last, and its namespace if that is its own."""
+    def delete_all(self) -> None:
+        """Delete everything of the run, then its lease, then a namespace of its own."""
         ends = time.monotonic() + PATIENCE
-        self.most(ends)
-        self.rest(ends)
+        self.delete_objects(ends)
+        self.wait_for_namespace(ends)
 
-    def most(self, ends: float) -> None:
-        """As all, without waiting for the namespace: Kubernetes takes its time with that."""
-        selector = objects.of_run(self._room.run)
-        with self._reported():
+    def delete_objects(self, ends: float) -> None:
+        """Delete everything but the namespace, whose deletion takes time."""
+        selector = objects.select_run(self._scope.run)
+        with self._report_errors():
             self._remove(selector, ends, lambda _name: True)
-            for lease in self._client.list(kinds.LEASE, self._room.namespace, label_selector=selector).items:
+            for lease in self._client.list(kinds.LEASE, self._scope.namespace, label_selector=selector).items:
                 self._client.discard(kinds.LEASE, lease)
-            live = self._client.get(kinds.NAMESPACE, self._room.namespace) if self._room.own else None
+            live = self._client.get(kinds.NAMESPACE, self._scope.namespace) if self._scope.owns_namespace else None
             if live is not None:
                 self._client.discard(kinds.NAMESPACE, live)
 
-    def rest(self, ends: float) -> None:
-        """Wait for the namespace."""
-        with self._reported():
-            while self._room.own and self._client.get(kinds.NAMESPACE, self._room.namespace) is not None:
+    def wait_for_namespace(self, ends: float) -> None:
+        """Wait until the namespace is deleted."""
+        with self._report_errors():
+            while self._scope.owns_namespace and self._client.get(kinds.NAMESPACE, self._scope.namespace) is not None:
                 if time.monotonic() > ends:
                     why = "it is being deleted; check what blocks that: kubectl describe namespace"
-                    self._keep(kinds.NAMESPACE.kind, self._room.namespace, why)
+                    self._keep(kinds.NAMESPACE.kind, self._scope.namespace, why)
                     return
                 time.sleep(_LOOK)
 
     @contextmanager
-    def _reported(self) -> Iterator[None]:
-        """An error of the cleanup hides no proof; it is reported with what it leaves."""
+    def _report_errors(self) -> Iterator[None]:
+        """Report an error of the cleanup as a remaining object, so that it hides no proof."""
         try:
-            with self._reporting(f"deleting the objects of this run in namespace {self._room.namespace}"):
+            with self._report_progress(f"deleting the objects of this run in namespace {self._scope.namespace}"):
                 yield
         except ClusterError as error:
             self._keep(
-                kinds.NAMESPACE.kind if self._room.own else "objects with label",
-                self._room.namespace if self._room.own else f"{objects.RUN}={self._room.run}",
+                kinds.NAMESPACE.kind if self._scope.owns_namespace else "objects with label",
+                self._scope.namespace if self._scope.owns_namespace else f"{objects.RUN}={self._scope.run}",
                 f"cleanup failed: {error}. The next run deletes it",
             )
 
     @contextmanager
-    def _reporting(self, what: str) -> Iterator[None]:
+    def _report_progress(self, subject: str) -> Iterator[None]:
         began = time.monotonic()
-        with report_progress(self._notify, lambda: f"{what} ({render_progress(time.monotonic() - began, PATIENCE)})"):
+        with report_progress(
+            self._notify, lambda: f"{subject} ({render_progress(time.monotonic() - began, PATIENCE)})"
+        ):
             yield
 
-    def _remove(self, selector: str, ends: float, ours: Callable[[str], bool]) -> None:
-        """Pods first, then claims, then wait for the volumes behind them."""
-        namespace = self._room.namespace
+    def _remove(self, selector: str, ends: float, is_included: Callable[[str], bool]) -> None:
+        """Delete pods, then claims, and wait until their volumes are deleted."""
+        namespace = self._scope.namespace
         for kind in (kinds.POD, kinds.PERSISTENT_VOLUME_CLAIM):
             while True:
-                found = [
+                items = [
                     item
                     for item in self._client.list(kind, namespace, label_selector=selector).items
-                    if ours(item["metadata"]["name"])
+                    if is_included(item["metadata"]["name"])
                 ]
                 if kind == kinds.PERSISTENT_VOLUME_CLAIM:
-                    for item in found:
-                        self.note(str((item.get("spec") or {}).get("volumeName") or ""), item["metadata"]["name"])
-                for item in found:
+                    for item in items:
+                        self.record_volume(
+                            str((item.get("spec") or {}).get("volumeName") or ""), item["metadata"]["name"]
+                        )
+                for item in items:
                     if "deletionTimestamp" not in item["metadata"]:
                         self._client.discard(kind, item)
-                if not found:
+                if not items:
                     break
                 if time.monotonic() > ends:
-                    for item in found:
+                    for item in items:
                         why = "it was deleted but still exists; check its node and its finalizers"
                         self._keep(kind.kind, item["metadata"]["name"], why)
                     return
                 time.sleep(_LOOK)
-        self._volumes_gone(ends, ours)
+        self._wait_for_volumes(ends, is_included)
 
-    def _volumes_gone(self, ends: float, ours: Callable[[str], bool]) -> None:
+    def _wait_for_volumes(self, ends: float, is_included: Callable[[str], bool]) -> None:
         while True:
             with self._lock:
-                names = sorted(name for name, claim in self._volumes.items() if ours(claim))
-            waiting = [name for name in names if self._stays(name)]
+                names = sorted(name for name, claim in self._volumes.items() if is_included(claim))
+            waiting = [name for name in names if self._is_remaining(name)]
             if not waiting:
                 return
             if time.monotonic() > ends:
@@ -156,8 +162,8 @@ class Cleaner:
                 return
             time.sleep(_LOOK)
 
-    def _stays(self, name: str) -> bool:
-        """Whether a volume without its claim is still to go. One that its class keeps is named, and never deleted here."""
+    def _is_remaining(self, name: str) -> bool:
+        """Whether a volume still exists that is to be deleted. A retained one is reported."""
         live = self._client.get(kinds.PERSISTENT_VOLUME, name)
         spec = (live or {}).get("spec") or {}
         if live is not None and spec.get("persistentVolumeReclaimPolicy") != "Retain":
@@ -176,57 +182,57 @@ class Cleaner:
 
     def _keep(self, kind: str, name: str, why: str, *, kept: bool = False) -> None:
         with self._lock:
-            self._left[(kind, name)] = Left(kind, self._room.namespace, name, why, kept)
+            self._left[(kind, name)] = RemainingObject(kind, self._scope.namespace, name, why, kept)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """An earlier run's room, and why it is left alone, if it is."""
+class EarlierRun:
+    """The scope of an earlier run, and why it counts as alive, empty if it ended."""
 
-    room: Room
+    scope: RunScope
     lives: str
 
 
-def earlier(
-    client: Client, room: Room, notify: Callable[[str], None], sleep: Callable[[float], None] = time.sleep
-) -> tuple[Found, ...]:
-    """Runs with leftovers where this one may read: everywhere, or in its namespace.
+def find_earlier_runs(
+    client: Client, scope: RunScope, notify: Callable[[str], None], sleep: Callable[[float], None] = time.sleep
+) -> tuple[EarlierRun, ...]:
+    """Return runs with leftovers in the whole cluster, or in the namespace of this run.
 
     Waits as long as a lease lasts if one of them seems to have ended on another machine.
     """
-    where = None if room.own else room.namespace
-    listed: Sequence[Kind] = (kinds.NAMESPACE,) if room.own else (kinds.POD, kinds.PERSISTENT_VOLUME_CLAIM)
+    where = None if scope.owns_namespace else scope.namespace
+    listed: Sequence[Kind] = (kinds.NAMESPACE,) if scope.owns_namespace else (kinds.POD, kinds.PERSISTENT_VOLUME_CLAIM)
     things = [
         item
         for kind in listed
-        for item in client.list(kind, where if kind.namespaced else None, label_selector=objects.OURS).items
+        for item in client.list(kind, where if kind.namespaced else None, label_selector=objects.SELECTOR).items
     ]
-    leases = before = client.list(kinds.LEASE, where, label_selector=objects.OURS).items
-    if seconds := leftovers.seconds_to_observe(before, room.run, client.now()):
+    leases = before = client.list(kinds.LEASE, where, label_selector=objects.SELECTOR).items
+    if seconds := leftovers.compute_observation_time(before, scope.run, client.now()):
         notify(f"an earlier run seems to have ended; waiting {seconds:.0f} s for a renewal of its lease")
         sleep(seconds)
-        leases = client.list(kinds.LEASE, where, label_selector=objects.OURS).items
-    rooms: dict[str, Room] = {}
+        leases = client.list(kinds.LEASE, where, label_selector=objects.SELECTOR).items
+    scopes: dict[str, RunScope] = {}
     for item in (*leases, *things):
         metadata = item["metadata"]
         run = str((metadata.get("labels") or {}).get(objects.RUN, ""))
-        own = "namespace" not in metadata
-        if run not in rooms or own:
-            rooms[run] = Room(run, metadata["name"] if own else metadata["namespace"], own)
-    evaluated = leftovers.evaluate(things, before, leases, room.run, client.now())
-    return tuple(Found(rooms[run], lives) for run, lives in evaluated.items())
+        is_namespace = "namespace" not in metadata
+        if run not in scopes or is_namespace:
+            scopes[run] = RunScope(run, metadata["name"] if is_namespace else metadata["namespace"], is_namespace)
+    evaluated = leftovers.evaluate(things, before, leases, scope.run, client.now())
+    return tuple(EarlierRun(scopes[run], lives) for run, lives in evaluated.items())
 
 
-def take_away(client: Client, found: Sequence[Found], notify: Callable[[str], None]) -> list[Cleaner]:
+def delete_leftovers(client: Client, runs: Sequence[EarlierRun], notify: Callable[[str], None]) -> list[Cleaner]:
     """Delete the leftovers of ended runs; return the cleaners, which delete the rest when this run ends."""
     ends = time.monotonic() + PATIENCE
     at_work: list[Cleaner] = []
-    for one in found:
-        if one.lives:
-            notify(f"run {one.room.run} in namespace {one.room.namespace} is kept: {one.lives}")
+    for run in runs:
+        if run.lives:
+            notify(f"run {run.scope.run} in namespace {run.scope.namespace} is kept: {run.lives}")
             continue
-        notify(f"deleting what run {one.room.run} left in namespace {one.room.namespace}")
-        cleaner = Cleaner(client, one.room, notify)
-        cleaner.most(ends)
+        notify(f"deleting what run {run.scope.run} left in namespace {run.scope.namespace}")
+        cleaner = Cleaner(client, run.scope, notify)
+        cleaner.delete_objects(ends)
         at_work.append(cleaner)
     return at_work

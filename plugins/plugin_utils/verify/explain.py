@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Why a pod of a proof does not run, in the cluster's own words, and what helps. Pure."""
+"""Why a pod does not run, by the cluster's events, and the remedy. Pure."""
 
 from __future__ import annotations
 
@@ -52,30 +52,30 @@ _REMEDIES: tuple[tuple[tuple[str, ...], str], ...] = (
 )
 
 
-def warnings(events: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, str], ...]:
-    """(reason, message) of the newest warning of each relevant reason, the most specific ones first."""
+def select_warnings(events: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, str], ...]:
+    """Return (reason, message) of the newest warning of each relevant reason, the most specific ones first."""
     newest: dict[str, Mapping[str, Any]] = {}
     for event in events:
         reason = str(event.get("reason"))
         if event.get("type") == "Warning" and reason in _REASONS:
-            known = newest.get(reason)
-            if known is None or _when(known) <= _when(event):
+            former = newest.get(reason)
+            if former is None or _format_event_time(former) <= _format_event_time(event):
                 newest[reason] = event
     return tuple(
         (reason, join_lines(str(newest[reason].get("message", "")))) for reason in _REASONS if reason in newest
     )
 
 
-def _when(event: Mapping[str, Any]) -> str:
+def _format_event_time(event: Mapping[str, Any]) -> str:
     stamp = event.get("lastTimestamp") or (event.get("series") or {}).get("lastObservedTime") or event.get("eventTime")
-    found = parse_time(stamp or (event.get("metadata") or {}).get("creationTimestamp"))
-    return found.isoformat() if found else ""
+    time = parse_time(stamp or (event.get("metadata") or {}).get("creationTimestamp"))
+    return time.isoformat() if time else ""
 
 
-def waiting_for(pod: Mapping[str, Any] | None, warnings: Sequence[tuple[str, str]]) -> str:
-    """What a pod that does not run waits for."""
-    if warnings:
-        return "; ".join(f"{reason}: {message}" for reason, message in warnings)
+def explain_waiting(pod: Mapping[str, Any] | None, events: Sequence[tuple[str, str]]) -> str:
+    """Return what a pod that does not run waits for."""
+    if events:
+        return "; ".join(f"{reason}: {message}" for reason, message in events)
     if pod is None:
         return "there is no pod"
     status = pod.get("status") or {}
@@ -88,10 +88,10 @@ def waiting_for(pod: Mapping[str, Any] | None, warnings: Sequence[tuple[str, str
     return f"it is {status.get('phase', 'Pending')}, without a reason"
 
 
-def remedy(why: str, node: str, pod: str) -> str:
-    """What helps."""
+def choose_remedy(why: str, node: str, pod: str) -> str:
+    """Choose the remedy for what a pod waits for."""
     text = why.lower()
-    for words, found in _REMEDIES:
+    for words, text_of_remedy in _REMEDIES:
         if all(word in text for word in words):
-            return found.format(node=node)
+            return text_of_remedy.format(node=node)
     return f"kubectl describe pod {pod} while it runs (raise step_timeout for more time), and the node plugin's log on {node}"

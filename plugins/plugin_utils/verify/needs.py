@@ -10,22 +10,22 @@ from collections.abc import Iterator
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need, list_needs
 
 # What a run makes.
-_ALL = "get list create patch delete"
+_VERBS = "get list create patch delete"
 
 
-def needs(namespace: str, *, own: bool, attaches: bool) -> Iterator[Need]:
-    """Every API access of a run beyond what it has read by then.
+def needs(namespace: str, *, owns_namespace: bool, attaches: bool) -> Iterator[Need]:
+    """Return the permissions of a verification beyond what planning has read.
 
-    own: the namespace is the run's, so it cannot be named yet and what is in it is needed everywhere.
+    owns_namespace: the namespace is the run's, so it cannot be named yet and what is in it is needed everywhere.
     """
-    where = None if own else namespace
-    yield from list_needs(_ALL, "", "pods persistentvolumeclaims", where)
+    where = None if owns_namespace else namespace
+    yield from list_needs(_VERBS, "", "pods persistentvolumeclaims", where)
     # A web socket is a GET to most API servers, and checked as a create too from 1.35 on.
     yield from list_needs("get create", "", "pods/exec", where)
     yield from list_needs("list", "", "events", where)
-    yield from list_needs(_ALL, "coordination.k8s.io", "leases", where)
+    yield from list_needs(_VERBS, "coordination.k8s.io", "leases", where)
     yield from list_needs("get", "", "persistentvolumes")
-    if own:
-        yield from list_needs(_ALL, "", "namespaces")
+    if owns_namespace:
+        yield from list_needs(_VERBS, "", "namespaces")
     if attaches:
         yield from list_needs("get", "storage.k8s.io", "volumeattachments")

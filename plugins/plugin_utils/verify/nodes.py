@@ -37,55 +37,55 @@ class ProofNode:
     def from_objects(cls, node: Mapping[str, Any], csi_node: Mapping[str, Any] | None) -> ProofNode:
         """Read a core/v1 Node and its storage.k8s.io/v1 CSINode."""
         entries = ((csi_node or {}).get("spec") or {}).get("drivers") or []
-        return cls(ObservedNode.from_object(node), frozenset(one["name"] for one in entries))
+        return cls(ObservedNode.from_object(node), frozenset(entry["name"] for entry in entries))
 
-    def image(self) -> str:
-        """The smallest Windows image of this node's build, empty when none is known."""
+    def choose_image(self) -> str:
+        """Return the smallest Windows image of this node's build, empty if none is known."""
         return f"{IMAGE}:{TAGS[self.facts.build]}" if self.facts.build in TAGS else ""
 
-    def tolerations(self, more: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """What a pod there needs: the node's own taints that mark Windows, and what the user allows."""
-        own = [
+    def list_tolerations(self, additional: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Return the tolerations of a pod: for the node's taints that mark Windows, and those of the user."""
+        tolerations = [
             {"key": taint.key, "operator": "Equal", "value": taint.value, "effect": taint.effect}
             for taint in self.facts.taints
-            if _says_windows(taint)
+            if _is_windows_taint(taint)
         ]
-        return [*own, *(dict(one) for one in more)]
+        return [*tolerations, *(dict(toleration) for toleration in additional)]
 
 
-def _says_windows(taint: Taint) -> bool:
+def _is_windows_taint(taint: Taint) -> bool:
     return taint.key.lower() in _WINDOWS_KEYS and taint.value.lower() in ("windows", "win1809", "")
 
 
-def closed(node: ProofNode, image: str, tolerations: Sequence[Mapping[str, Any]]) -> str:
-    """Why no pod of a proof may go to a node, with what helps; empty when it may."""
+def explain_unschedulable(node: ProofNode, image: str, tolerations: Sequence[Mapping[str, Any]]) -> str:
+    """Return why no pod can be scheduled to a node, with the remedy; empty if it can."""
     facts = node.facts
-    if facts.cordoned and not any(covers(one, _CORDON) for one in tolerations):
+    if facts.cordoned and not any(covers(toleration, _CORDON) for toleration in tolerations):
         return f"it is cordoned; when it may run pods again: kubectl uncordon {node.name}"
     if not facts.ready:
         because = f": {facts.not_ready_because}" if facts.not_ready_because else ""
         return f"it is not Ready{because}; kubectl describe node {node.name}"
     for taint in facts.taints:
-        if taint.effect == "PreferNoSchedule" or _says_windows(taint):
+        if taint.effect == "PreferNoSchedule" or _is_windows_taint(taint):
             continue
-        if not any(covers(one, taint) for one in tolerations):
+        if not any(covers(toleration, taint) for toleration in tolerations):
             shown = f"{taint.key}={taint.value}" if taint.value else taint.key
             return f"taint {shown}:{taint.effect} keeps the pod away; allow it with tolerations"
-    if not image and not node.image():
-        found = f"Windows build {facts.build}" if facts.build else "no Windows build in its labels"
-        return f"{found}, for which no image is known; set image"
+    if not image and not node.choose_image():
+        build = f"Windows build {facts.build}" if facts.build else "no Windows build in its labels"
+        return f"{build}, for which no image is known; set image"
     return ""
 
 
-def unfit(node: ProofNode, driver: str, image: str, tolerations: Sequence[Mapping[str, Any]]) -> str:
-    """Why a driver (its CSI name) cannot be proven on a node, with what helps; empty when it can."""
-    why = closed(node, image, tolerations)
+def explain_unfit(node: ProofNode, driver: str, image: str, tolerations: Sequence[Mapping[str, Any]]) -> str:
+    """Return why a driver (its CSI name) cannot be verified on a node, with the remedy; empty if it can."""
+    why = explain_unschedulable(node, image, tolerations)
     if not why and driver not in node.drivers:
         return f"{driver} is not in its CSINode; run enable_csi.yml, whose gate reports the cause"
     return why
 
 
-def reachable(node: ProofNode, volume: Mapping[str, Any]) -> bool:
+def can_reach(node: ProofNode, volume: Mapping[str, Any]) -> bool:
     """Whether a PersistentVolume can be used on a node, by its node affinity."""
     required = ((volume.get("spec") or {}).get("nodeAffinity") or {}).get("required")
     if not required:
@@ -93,20 +93,24 @@ def reachable(node: ProofNode, volume: Mapping[str, Any]) -> bool:
     return any(term_matches(term, node.facts) for term in required.get("nodeSelectorTerms") or [])
 
 
-def place(
+def choose_node(
     nodes: Iterable[ProofNode], volume: Mapping[str, Any], driver: str, image: str,
     tolerations: Sequence[Mapping[str, Any]], only: str = "",
 ) -> tuple[ProofNode | None, str]:  # fmt: skip
-    """The first node that a pod with this volume can go to; else None, and for each node why it cannot.
+    """Return the first node for a pod with this volume; else None, and why no node fits.
 
     driver: the CSI name that the node must have registered, empty for an in-tree volume. only: the one node that may be taken.
     """
     whys: list[str] = []
     for node in nodes:
-        why = unfit(node, driver, image, tolerations) if driver else closed(node, image, tolerations)
+        why = (
+            explain_unfit(node, driver, image, tolerations)
+            if driver
+            else explain_unschedulable(node, image, tolerations)
+        )
         if only not in ("", node.name):
             why = "another Node was requested"
-        elif not why and not reachable(node, volume):
+        elif not why and not can_reach(node, volume):
             why = "the volume's node affinity"
         if not why:
             return node, ""

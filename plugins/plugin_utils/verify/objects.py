@@ -12,47 +12,47 @@ from datetime import datetime, timezone
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MANAGED_BY, MANAGER, PART_OF
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.plan import Target
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.pod import idle_pod
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.plan import VerifyTarget
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.pod import define_idle_pod
 
 PART = "storage-proof"
 RUN = "kubewin.io/proof-run"
-OURS = f"{MANAGED_BY}={MANAGER},{PART_OF}={PART}"
+SELECTOR = f"{MANAGED_BY}={MANAGER},{PART_OF}={PART}"
 MOUNT = "C:\\kubewin"
 FILE = f"{MOUNT}\\proof.txt"
 CONTAINER = "proof"
 PREFIX = "kubewin-proof"
 
 
-def of_run(run: str) -> str:
-    """Label selector of everything of one run."""
-    return f"{OURS},{RUN}={run}"
+def select_run(run: str) -> str:
+    """Return the label selector of all objects of a run."""
+    return f"{SELECTOR},{RUN}={run}"
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
-    """Where a run puts its objects. own: the namespace is the run's and goes with it."""
+class RunScope:
+    """The namespace of a run's objects. owns_namespace: the namespace is the run's and goes with it."""
 
     run: str
     namespace: str
-    own: bool
+    owns_namespace: bool
 
-    def labels(self) -> dict[str, str]:
-        """On everything that a run makes."""
+    def build_labels(self) -> dict[str, str]:
+        """Build the labels of all objects of the run."""
         return {MANAGED_BY: MANAGER, PART_OF: PART, RUN: self.run}
 
-    def space(self) -> dict[str, Any]:
-        """The run's own namespace. Its pods need nothing that "baseline" forbids; "restricted" wants a non-root user."""
+    def define_namespace(self) -> dict[str, Any]:
+        """Define the run's own namespace. Its pods need nothing that "baseline" forbids; "restricted" wants a non-root user."""
         level = {f"pod-security.kubernetes.io/{mode}": "baseline" for mode in ("enforce", "audit", "warn")}
-        labels = {**self.labels(), **level}
+        labels = {**self.build_labels(), **level}
         return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace, "labels": labels}}
 
-    def claim(self, target: Target) -> dict[str, Any]:
-        """The claim that a target's pods share."""
+    def define_claim(self, target: VerifyTarget) -> dict[str, Any]:
+        """Define the claim that a target's pods share."""
         return {
             "apiVersion": "v1",
             "kind": "PersistentVolumeClaim",
-            "metadata": self._metadata(self.name(target)),
+            "metadata": self._build_metadata(self.name(target)),
             "spec": {
                 "accessModes": [target.access_mode],
                 "storageClassName": target.storage_class,
@@ -60,41 +60,47 @@ class Room:
             },
         }
 
-    def pod(
-        self, target: Target, number: int, node: str, image: str, tolerations: Sequence[Mapping[str, Any]], seconds: int
+    def define_pod(
+        self,
+        target: VerifyTarget,
+        number: int,
+        node: str,
+        image: str,
+        tolerations: Sequence[Mapping[str, Any]],
+        seconds: int,
     ) -> dict[str, Any]:
-        """The number-th pod of a target, on that node and no other. seconds: after which it ends by itself."""
-        metadata = self._metadata(f"{self.name(target)}-{number}")
-        return idle_pod(
+        """Define the number-th pod of a target, on that node and no other. seconds: after which it ends by itself."""
+        metadata = self._build_metadata(f"{self.name(target)}-{number}")
+        return define_idle_pod(
             metadata, node, image, tolerations, self.name(target), container=CONTAINER, mount=MOUNT,
             activeDeadlineSeconds=seconds,
         )  # fmt: skip
 
     @staticmethod
-    def name(target: Target) -> str:
-        """Short, and valid whatever the node is called."""
+    def name(target: VerifyTarget) -> str:
+        """Return a short name that is valid for any node name."""
         digest = hashlib.sha256(target.node.encode()).hexdigest()[:8]
         return f"{target.driver.replace('_', '-')}-{digest}"
 
-    def _metadata(self, name: str) -> dict[str, Any]:
-        return {"name": name, "namespace": self.namespace, "labels": self.labels()}
+    def _build_metadata(self, name: str) -> dict[str, Any]:
+        return {"name": name, "namespace": self.namespace, "labels": self.build_labels()}
 
 
-def attachment(provisioner: str, handle: str, node: str) -> str:
-    """What the VolumeAttachment of a volume on a node is called (kubernetes/kubernetes, pkg/volume/csi/csi_util.go)."""
+def name_attachment(provisioner: str, handle: str, node: str) -> str:
+    """Name the VolumeAttachment of a volume on a node (kubernetes/kubernetes, pkg/volume/csi/csi_util.go)."""
     return "csi-" + hashlib.sha256(f"{handle}{provisioner}{node}".encode()).hexdigest()
 
 
-def content(target: Target, token: str, now: datetime) -> str:
-    """What is written: no character that cmd reads as its own."""
-    return f"{now.astimezone(timezone.utc):%Y-%m-%dT%H:%M:%SZ} {token} {target.driver} {target.node}"
+def format_content(target: VerifyTarget, token: str, current_time: datetime) -> str:
+    """Format the content of the file, without characters that cmd interprets."""
+    return f"{current_time.astimezone(timezone.utc):%Y-%m-%dT%H:%M:%SZ} {token} {target.driver} {target.node}"
 
 
-def write(text: str) -> list[str]:
-    """Write the file. The redirection stands first: a digit before ">" would be taken for a stream's number."""
+def render_write(text: str) -> list[str]:
+    """Render the command that writes the file. The redirection stands first: a digit before ">" would be taken for a stream's number."""
     return ["cmd", "/c", f">{FILE}", "echo", *text.split(" ")]
 
 
-def read() -> list[str]:
-    """Print the file."""
+def render_read() -> list[str]:
+    """Render the command that prints the file."""
     return ["cmd", "/c", "type", FILE]

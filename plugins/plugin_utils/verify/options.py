@@ -11,11 +11,11 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS, refuse_unknown_driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.options import TOLERATION, tolerates
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.plan import Request
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.plan import VerifyRequest
 
 
-def to_request(options: Mapping[str, Any]) -> Request:
-    """The request, checked as far as it can be without a cluster. Raises ClusterError."""
+def parse_request(options: Mapping[str, Any]) -> VerifyRequest:
+    """Check the options, as far as that needs no cluster. Raises ClusterError."""
     if not options["drivers"]:
         raise ClusterError(f"drivers is empty; name one or more of {', '.join(sorted(DRIVERS))}.", "refused")
     for name in (*options["drivers"], *options["storage_classes"]):
@@ -32,7 +32,7 @@ def to_request(options: Mapping[str, Any]) -> Request:
         raise ClusterError(
             f"timeout is {options['timeout']}, expected at least step_timeout, {options['step_timeout']}.", "refused"
         )
-    return Request(
+    return VerifyRequest(
         drivers=tuple(DRIVERS[name] for name in dict.fromkeys(options["drivers"])),
         nodes=tuple(dict.fromkeys(options["nodes"])),
         storage_classes={str(key): str(value) for key, value in options["storage_classes"].items()},

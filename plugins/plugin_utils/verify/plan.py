@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a proof will do: per driver a StorageClass, per node a target; or why not. Pure."""
+"""The plan of a verification: a StorageClass for each driver, a target for each node. Pure."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.classes import choose
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.nodes import ProofNode, unfit
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.classes import choose_class
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.nodes import ProofNode, explain_unfit
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """What the user asked for. nodes: empty for every Windows node. storage_classes: by driver. image: empty for own."""
+class VerifyRequest:
+    """The requested verification. nodes: empty for every Windows node. storage_classes: by driver. image: empty for own."""
 
     drivers: tuple[Driver, ...]
     nodes: tuple[str, ...] = ()
@@ -28,7 +28,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class VerifyTarget:
     """One driver on one node.
 
     keeps: the volume stays when its claim goes. elsewhere: where it is tried next, in this order; the volume decides itself.
@@ -48,15 +48,15 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """All targets in the order in which they are begun, nodes left out with the reason, and what is in the way."""
+class VerifyPlan:
+    """The targets in order, omitted nodes with the reason, and refusals."""
 
-    targets: tuple[Target, ...]
+    targets: tuple[VerifyTarget, ...]
     left_out: tuple[tuple[str, str, str], ...]
     refusals: tuple[str, ...]
 
-    def steps(self) -> list[str]:
-        """The plan as text."""
+    def describe_steps(self) -> list[str]:
+        """Describe each target."""
         return [
             f"{target.driver} on {target.node}: a claim of {target.size} ({target.storage_class}, "
             f"{target.access_mode}), written by one pod, read back by another"
@@ -66,10 +66,10 @@ class Plan:
         ]
 
 
-def plan(
-    desired: Request, nodes: Sequence[ProofNode], classes: Sequence[Mapping[str, Any]], attach: Mapping[str, bool]
-) -> Plan:
-    """Decide what is proven where. attach: by CSI name, whether its volumes are attached to nodes first."""
+def plan_verification(
+    desired: VerifyRequest, nodes: Sequence[ProofNode], classes: Sequence[Mapping[str, Any]], attach: Mapping[str, bool]
+) -> VerifyPlan:
+    """Plan a verification. attach: by CSI name, whether its volumes are attached to nodes first."""
     by_name = {node.name: node for node in nodes}
     refusals = [
         f"Node {name} is not a Windows node of this cluster, expected one of {', '.join(sorted(by_name)) or 'none'}."
@@ -77,13 +77,13 @@ def plan(
         if name not in by_name
     ]
     looked_at = [by_name[name] for name in desired.nodes or sorted(by_name) if name in by_name]
-    targets: list[Target] = []
+    targets: list[VerifyTarget] = []
     left_out: list[tuple[str, str, str]] = []
     for driver in desired.drivers:
-        chosen = choose(driver, desired.storage_classes.get(driver.key, ""), classes)
+        chosen = choose_class(driver, desired.storage_classes.get(driver.key, ""), classes)
         if chosen.refusal:
             refusals.append(chosen.refusal)
-        whys = {node.name: unfit(node, driver.name, desired.image, desired.tolerations) for node in looked_at}
+        whys = {node.name: explain_unfit(node, driver.name, desired.image, desired.tolerations) for node in looked_at}
         usable = [name for name, why in whys.items() if not why]
         for name, why in whys.items():
             if why and desired.nodes:
@@ -94,9 +94,9 @@ def plan(
             listed = "; ".join(f"{name}: {why}" for name, why in whys.items() if why)
             refusals.append(f"{driver.title}: no Windows node to verify it on ({listed or 'there is none'}).")
         for index, name in enumerate(usable):
-            others = usable[index + 1 :] + usable[:index]
+            other_nodes = usable[index + 1 :] + usable[:index]
             targets.append(
-                Target(
+                VerifyTarget(
                     driver=driver.key,
                     provisioner=driver.name,
                     node=name,
@@ -106,11 +106,11 @@ def plan(
                     size=desired.size,
                     keeps=chosen.keeps,
                     attaches=attach.get(driver.name, True),
-                    elsewhere=tuple(others) if desired.move else (),
-                    stays="there is no other node to read it on" if desired.move and not others else "",
+                    elsewhere=tuple(other_nodes) if desired.move else (),
+                    stays="there is no other node to read it on" if desired.move and not other_nodes else "",
                 )
             )
     # Node by node: a failing node shows with its first driver.
     order = {node.name: index for index, node in enumerate(looked_at)}
     targets.sort(key=lambda target: order[target.node])
-    return Plan(tuple(targets), tuple(left_out), tuple(refusals))
+    return VerifyPlan(tuple(targets), tuple(left_out), tuple(refusals))

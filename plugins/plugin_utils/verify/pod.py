@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A Windows pod that does nothing but hold a volume, so that commands can be run beside it. Pure."""
+"""An idle Windows pod with a volume, in which commands are run. Pure."""
 
 from __future__ import annotations
 
@@ -9,20 +9,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 
-def idle_pod(
+def define_idle_pod(
     metadata: Mapping[str, Any], node: str, image: str, tolerations: Sequence[Mapping[str, Any]], claim: str, *,
-    container: str, mount: str, read_only: bool = False, **more: Any,
+    container: str, mount: str, read_only: bool = False, **fields: Any,
 ) -> dict[str, Any]:  # fmt: skip
-    """A pod on that node and no other, with the claim's volume at mount. more: fields of its spec.
+    """Define a pod on that node, with the claim's volume at mount. fields: of its spec.
 
     The scheduler places it, since volumes that wait for their first consumer are made where it says.
     """
-    here = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+    node_term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
     spec = {
         "os": {"name": "windows"},
         "nodeSelector": {"kubernetes.io/os": "windows"},
-        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [here]}}},
-        "tolerations": [dict(one) for one in tolerations],
+        "affinity": {
+            "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [node_term]}}
+        },
+        "tolerations": [dict(toleration) for toleration in tolerations],
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": 5,
@@ -41,6 +43,6 @@ def idle_pod(
             }
         ],
         "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": claim}}],
-        **more,
+        **fields,
     }
     return {"apiVersion": "v1", "kind": "Pod", "metadata": dict(metadata), "spec": spec}

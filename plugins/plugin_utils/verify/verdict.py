@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What came of a proof, as words and numbers. Pure."""
+"""The results of a verification. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Verdict = Literal["proven", "failed", "not_run"]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class VerifyStep:
     """One step on a node, with its time. detail: what was read, or what went wrong."""
 
     step: str
@@ -37,7 +37,7 @@ class Proof:
     node: str
     storage_class: str
     verdict: Verdict
-    steps: tuple[Step, ...] = ()
+    steps: tuple[VerifyStep, ...] = ()
     volume: str = ""
     read_on: tuple[str, ...] = ()
     not_on: tuple[str, str, str] | None = None
@@ -48,27 +48,27 @@ class Proof:
 
     @property
     def seconds(self) -> float:
-        """Of all its steps."""
+        """The duration of all steps."""
         return round(sum(step.seconds for step in self.steps), 1)
 
     def as_dict(self) -> dict[str, Any]:
-        """For a module's result."""
+        """Return the fields of the task's result."""
         values = {name: value for name, value in serialize(self).items() if name != "not_on"}
         return {**values, "seconds": self.seconds}
 
 
-def proven_nodes(proofs: Iterable[Proof]) -> dict[str, list[str]]:
-    """Nodes on which a driver was proven, by driver."""
-    found: dict[str, list[str]] = {}
+def list_proven_nodes(proofs: Iterable[Proof]) -> dict[str, list[str]]:
+    """Return the nodes on which each driver was proven."""
+    nodes_by_driver: dict[str, list[str]] = {}
     for proof in proofs:
-        found.setdefault(proof.driver, [])
+        nodes_by_driver.setdefault(proof.driver, [])
         if proof.verdict == "proven":
-            found[proof.driver].append(proof.node)
-    return {driver: sorted(nodes) for driver, nodes in found.items()}
+            nodes_by_driver[proof.driver].append(proof.node)
+    return {driver: sorted(nodes) for driver, nodes in nodes_by_driver.items()}
 
 
 def settle(proofs: Sequence[Proof]) -> list[Proof]:
-    """Whose fault is a volume that did not come up on another node? Its own, where that node's own volume did.
+    """Attribute each volume that could not be used on another node: to itself if that node's own volume was proven.
 
     A node that mounts nothing fails its own proof, and what was proven elsewhere stays proven.
     """
@@ -87,17 +87,17 @@ def settle(proofs: Sequence[Proof]) -> list[Proof]:
     return settled
 
 
-def compared(written: str, read: str) -> str:
-    """What is wrong with what was read, empty when it is what was written."""
-    found = read.rstrip("\r\n")
-    if found == written:
+def compare_content(written: str, read: str) -> str:
+    """Return how the content differs from what was written, empty if it is equal."""
+    content = read.rstrip("\r\n")
+    if content == written:
         return ""
-    shown = f'"{found[:200]}"' if found else "nothing"
+    shown = f'"{content[:200]}"' if content else "nothing"
     return f'the file differs: written "{written}", read {shown}'
 
 
-def failed(proofs: Sequence[Proof]) -> str:
-    """The headline of a run that did not prove everything, empty otherwise."""
+def describe_failures(proofs: Sequence[Proof]) -> str:
+    """Describe what was not proven, empty if everything was."""
     lines = [
         f"{proof.driver} on {proof.node}: {proof.error}" + (f" -> {proof.remedy}" if proof.remedy else "")
         for proof in proofs

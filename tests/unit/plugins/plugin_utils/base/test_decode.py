@@ -164,7 +164,7 @@ def printed(text: str) -> Any:
         observe.parse_lock_owner(f"id=a at={text} until={text} pid={text}"),
         stage.parse_free_bytes(f"a: {text}"),
         commands.split_steps(f"#abc.0=0\r\n#abc.{text}=1\r\n#abc.1={text}\r\n".encode("utf-8", "replace"), "abc", 1),
-        listing.parse(f" Directory of C:\\data\r\n\r\n11/22/2026  09:30 AM    {text} a.txt\r\n", "C:\\data"),
+        listing.parse_listing(f" Directory of C:\\data\r\n\r\n11/22/2026  09:30 AM    {text} a.txt\r\n", "C:\\data"),
     )
 
 

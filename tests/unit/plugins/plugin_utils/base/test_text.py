@@ -143,7 +143,7 @@ def test_text_of_a_host_is_cleaned() -> None:
 
 def test_names_of_files_on_a_volume_are_cleaned() -> None:
     text = " Directory of C:\\data\r\n\r\n11/22/2026  09:30 AM                 3 evil\u202etxt.exe\r\n"
-    found = listing.parse(mask_controls(text), "C:\\data")
+    found = listing.parse_listing(mask_controls(text), "C:\\data")
     assert found is not None
     assert [acts(one.path) for one in found.entries] == [[]]
 
@@ -171,8 +171,8 @@ def test_words_of_a_pod_a_node_or_an_event_forge_no_line() -> None:
         "status": {"conditions": [{"type": "Ready", "reason": "a", "message": words}]},
     }
     made = [
-        explain.waiting_for(pod, ()),
-        explain.waiting_for(pod, explain.warnings([event])),
+        explain.explain_waiting(pod, ()),
+        explain.explain_waiting(pod, explain.select_warnings([event])),
         ObservedNode.from_object(node).not_ready_because,
         PodFacts.from_object(pod).containers[0].waiting_message,
         str(NodeError("a", words, remedy=words, detail=words)),

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data.baselines import BaselineError, Baselines
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.compare import compare
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.explain import report
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.manifest import FileEntry, Manifest, NotNoted
+from ansible_collections.kubewin.csi.plugins.plugin_utils.data.compare import compare_manifests
+from ansible_collections.kubewin.csi.plugins.plugin_utils.data.explain import format_report
+from ansible_collections.kubewin.csi.plugins.plugin_utils.data.manifest import FileEntry, Manifest, MissingBaseline
 from unit.plugins.plugin_utils.kube.fakes import ObjectStore, client_of
 
 KEPT = Manifest("shop", "data", "pv-1", "listing", "2026-11-21T10:00:00Z", (FileEntry("a.txt", "file", 3),), ())
@@ -35,7 +35,7 @@ def test_a_baseline_is_found_by_another_machine_whose_folder_is_empty(tmp_path: 
     # A readable copy, for its owner alone.
     copy = tmp_path / "here" / "shop_data.jsonl"
     assert copy.stat().st_mode & 0o777 == 0o600
-    assert here.where(CLAIM).endswith(f" and file {copy}")
+    assert here.describe_location(CLAIM).endswith(f" and file {copy}")
     # A user deletes the ConfigMap: the copy is enough.
     store.things.clear()
     assert here.read(CLAIM) == KEPT
@@ -43,7 +43,7 @@ def test_a_baseline_is_found_by_another_machine_whose_folder_is_empty(tmp_path: 
 
 def test_a_record_that_could_not_be_written_reports_why() -> None:
     store = ObjectStore()
-    failed = NotNoted("it is used by web-0, which does not run", "2026-11-21T10:00:00Z")
+    failed = MissingBaseline("it is used by web-0, which does not run", "2026-11-21T10:00:00Z")
     Baselines(client_of(store), "kubewin", "nine", None).write(CLAIM, failed, ())
     assert Baselines(client_of(store), "kubewin", "nine", None).read(CLAIM) == failed
 
@@ -62,9 +62,9 @@ def test_of_more_files_than_a_config_map_holds_a_comparison_names_the_directory(
     before = Baselines(client_of(store), "kubewin", "nine", None).read(CLAIM)
     assert before == kept
     assert len(store.things) == 1
-    assert compare(kept, many, ()).verdict == "same"
+    assert compare_manifests(kept, many, ()).verdict == "same"
     spoiled = replace(many, entries=(replace(entries[0], sha256="0" * 64), *entries[2:]))
-    text = report(kept, spoiled, compare(kept, spoiled, ()))
+    text = format_report(kept, spoiled, compare_manifests(kept, spoiled, ()))
     assert "by digests of 7 folders, because the list of files was too large to keep" in text
     assert re.search(r"changed: 0: 7143 files .* single files are unknown", text)
     assert re.search(r"missing: 1: 7143 files .* 7142 files .* single files are unknown", text)
@@ -91,11 +91,11 @@ def test_a_set_is_removed_and_others_stay() -> None:
     for one in (nine, ten):
         one.write(CLAIM, KEPT, ())
     nine.write("shop/other", KEPT, ())
-    assert len(nine.noted()) == 2
-    assert nine.forget(["shop/other"]) != nine.noted()
+    assert len(nine.list_recorded()) == 2
+    assert nine.forget(["shop/other"]) != nine.list_recorded()
     assert nine.read("shop/other") is None
     assert nine.read(CLAIM) == KEPT
-    assert (nine.noted(["shop/other"]), len(nine.noted([CLAIM]))) == ([], 1)
+    assert (nine.list_recorded(["shop/other"]), len(nine.list_recorded([CLAIM]))) == ([], 1)
     assert len(nine.forget()) == 1
     assert nine.read(CLAIM) is None
     assert ten.read(CLAIM) == KEPT

@@ -8,8 +8,8 @@ import hashlib
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data import explain
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.compact import grows
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.compare import compare, heads
+from ansible_collections.kubewin.csi.plugins.plugin_utils.data.compact import is_append_only
+from ansible_collections.kubewin.csi.plugins.plugin_utils.data.compare import compare_manifests, find_head_sizes
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data.manifest import FileEntry, Gap, How, Manifest
 
 LOGS = ("*.log",)
@@ -66,10 +66,10 @@ CASES: dict[str, tuple[FileEntry | None, FileEntry | None, str, str]] = {
 @pytest.mark.parametrize(("was", "now", "verdict", "what"), CASES.values(), ids=CASES)
 def test_one_path(was: FileEntry | None, now: FileEntry | None, verdict: str, what: str) -> None:
     before, after = (manifest(*([one] if one else [])) for one in (was, now))
-    found = compare(before, after, LOGS)
+    found = compare_manifests(before, after, LOGS)
     assert found.verdict == verdict
     assert [one.what for one in found.differences] == ([what] if what else [])
-    report = explain.report(before, after, found)
+    report = explain.format_report(before, after, found)
     assert (what or "shop/data") in report
     if verdict == "incomplete":
         assert f"not compared: {found.not_compared[0].path}: its content was not read" in report
@@ -80,11 +80,11 @@ def test_a_path_that_only_one_read_could_reach_is_not_compared_and_neither_missi
     gap = (Gap("deep", "longer than 260 characters"),)
     inside = file("deep/er/a", b"one")
     for before, after in ((manifest(inside), manifest(gaps=gap)), (manifest(gaps=gap), manifest(inside))):
-        found = compare(before, after, ())
+        found = compare_manifests(before, after, ())
         assert (found.verdict, found.differences) == ("incomplete", [])
         assert [one.path for one in found.not_compared] == ["deep"]
     # Its neighbours are none of its business.
-    assert compare(manifest(file("deeper", b"")), manifest(gaps=gap), ()).verdict == "different"
+    assert compare_manifests(manifest(file("deeper", b"")), manifest(gaps=gap), ()).verdict == "different"
 
 
 def test_a_volume_in_use_is_compared_and_reported_by_names_sizes_and_times() -> None:
@@ -92,27 +92,27 @@ def test_a_volume_in_use_is_compared_and_reported_by_names_sizes_and_times() -> 
     after = manifest(
         file("a", b"one", read=False), file("b.log", b"one two", read=False, written="friday"), how="listing"
     )
-    found = compare(before, after, LOGS)
+    found = compare_manifests(before, after, LOGS)
     assert (found.verdict, found.listed, found.equal) == ("incomplete", 2, 0)
-    assert "names and sizes only: 2 files" in explain.report(before, after, found)
+    assert "names and sizes only: 2 files" in explain.format_report(before, after, found)
 
 
 def test_patterns_are_of_names_or_of_paths() -> None:
-    assert grows("logs/App.LOG", ["*.log"])
-    assert grows("journal/2026/1", ["journal/*"])
-    assert not grows("journal", ["journal/*"])
-    assert not grows("a.log.txt", ["*.log"])
+    assert is_append_only("logs/App.LOG", ["*.log"])
+    assert is_append_only("journal/2026/1", ["journal/*"])
+    assert not is_append_only("journal", ["journal/*"])
+    assert not is_append_only("a.log.txt", ["*.log"])
 
 
 def test_only_what_was_read_before_and_may_grow_has_a_beginning_to_compare() -> None:
     before = manifest(file("a.log", b"one"), file("b.log", b"one", read=False), file("c", b"one"))
-    assert heads(before, LOGS) == {"a.log": 3}
+    assert find_head_sizes(before, LOGS) == {"a.log": 3}
 
 
 def test_many_differences_are_counted() -> None:
     before = manifest(*(file(f"{number:03}", b"one") for number in range(60)))
-    found = compare(before, manifest(), ())
-    report = explain.report(before, manifest(), found)
+    found = compare_manifests(before, manifest(), ())
+    report = explain.format_report(before, manifest(), found)
     assert "60 paths changed" in report
     assert report.count("missing:") == 50
     assert "and 10 more" in report

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.listing import command, parse
+from ansible_collections.kubewin.csi.plugins.plugin_utils.data.listing import build_command, parse_listing
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data.manifest import FileEntry
 
 # The first after https://devblogs.microsoft.com/oldnewthing/20041227-00/?p=36883.
@@ -59,7 +59,7 @@ GERMAN = r"""
 
 
 def test_files_directories_and_links_are_distinguished_and_links_are_not_followed() -> None:
-    found = parse(ENGLISH, "C:\\data")
+    found = parse_listing(ENGLISH, "C:\\data")
     assert found is not None
     assert found.entries == (
         FileEntry("away", "link", target="C:\\elsewhere"),
@@ -74,7 +74,7 @@ def test_files_directories_and_links_are_distinguished_and_links_are_not_followe
 
 
 def test_another_language_and_other_letters_of_a_path_parse_the_same() -> None:
-    found = parse(GERMAN, "C:\\data")
+    found = parse_listing(GERMAN, "C:\\data")
     assert found is not None
     assert found.entries == (
         FileEntry("Ordner", "directory"),
@@ -86,7 +86,7 @@ def test_another_language_and_other_letters_of_a_path_parse_the_same() -> None:
 
 @pytest.mark.parametrize("text", ["", "File Not Found\r\n", " Directory of C:\\database\r\n"])
 def test_no_output_for_a_directory_is_not_an_empty_directory(text: str) -> None:
-    assert parse(text, "C:\\data") is None
+    assert parse_listing(text, "C:\\data") is None
 
 
 def test_folders_of_windows_itself_are_not_data() -> None:
@@ -94,10 +94,10 @@ def test_folders_of_windows_itself_are_not_data() -> None:
         " Directory of D:\\\r\n\r\n12/23/2026  09:43 PM    <DIR>          System Volume Information\r\n"
         " Directory of D:\\System Volume Information\r\n12/23/2026  09:43 PM                 7 tracking.log\r\n"
     )
-    found = parse(text, "D:\\")
+    found = parse_listing(text, "D:\\")
     assert found is not None
     assert (found.entries, found.gaps) == ((), ())
 
 
 def test_dir_lists_everything_in_one_form() -> None:
-    assert command("C:\\my data") == ("cmd", "/u", "/d", "/c", "dir", "/a", "/s", "/-c", "C:\\my data")
+    assert build_command("C:\\my data") == ("cmd", "/u", "/d", "/c", "dir", "/a", "/s", "/-c", "C:\\my data")

@@ -14,16 +14,20 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.choice import Limits, sample
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.compare import Comparison, compare, heads
+from ansible_collections.kubewin.csi.plugins.plugin_utils.data.choice import ReadLimits, choose_sample
+from ansible_collections.kubewin.csi.plugins.plugin_utils.data.compare import (
+    Comparison,
+    compare_manifests,
+    find_head_sizes,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data.manifest import FileEntry, Manifest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.read import Location, Reader
+from ansible_collections.kubewin.csi.plugins.plugin_utils.data.read import ContainerFolder, Reader
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError, StreamError
 from lab.cluster import nanoserver
 from lab.cluster.bsdtar import Archive
 
 FOLDER = "C:\\volume"
-PLENTY = Limits(total=1 << 40, rate=1 << 40, seconds=600, seed="seed")
+PLENTY = ReadLimits(total=1 << 40, rate=1 << 40, seconds=600, seed="seed")
 DEEP = "/".join(["a" * 60] * 6)
 
 
@@ -87,23 +91,23 @@ def volume(tmp_path: Path) -> Path:
     return folder
 
 
-def reader_of(container: Container, limits: Limits = PLENTY, folder: str = FOLDER, **clock: Any) -> Reader:
-    return Reader(cast("Any", container), Location("shop", "reader", "read", folder), limits, "nano", **clock)
+def reader_of(container: Container, limits: ReadLimits = PLENTY, folder: str = FOLDER, **clock: Any) -> Reader:
+    return Reader(cast("Any", container), ContainerFolder("shop", "reader", "read", folder), limits, "nano", **clock)
 
 
 def read(
-    volume: Path, limits: Limits = PLENTY, before: Manifest | None = None, container: Container | None = None
+    volume: Path, limits: ReadLimits = PLENTY, before: Manifest | None = None, container: Container | None = None
 ) -> Manifest:
     """As the module does it for an unused volume."""
     reader = reader_of(container or Container(volume), limits)
-    listed = reader.listing()
-    chosen = sample([one for one in listed.entries if one.kind == "file"], limits.total, limits.seed)
-    found = reader.contents(listed, chosen, heads(before, ("*.log",)) if before is not None else {})
+    listed = reader.read_listing()
+    chosen = choose_sample([one for one in listed.entries if one.kind == "file"], limits.total, limits.seed)
+    found = reader.read_contents(listed, chosen, find_head_sizes(before, ("*.log",)) if before is not None else {})
     return Manifest("shop", "data", "pv-1", "content", "now", found.entries, found.gaps)
 
 
-def again(volume: Path, before: Manifest, limits: Limits = PLENTY) -> Comparison:
-    return compare(before, read(volume, limits, before), ("*.log",))
+def again(volume: Path, before: Manifest, limits: ReadLimits = PLENTY) -> Comparison:
+    return compare_manifests(before, read(volume, limits, before), ("*.log",))
 
 
 def test_everything_is_read_whatever_its_name_and_however_long_its_path(volume: Path) -> None:
@@ -136,8 +140,8 @@ def test_progress_can_be_read_at_any_time(volume: Path) -> None:
         now[0] += 80
 
     container.wrong = ask
-    listed = reader.listing()
-    reader.contents(listed, frozenset(one.path for one in listed.entries if one.kind == "file"), {})
+    listed = reader.read_listing()
+    reader.read_contents(listed, frozenset(one.path for one in listed.entries if one.kind == "file"), {})
     assert observed[0].startswith("0.0 MiB came through the API server (0 s of ")
     assert observed[1].startswith("0 of 6 files read, ")
     assert "(1 min 20 s of " in observed[1]
@@ -232,12 +236,12 @@ def test_without_tar_nothing_is_read_and_the_result_reports_it(volume: Path) -> 
     container.wrong = lambda command: ClusterError("no such program", "exec_failed") if command[0] == "tar" else None
     found = read(volume, container=container)
     assert {one.why for one in found.files if one.size} == {"tar could not be started in image nano: no such program"}
-    assert compare(found, found, ()).verdict == "incomplete"
+    assert compare_manifests(found, found, ()).verdict == "incomplete"
     assert sum(command[0] == "tar" for command in container.commands) == 1
 
 
 def test_above_the_limit_a_sample_is_read(volume: Path) -> None:
-    found = read(volume, Limits(total=40, rate=1 << 30, seconds=600, seed="seed"))
+    found = read(volume, ReadLimits(total=40, rate=1 << 30, seconds=600, seed="seed"))
     files = {one.path: one for one in found.files}
     assert files["orders.db"].why == "it is not in the sample of 40 bytes (seed seed)"
     assert files["zz.txt"].sha256
@@ -246,7 +250,7 @@ def test_above_the_limit_a_sample_is_read(volume: Path) -> None:
 
 def test_reading_ends_when_a_volume_is_larger_than_allowed(volume: Path) -> None:
     """For example a file that grew between the listing and the reading."""
-    limits = Limits(total=9100, rate=1 << 30, seconds=600, seed="seed")
+    limits = ReadLimits(total=9100, rate=1 << 30, seconds=600, seed="seed")
     container = Container(volume)
 
     def grown(command: Sequence[str]) -> None:
@@ -265,10 +269,10 @@ def test_reading_is_no_faster_than_allowed_and_ends_in_time(volume: Path) -> Non
         now[0] += seconds
 
     (volume / "large").write_bytes(os.urandom(5 << 20))
-    limits = Limits(total=1 << 30, rate=1 << 20, seconds=600, seed="seed")
+    limits = ReadLimits(total=1 << 30, rate=1 << 20, seconds=600, seed="seed")
     reader = reader_of(Container(volume), limits, clock=lambda: now[0], sleep=sleep)
-    listed = reader.listing()
-    reader.contents(listed, frozenset(one.path for one in listed.entries if one.kind == "file"), {})
+    listed = reader.read_listing()
+    reader.read_contents(listed, frozenset(one.path for one in listed.entries if one.kind == "file"), {})
     assert 5 <= now[0] < 6
 
     container = Container(volume)
@@ -287,7 +291,7 @@ def test_a_lost_connection_is_an_error_and_not_a_difference(volume: Path) -> Non
 def test_a_folder_that_is_not_there_is_not_an_empty_volume(volume: Path) -> None:
     reader = reader_of(Container(volume), folder="C:\\nowhere")
     with pytest.raises(ClusterError, match=r"cannot list C:\\nowhere") as caught:
-        reader.listing()
+        reader.read_listing()
     assert caught.value.reason == "not_comparable"
 
 
@@ -317,7 +321,7 @@ def test_of_many_files_only_what_is_noted_is_kept(volume: Path) -> None:
         (volume / f"{number}").write_bytes(b"x")
     container = Container(volume)
     reader = reader_of(container)
-    listed = reader.listing()
+    listed = reader.read_listing()
     chosen = frozenset(one.path for one in listed.entries if one.kind == "file")
     alive: list[int] = []
     hashed = tarfile.TarFile.next
@@ -328,7 +332,7 @@ def test_of_many_files_only_what_is_noted_is_kept(volume: Path) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tarfile.TarFile, "next", counted)
-        found = reader.contents(listed, chosen, {})
+        found = reader.read_contents(listed, chosen, {})
     assert len(found.entries) > 2000
     assert len(alive) > 2000
     assert max(alive) <= 1

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import FormatError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data import explain, objects
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.choice import batches, sample
+from ansible_collections.kubewin.csi.plugins.plugin_utils.data.choice import choose_sample, split_command_line
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data.manifest import (
     FileEntry,
     Gap,
     Manifest,
     from_json,
-    summary,
+    summarize_counts,
 )
 
 SHA = "a" * 64
@@ -38,8 +38,8 @@ def test_a_manifest_read_from_its_file_is_unchanged() -> None:
     text = KEPT.to_json()
     assert from_json(text) == KEPT
     assert len(text.splitlines()) == 1 + len(KEPT.entries)
-    assert summary(KEPT) == {"files": 2, "bytes": 7, "read_files": 1, "read_bytes": 3}
-    assert "2 files with 7 bytes, 1 of them read, 1 folders could not be listed" in explain.taken(KEPT)
+    assert summarize_counts(KEPT) == {"files": 2, "bytes": 7, "read_files": 1, "read_bytes": 3}
+    assert "2 files with 7 bytes, 1 of them read, 1 folders could not be listed" in explain.describe_manifest(KEPT)
 
 
 OTHER = KEPT.to_json().replace('"schema": 1', '"schema": 2')
@@ -56,14 +56,14 @@ FILES = [FileEntry(f"file-{number}", "file", 10) for number in range(100)]
 
 def test_everything_is_read_when_it_fits_whatever_it_is_called() -> None:
     files = [*FILES, FileEntry("\u65e5\u672c", "file", 10)]
-    assert sample(files, 1010, "seed") == {one.path for one in files}
+    assert choose_sample(files, 1010, "seed") == {one.path for one in files}
 
 
 def test_a_sample_fits_and_is_the_same_for_the_same_seed_and_another_one_for_another() -> None:
-    first, again, other = (sample(FILES, 300, seed) for seed in ("one", "one", "two"))
+    first, again, other = (choose_sample(FILES, 300, seed) for seed in ("one", "one", "two"))
     assert len(first) == 30
     assert first == again != other
-    grown = sample([*FILES, FileEntry("new", "file", 10)], 300, "one")
+    grown = choose_sample([*FILES, FileEntry("new", "file", 10)], 300, "one")
     assert len(first & grown) >= 29
 
 
@@ -73,15 +73,15 @@ def test_a_sample_omits_large_files_and_names_that_tar_cannot_take() -> None:
         FileEntry("\u65e5\u672c", "file", 10),
         FileEntry("small", "file", 10),
     ]
-    assert sample(files, 100, "seed") == {"small"}
+    assert choose_sample(files, 100, "seed") == {"small"}
 
 
 def test_names_are_given_in_command_lines_that_windows_takes() -> None:
     paths = [f"{'x' * 300}/{number}" for number in range(200)]
-    found = list(batches(paths))
+    found = list(split_command_line(paths))
     assert [path for group in found for path in group] == paths
     assert max(sum(len(path) + 8 for path in group) for group in found) < 32000
-    assert list(batches([])) == []
+    assert list(split_command_line([])) == []
 
 
 def pod(
@@ -110,9 +110,9 @@ def test_users_of_a_claim_and_those_that_can_list_all_of_it() -> None:
         pod("ends", WHOLE, deletionTimestamp="now"),
         pod("done", WHOLE, phase="Succeeded"),
         pod("other", WHOLE, claim="others"),
-        pod("ours", WHOLE, labels=objects.OURS),
+        pod("ours", WHOLE, labels=objects.LABELS),
     ]
-    found = {one.pod: one for one in objects.uses(pods, "data")}
+    found = {one.pod: one for one in objects.find_uses(pods, "data")}
     assert set(found) == {"runs", "part", "waits", "ends"}
     assert (found["runs"].running, found["runs"].mounts, found["runs"].image) == (
         True,
@@ -128,12 +128,12 @@ def test_users_of_a_claim_and_those_that_can_list_all_of_it() -> None:
     ("mount", "folder"), [("/", "C:\\"), ("D:\\", "D:\\"), ("D:\\x\\", "D:\\x"), ("c:/x/y", "c:\\x\\y")]
 )
 def test_folders_as_windows_has_them(mount: str, folder: str) -> None:
-    assert objects.folder(mount) == folder
+    assert objects.to_windows_path(mount) == folder
 
 
 def test_the_pod_that_reads_cannot_write_and_ends_by_itself() -> None:
     claim = {"metadata": {"name": "data", "namespace": "shop", "uid": "u"}}
-    made = objects.helper(claim, "win-1", "image", [], 900)
+    made = objects.define_helper(claim, "win-1", "image", [], 900)
     (container,) = made["spec"]["containers"]
     assert container["volumeMounts"] == [{"name": "data", "mountPath": objects.MOUNT, "readOnly": True}]
     assert made["spec"]["activeDeadlineSeconds"] > 900

@@ -8,7 +8,7 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.nodes import ProofNode
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.plan import Target
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.plan import VerifyTarget
 
 WINDOWS = {"key": "os", "value": "Windows", "effect": "NoSchedule"}
 ALL = tuple(driver.name for driver in DRIVERS.values())
@@ -43,9 +43,9 @@ def storage_class(
     }
 
 
-def target(driver: str = "vsphere", name: str = "win-1") -> Target:
+def target(driver: str = "vsphere", name: str = "win-1") -> VerifyTarget:
     """One driver on one node."""
-    return Target(
+    return VerifyTarget(
         driver=driver,
         provisioner=DRIVERS[driver].name,
         node=name,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.classes import choose, unfit
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.classes import choose_class, find_misfit
 from unit.plugins.plugin_utils.verify.clusters import storage_class
 
 VSPHERE, EBS, SMB = (DRIVERS[key] for key in ("vsphere", "aws_ebs", "smb"))
@@ -32,12 +32,12 @@ VSPHERE, EBS, SMB = (DRIVERS[key] for key in ("vsphere", "aws_ebs", "smb"))
     ],
 )
 def test_an_unfit_storage_class_has_a_reason(driver: str, parameters: dict[str, str], why: str) -> None:
-    found = unfit(DRIVERS[driver], storage_class("one", DRIVERS[driver].name, parameters))
+    found = find_misfit(DRIVERS[driver], storage_class("one", DRIVERS[driver].name, parameters))
     assert found.startswith(why) if why else not found
 
 
 def chosen(*classes: dict[str, Any]) -> str:
-    return choose(VSPHERE, "", classes).name
+    return choose_class(VSPHERE, "", classes).name
 
 
 def test_ours_comes_first_then_the_default_then_the_first_by_name() -> None:
@@ -50,17 +50,17 @@ def test_ours_comes_first_then_the_default_then_the_first_by_name() -> None:
 
 def test_a_class_that_does_not_fit_is_passed_over() -> None:
     unfitting = storage_class(EBS.storage_class.name, EBS.name)
-    assert choose(EBS, "", [unfitting, storage_class("windows", EBS.name, {"fstype": "ntfs"})]).name == "windows"
+    assert choose_class(EBS, "", [unfitting, storage_class("windows", EBS.name, {"fstype": "ntfs"})]).name == "windows"
 
 
 def test_none_that_fits_is_refused_with_what_is_wrong_with_each_and_what_to_make() -> None:
-    refusal = choose(EBS, "", [storage_class("gp3", EBS.name), storage_class("x", VSPHERE.name)]).refusal
+    refusal = choose_class(EBS, "", [storage_class("gp3", EBS.name), storage_class("x", VSPHERE.name)]).refusal
     assert "gp3: it has no file system" in refusal
     assert "x:" not in refusal
     assert "csi.storage.k8s.io/fstype: ntfs" in refusal
     assert "{aws_ebs: <name>}" in refusal
-    assert "there is none" in choose(SMB, "", []).refusal
-    assert "source: <yours>" in choose(SMB, "", []).refusal
+    assert "there is none" in choose_class(SMB, "", []).refusal
+    assert "source: <yours>" in choose_class(SMB, "", []).refusal
 
 
 @pytest.mark.parametrize(
@@ -77,11 +77,11 @@ def test_the_requested_class_is_used_or_refused(requested: str, expected: str) -
         storage_class("linux", EBS.name, {"fstype": "ext4"}),
         storage_class("other", VSPHERE.name),
     ]
-    assert choose(EBS, "fits", classes).name == "fits"
-    assert expected in choose(EBS, requested, classes).refusal
+    assert choose_class(EBS, "fits", classes).name == "fits"
+    assert expected in choose_class(EBS, requested, classes).refusal
 
 
 def test_it_is_known_whether_a_class_keeps_its_volumes() -> None:
     kept = {**storage_class("kept", VSPHERE.name), "reclaimPolicy": "Retain"}
-    assert choose(VSPHERE, "", [kept]).keeps
-    assert not choose(VSPHERE, "", [storage_class("gone", VSPHERE.name)]).keeps
+    assert choose_class(VSPHERE, "", [kept]).keeps
+    assert not choose_class(VSPHERE, "", [storage_class("gone", VSPHERE.name)]).keeps

@@ -7,7 +7,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.explain import remedy, waiting_for, warnings
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.explain import (
+    choose_remedy,
+    explain_waiting,
+    select_warnings,
+)
 
 
 def event(reason: str, message: str, when: str = "08:00:00", kind: str = "Warning") -> dict[str, Any]:
@@ -15,7 +19,7 @@ def event(reason: str, message: str, when: str = "08:00:00", kind: str = "Warnin
 
 
 def test_the_newest_warning_of_each_reason_counts_and_provisioning_comes_first() -> None:
-    reported = warnings(
+    reported = select_warnings(
         [
             event("FailedMount", "new", "08:00:05"),
             event("FailedMount", "old", "08:00:01"),
@@ -25,22 +29,22 @@ def test_the_newest_warning_of_each_reason_counts_and_provisioning_comes_first()
         ]
     )
     assert reported == (("ProvisioningFailed", "why"), ("FailedMount", "new"))
-    assert waiting_for(None, reported) == "ProvisioningFailed: why; FailedMount: new"
+    assert explain_waiting(None, reported) == "ProvisioningFailed: why; FailedMount: new"
 
 
 def test_without_events_the_pods_status_counts() -> None:
     waiting = {"state": {"waiting": {"reason": "ImagePullBackOff", "message": "Back-off pulling image"}}}
     unscheduled = {"status": "False", "reason": "Unschedulable", "message": "0/4 nodes are available"}
     assert (
-        waiting_for({"metadata": {"name": "p"}, "status": {"containerStatuses": [waiting]}}, ())
+        explain_waiting({"metadata": {"name": "p"}, "status": {"containerStatuses": [waiting]}}, ())
         == "ImagePullBackOff: Back-off pulling image"
     )
     assert (
-        waiting_for({"metadata": {"name": "p"}, "status": {"conditions": [unscheduled]}}, ())
+        explain_waiting({"metadata": {"name": "p"}, "status": {"conditions": [unscheduled]}}, ())
         == "Unschedulable: 0/4 nodes are available"
     )
-    assert waiting_for({"metadata": {"name": "p"}, "status": {}}, ()) == "it is Pending, without a reason"
-    assert waiting_for(None, ()) == "there is no pod"
+    assert explain_waiting({"metadata": {"name": "p"}, "status": {}}, ()) == "it is Pending, without a reason"
+    assert explain_waiting(None, ()) == "there is no pod"
 
 
 @pytest.mark.parametrize(
@@ -76,4 +80,4 @@ def test_without_events_the_pods_status_counts() -> None:
     ],
 )
 def test_each_trouble_has_its_remedy(why: str, helps: str) -> None:
-    assert helps in remedy(why, "win-1", "-n a b")
+    assert helps in choose_remedy(why, "win-1", "-n a b")

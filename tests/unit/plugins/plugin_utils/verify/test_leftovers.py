@@ -8,7 +8,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.leftovers import evaluate, seconds_to_observe
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.leftovers import compute_observation_time, evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.objects import RUN
 
 NOW = datetime(2026, 11, 21, 8, 0, 0, tzinfo=timezone.utc)
@@ -50,7 +50,7 @@ def test_a_run_lives_while_it_renews_its_lease_or_only_just_began(
 def test_own_objects_and_objects_without_labels_are_not_leftovers() -> None:
     unlabelled = {"metadata": {"name": "x"}}
     leases = [lease("mine", 600)]
-    assert seconds_to_observe(leases, "mine", NOW) == 0
+    assert compute_observation_time(leases, "mine", NOW) == 0
     assert evaluate([thing("mine", 3600), unlabelled], leases, leases, "mine", NOW) == {}
 
 
@@ -65,6 +65,6 @@ def test_the_newest_object_of_a_run_has_its_age() -> None:
 @pytest.mark.parametrize("skew", [-3600, 3600], ids=["behind", "ahead"])
 def test_a_run_whose_clock_is_wrong_lives_while_it_renews_its_lease(skew: float) -> None:
     before, now = [lease("a", 20 + skew)], [lease("a", 10 + skew)]
-    assert seconds_to_observe(before, "mine", NOW) == 60
+    assert compute_observation_time(before, "mine", NOW) == 60
     assert evaluate([thing("a", 3600)], before, now, "mine", NOW)["a"].startswith("there/7 renewed its lease")
     assert evaluate([thing("a", 3600)], now, now, "mine", NOW) == {"a": ""}

@@ -29,11 +29,11 @@ def test_the_shipped_roles_hold_exactly_what_a_run_needs() -> None:
         for resource in rule["resources"]
         for verb in rule["verbs"]
     }
-    asked = {(need.verb, need.group, need.resource) for need in needs("", own=True, attaches=True)}
+    asked = {(need.verb, need.group, need.resource) for need in needs("", owns_namespace=True, attaches=True)}
     assert held == asked | READS
 
 
 def test_in_a_namespace_that_is_given_less_is_needed_and_only_there() -> None:
-    asked = needs("given", own=False, attaches=False)
+    asked = needs("given", owns_namespace=False, attaches=False)
     assert {need.namespace for need in asked if need.resource != "persistentvolumes"} == {"given"}
     assert not {"namespaces", "volumeattachments"} & {need.resource for need in asked}

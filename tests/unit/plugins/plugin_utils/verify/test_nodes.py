@@ -8,7 +8,12 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.nodes import ProofNode, closed, reachable, unfit
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.nodes import (
+    ProofNode,
+    can_reach,
+    explain_unfit,
+    explain_unschedulable,
+)
 from unit.plugins.plugin_utils.verify.clusters import WINDOWS, node
 
 NAME = DRIVERS["vsphere"].name
@@ -24,7 +29,7 @@ DEDICATED = {"key": "team", "value": "shop", "effect": "NoSchedule"}
     ],
 )
 def test_the_image_is_that_of_the_nodes_build(build: str, image: str) -> None:
-    assert node("win-1", build=build).image() == f"mcr.microsoft.com/windows/nanoserver:{image}"
+    assert node("win-1", build=build).choose_image() == f"mcr.microsoft.com/windows/nanoserver:{image}"
 
 
 def test_the_label_has_the_build_before_the_node_info() -> None:
@@ -47,21 +52,21 @@ def test_the_label_has_the_build_before_the_node_info() -> None:
     ],
 )
 def test_a_node_is_excluded_from_proofs_with_the_reason(found: ProofNode, why: str) -> None:
-    assert closed(found, "", ()).startswith(why) if why else closed(found, "", ()) == ""
+    assert explain_unschedulable(found, "", ()).startswith(why) if why else explain_unschedulable(found, "", ()) == ""
 
 
 def test_an_image_and_tolerations_admit_their_nodes() -> None:
-    assert closed(node("win-1", build="10.0.19042"), "mine:1", ()) == ""
+    assert explain_unschedulable(node("win-1", build="10.0.19042"), "mine:1", ()) == ""
     tainted = node("win-1", taints=[WINDOWS, DEDICATED])
-    assert closed(tainted, "", ({"key": "team", "operator": "Exists"},)) == ""
-    assert closed(tainted, "", ({"key": "team", "value": "shop", "effect": "NoSchedule"},)) == ""
-    assert closed(tainted, "", ({"operator": "Exists"},)) == ""
-    assert closed(tainted, "", ({"key": "team", "value": "bank"},)) != ""
-    assert closed(tainted, "", ({"key": "team", "operator": "Exists", "effect": "NoExecute"},)) != ""
+    assert explain_unschedulable(tainted, "", ({"key": "team", "operator": "Exists"},)) == ""
+    assert explain_unschedulable(tainted, "", ({"key": "team", "value": "shop", "effect": "NoSchedule"},)) == ""
+    assert explain_unschedulable(tainted, "", ({"operator": "Exists"},)) == ""
+    assert explain_unschedulable(tainted, "", ({"key": "team", "value": "bank"},)) != ""
+    assert explain_unschedulable(tainted, "", ({"key": "team", "operator": "Exists", "effect": "NoExecute"},)) != ""
 
 
 def test_a_pod_tolerates_the_windows_taints_of_its_node_only() -> None:
-    found = node("win-1", taints=[WINDOWS, DEDICATED]).tolerations([{"operator": "Exists", "key": "mine"}])
+    found = node("win-1", taints=[WINDOWS, DEDICATED]).list_tolerations([{"operator": "Exists", "key": "mine"}])
     assert found == [
         {"key": "os", "operator": "Equal", "value": "Windows", "effect": "NoSchedule"},
         {"operator": "Exists", "key": "mine"},
@@ -69,14 +74,14 @@ def test_a_pod_tolerates_the_windows_taints_of_its_node_only() -> None:
 
 
 def test_a_node_without_the_driver_is_not_tried() -> None:
-    assert unfit(node("win-1"), NAME, "", ()) == ""
-    assert unfit(node("win-1", drivers=()), NAME, "", ()).startswith(f"{NAME} is not in its CSINode")
-    assert unfit(node("win-1", drivers=(), cordoned=True), NAME, "", ()).startswith("it is cordoned")
+    assert explain_unfit(node("win-1"), NAME, "", ()) == ""
+    assert explain_unfit(node("win-1", drivers=()), NAME, "", ()).startswith(f"{NAME} is not in its CSINode")
+    assert explain_unfit(node("win-1", drivers=(), cordoned=True), NAME, "", ()).startswith("it is cordoned")
 
 
 def test_a_volume_goes_where_its_affinity_lets_it() -> None:
     term = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}
     volume: dict[str, Any] = {"spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": [term]}}}}
-    assert reachable(node("win-1", labels={"zone": "a"}), volume)
-    assert not reachable(node("win-1", labels={"zone": "b"}), volume)
-    assert reachable(node("win-1"), {"spec": {}})
+    assert can_reach(node("win-1", labels={"zone": "a"}), volume)
+    assert not can_reach(node("win-1", labels={"zone": "b"}), volume)
+    assert can_reach(node("win-1"), {"spec": {}})

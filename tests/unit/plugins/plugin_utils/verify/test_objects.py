@@ -7,28 +7,28 @@ from __future__ import annotations
 from datetime import datetime, timezone
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.verify import objects
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.objects import Room
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.objects import RunScope
 from unit.plugins.plugin_utils.verify.clusters import target
 
-ROOM = Room("1a2b3c4d", "kubewin-proof-1a2b3c4d", own=True)
+SCOPE = RunScope("1a2b3c4d", "kubewin-proof-1a2b3c4d", owns_namespace=True)
 NOW = datetime(2026, 11, 21, 8, 0, 0, tzinfo=timezone.utc)
 
 
 def test_everything_carries_the_labels_by_which_it_is_found_again() -> None:
     made = [
-        ROOM.space(),
-        ROOM.claim(target()),
-        ROOM.pod(target(), 1, "win-1", "image:1", (), 600),
+        SCOPE.define_namespace(),
+        SCOPE.define_claim(target()),
+        SCOPE.define_pod(target(), 1, "win-1", "image:1", (), 600),
     ]
     for one in made:
         labels = one["metadata"]["labels"]
-        for pair in objects.of_run("1a2b3c4d").split(","):
+        for pair in objects.select_run("1a2b3c4d").split(","):
             key, _equals, value = pair.partition("=")
             assert labels[key] == value
 
 
 def test_a_pod_goes_to_its_node_alone_and_through_the_scheduler() -> None:
-    spec = ROOM.pod(target(), 1, "win-2", "image:1", (), 600)["spec"]
+    spec = SCOPE.define_pod(target(), 1, "win-2", "image:1", (), 600)["spec"]
     (term,) = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     assert term == {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["win-2"]}]}
     assert "nodeName" not in spec
@@ -37,15 +37,15 @@ def test_a_pod_goes_to_its_node_alone_and_through_the_scheduler() -> None:
 
 def test_names_are_short_and_differ_by_node_and_driver() -> None:
     long = "ip-10-0-0-1.a-very-long-region-name.compute.internal.example.com-and-more"
-    names = {Room.name(target(driver, name)) for driver in ("aws_ebs", "gce_pd") for name in (long, f"{long}2")}
+    names = {RunScope.name(target(driver, name)) for driver in ("aws_ebs", "gce_pd") for name in (long, f"{long}2")}
     assert len(names) == 4
     assert all(len(name) < 40 and "_" not in name and "." not in name for name in names)
 
 
 def test_the_file_is_written_by_cmd_without_anything_it_would_read_as_its_own() -> None:
-    text = objects.content(target("azure_disk", "win-1.example.com"), "00ff00ff", NOW)
+    text = objects.format_content(target("azure_disk", "win-1.example.com"), "00ff00ff", NOW)
     assert text == "2026-11-21T08:00:00Z 00ff00ff azure_disk win-1.example.com"
     assert not set(text) & set("<>|&^%!\"'()")
     # No word holds a space: nothing on the way to cmd has a reason to quote.
-    assert objects.write(text) == ["cmd", "/c", ">C:\\kubewin\\proof.txt", "echo", *text.split(" ")]
-    assert objects.read() == ["cmd", "/c", "type", "C:\\kubewin\\proof.txt"]
+    assert objects.render_write(text) == ["cmd", "/c", ">C:\\kubewin\\proof.txt", "echo", *text.split(" ")]
+    assert objects.render_read() == ["cmd", "/c", "type", "C:\\kubewin\\proof.txt"]

@@ -8,7 +8,11 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.nodes import ProofNode
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.plan import Plan, Request, plan
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.plan import (
+    VerifyPlan,
+    VerifyRequest,
+    plan_verification,
+)
 from unit.plugins.plugin_utils.verify.clusters import node, storage_class
 
 VSPHERE, SMB = DRIVERS["vsphere"], DRIVERS["smb"]
@@ -16,9 +20,13 @@ CLASSES = [storage_class("disks", VSPHERE.name), storage_class("share", SMB.name
 THREE = [node("win-3"), node("win-1"), node("win-2")]
 
 
-def planned(there: list[ProofNode] | None = None, keys: tuple[str, ...] = ("vsphere", "smb"), **desired: Any) -> Plan:
+def planned(
+    there: list[ProofNode] | None = None, keys: tuple[str, ...] = ("vsphere", "smb"), **desired: Any
+) -> VerifyPlan:
     drivers = tuple(DRIVERS[key] for key in keys)
-    return plan(Request(drivers, **desired), THREE if there is None else there, CLASSES, {SMB.name: False})
+    return plan_verification(
+        VerifyRequest(drivers, **desired), THREE if there is None else there, CLASSES, {SMB.name: False}
+    )
 
 
 def test_each_driver_is_proven_on_each_node_and_read_on_the_next_ones() -> None:
@@ -81,7 +89,7 @@ def test_every_refusal_is_reported_at_once() -> None:
 
 
 def test_the_plan_reads_like_what_will_be_done() -> None:
-    first = planned(size="2Gi").steps()[0]
+    first = planned(size="2Gi").describe_steps()[0]
     assert first == (
         "vsphere on win-1: a claim of 2Gi (disks, ReadWriteOnce), written by one pod, read back by another, and "
         "read on another node (win-2 or win-3)"
@@ -90,5 +98,5 @@ def test_the_plan_reads_like_what_will_be_done() -> None:
 
 def test_the_plan_names_the_volumes_that_will_stay() -> None:
     kept = {**CLASSES[0], "reclaimPolicy": "Retain"}
-    (step,) = plan(Request((VSPHERE,)), [node("win-1")], [kept], {}).steps()
+    (step,) = plan_verification(VerifyRequest((VSPHERE,)), [node("win-1")], [kept], {}).describe_steps()
     assert step.endswith("; the volume is kept, because disks retains volumes")

@@ -7,10 +7,10 @@ from __future__ import annotations
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.verdict import (
     Proof,
-    Step,
-    compared,
-    failed,
-    proven_nodes,
+    VerifyStep,
+    compare_content,
+    describe_failures,
+    list_proven_nodes,
     settle,
 )
 
@@ -32,7 +32,7 @@ def proof(node: str, verdict: str = "proven", **more: object) -> Proof:
     ],
 )
 def test_a_file_is_the_same_or_it_is_not(read: str, wrong: str) -> None:
-    assert compared("a b", read) == wrong
+    assert compare_content("a b", read) == wrong
 
 
 def test_a_volume_that_fails_on_a_broken_node_is_attributed_to_the_node() -> None:
@@ -50,13 +50,15 @@ def test_a_volume_that_fails_where_another_one_works_has_failed() -> None:
 
 def test_only_proven_nodes_are_handed_on() -> None:
     found = [proof("win-2"), proof("win-1"), proof("win-3", "failed"), proof("win-4", "not_run")]
-    assert proven_nodes(found) == {"vsphere": ["win-1", "win-2"]}
-    assert proven_nodes([proof("win-1", "failed")]) == {"vsphere": []}
+    assert list_proven_nodes(found) == {"vsphere": ["win-1", "win-2"]}
+    assert list_proven_nodes([proof("win-1", "failed")]) == {"vsphere": []}
 
 
 def test_the_headline_names_each_failure_with_its_remedy_and_what_was_not_tried() -> None:
-    assert failed([proof("win-1")]) == ""
-    text = failed([proof("win-1", "failed", error="no", remedy="do"), proof("win-2", "not_run"), proof("win-3")])
+    assert describe_failures([proof("win-1")]) == ""
+    text = describe_failures(
+        [proof("win-1", "failed", error="no", remedy="do"), proof("win-2", "not_run"), proof("win-3")]
+    )
     assert text.splitlines() == [
         "vsphere on win-1: no -> do",
         "not tried before the timeout: vsphere on win-2 -> raise timeout or parallel",
@@ -64,5 +66,5 @@ def test_the_headline_names_each_failure_with_its_remedy_and_what_was_not_tried(
 
 
 def test_seconds_are_those_of_all_steps() -> None:
-    steps = (Step("start", "win-1", 1.25, True), Step("write", "win-1", 0.5, True))
+    steps = (VerifyStep("start", "win-1", 1.25, True), VerifyStep("write", "win-1", 0.5, True))
     assert proof("win-1", steps=steps).as_dict()["seconds"] == 1.8
