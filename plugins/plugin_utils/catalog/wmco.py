@@ -17,7 +17,7 @@ from typing import Literal
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, parse
 
-Scenario = Literal["A", "B", "C", "D", "E", ""]
+CsiProxyChange = Literal["kept", "added", "removed", "none"]
 
 _AZURE_FILE, _VSPHERE = "kubernetes.io/azure-file", "kubernetes.io/vsphere-volume"
 _AWS, _AZURE_DISK, _GCE = "kubernetes.io/aws-ebs", "kubernetes.io/azure-disk", "kubernetes.io/gce-pd"
@@ -134,14 +134,12 @@ def read_csi_proxy_release(annotations: Mapping[str, str]) -> str:
     return line.csi_proxy if line is not None else ""
 
 
-def classify_upgrade(now: Version, then: Version) -> Scenario:
-    """Which way an upgrade of the operator goes.
+def classify_upgrade(now: Version, then: Version) -> CsiProxyChange:
+    """What an upgrade of the operator does to csi-proxy on its nodes; "none" if neither release has it.
 
-    A and D: both bring csi-proxy, up to 8 and beyond. B and E: only the later one does. C: only the earlier one does.
-    Empty: neither, so nothing changes for volumes.
+    The enhancement calls "kept" A and D, "added" B and E, "removed" C.
     """
     had, has = has_csi_proxy(now), has_csi_proxy(then)
-    early = now.release[0] <= 7 and then.release[0] <= 8
     if has:
-        return ("A" if early else "D") if had else "B" if early else "E"
-    return "C" if had else ""
+        return "kept" if had else "added"
+    return "removed" if had else "none"

@@ -210,13 +210,13 @@ def _operator(index: Index, target: Target, then: Versions) -> Iterator[Finding]
         yield found("CSI-T14", about, message, evidence, remedy)
     before = wmco.find_line_of_operator(now)
     steps = (before.wmco, line.wmco) if before is not None and line is not None else ()
-    scenario = wmco.classify_upgrade(now, operator) if steps in (("7", "8"), ("8", "9")) else ""
-    if scenario == "C":
-        message = f"{now} includes csi-proxy and {operator} does not (scenario C)"
+    change = wmco.classify_upgrade(now, operator) if steps in (("7", "8"), ("8", "9")) else "none"
+    if change == "removed":
+        message = f"{now} includes csi-proxy and {operator} does not"
         remedy = "upgrade to a release that includes csi-proxy (8.1.0 or later) instead"
         yield found("CSI-T03", about, message, evidence, remedy)
-    elif scenario in ("B", "E"):
-        message = f"{now} has no csi-proxy and {operator} includes it (scenario {scenario})"
+    elif change == "added":
+        message = f"{now} has no csi-proxy and {operator} includes it"
         remedy = "upgrade one canary node, verify the drivers there, then continue"
         yield found("CSI-T04", about, message, evidence, remedy)
     yield from _unguarded(index, line, now, operator)

@@ -78,7 +78,7 @@ def begin(desired: UpgradeRequest, observed: UpgradeObservation, confirmed: Sequ
         problems += [finding.line() for finding in wmco.find_blockers(chosen, desired.target, desired.unproven_canary)]
     if problems:
         raise UpgradeRefusedError("\n".join(problems))
-    unproven = desired.hook == "wmco" and not wmco.find_path(chosen, desired.target).proof_first
+    unproven = desired.hook == "wmco" and wmco.find_path(chosen, desired.target).csi_proxy != "kept"
     order = [node.name for node in sorted(chosen, key=lambda node: _rank(node, desired, unproven))]
     entries = [
         NodeEntry(node, number, kubelet=observed.nodes[node].kubelet, wmco=observed.nodes[node].version)

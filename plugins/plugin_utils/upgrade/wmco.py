@@ -14,26 +14,24 @@ from dataclasses import dataclass
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding, blocker, warning
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import is_at_least, parse
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.wmco import ALLOW, Scenario, classify_upgrade
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.wmco import ALLOW, CsiProxyChange, classify_upgrade
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import UpgradeTarget
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.observation import TAINT, UpgradeNode
 
 
 @dataclass(frozen=True, slots=True)
 class WmcoPath:
-    """An upgrade path. proof_first: whether drivers can be proven before the first node."""
+    """An upgrade path. csi_proxy: drivers can be verified before the first node only if it is kept. lowest: release of the nodes."""
 
-    scenario: Scenario
+    csi_proxy: CsiProxyChange
     lowest: str
-    proof_first: bool
 
 
 def find_path(nodes: Sequence[UpgradeNode], target: UpgradeTarget) -> WmcoPath:
     """Return the path from the lowest release of these nodes. ValueError without a release."""
     versions = [node.version for node in nodes if node.version] or [target.wmco]
     lowest = min(versions, key=lambda text: parse(text).release)
-    name = classify_upgrade(parse(lowest), parse(target.wmco))
-    return WmcoPath(name, lowest, name in ("A", "D"))
+    return WmcoPath(classify_upgrade(parse(lowest), parse(target.wmco)), lowest)
 
 
 def find_blockers(nodes: Sequence[UpgradeNode], target: UpgradeTarget, unproven_canary: bool) -> Iterator[Finding]:
@@ -65,25 +63,25 @@ def find_blockers(nodes: Sequence[UpgradeNode], target: UpgradeTarget, unproven_
             f"from {path.lowest} to {target.wmco} is more than one minor release; each is for one release of OpenShift"
         )
         yield blocker("CSI-U16", "WMCO", message, f"first upgrade to release {lowest[0] + 1} of WMCO")
-    elif path.scenario == "C":
+    elif path.csi_proxy == "removed":
         yield blocker(
             "CSI-U12", "WMCO",
             f"{path.lowest} includes csi-proxy and {target.wmco} does not: Windows pods would lose access to their volumes",
             "upgrade to 8.1.0 or a later release of WMCO 8 instead",
         )  # fmt: skip
-    elif path.scenario in ("B", "E") and target_release[0] == lowest[0]:
+    elif path.csi_proxy == "added" and target_release[0] == lowest[0]:
         yield blocker(
             "CSI-U13", "WMCO",
             f"from {path.lowest} to {target.wmco} only adds csi-proxy: volumes stay in-tree, and there is no driver to verify yet",
             "let it upgrade the nodes (approve its InstallPlan if needed), then run this for the next release",
         )  # fmt: skip
-    elif path.scenario in ("B", "E") and not unproven_canary:
+    elif path.csi_proxy == "added" and not unproven_canary:
         yield blocker(
             "CSI-U13", "WMCO",
-            f"{path.lowest} has no csi-proxy, so nothing can be verified before {target.wmco} (scenario {path.scenario})",
+            f"{path.lowest} has no csi-proxy, so nothing can be verified before {target.wmco}",
             _describe_first_step(path) + "; if that is impossible, kubewin_upgrade_unproven_canary=true upgrades one node without volumes first",
         )  # fmt: skip
-    elif path.scenario in ("B", "E") and all(
+    elif path.csi_proxy == "added" and all(
         node.carries_volumes and not is_at_least(node.version, target.wmco) for node in nodes
     ):
         yield blocker(
@@ -94,7 +92,7 @@ def find_blockers(nodes: Sequence[UpgradeNode], target: UpgradeTarget, unproven_
 
 
 def _describe_first_step(path: WmcoPath) -> str:
-    if path.scenario == "B":
+    if parse(path.lowest).release[0] <= 7:
         return "upgrade to WMCO 7.2.0 or a later release of WMCO 7 first"
     return (
         "upgrade to WMCO 8.1.0 or a later release of WMCO 8 first, then the control plane to OpenShift 4.14, deploy "

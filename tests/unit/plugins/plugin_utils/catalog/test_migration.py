@@ -72,12 +72,12 @@ def test_kubelets_may_be_behind_the_api_server_by_the_supported_skew() -> None:
 @pytest.mark.parametrize(
     ("now", "then", "named"),
     [
-        ("7.2.0", "8.1.0", "A"), ("7.1.1", "8.1.0", "B"), ("7.2.0", "8.0.1", "C"), ("8.1.0", "9.0.0", "D"),
-        ("8.0.1", "9.0.0", "E"), ("7.1.0", "8.0.1", ""), ("7.2.1", "8.0.1", "C"), ("10.15.0", "10.16.0", "D"),
-        ("9.0.0", "10.15.0", "D"),
+        ("7.2.0", "8.1.0", "kept"), ("7.1.1", "8.1.0", "added"), ("7.2.0", "8.0.1", "removed"), ("8.1.0", "9.0.0", "kept"),
+        ("8.0.1", "9.0.0", "added"), ("7.1.0", "8.0.1", "none"), ("7.2.1", "8.0.1", "removed"),
+        ("10.15.0", "10.16.0", "kept"), ("9.0.0", "10.15.0", "kept"),
     ],
 )  # fmt: skip
-def test_the_scenarios_of_an_operator_upgrade(now: str, then: str, named: str) -> None:
+def test_what_an_operator_upgrade_does_to_csi_proxy(now: str, then: str, named: str) -> None:
     assert wmco.classify_upgrade(parse(now), parse(then)) == named
 
 

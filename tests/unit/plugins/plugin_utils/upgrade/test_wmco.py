@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""WMCO's releases: scenarios A to E are distinguished, those that lose storage are refused, and each refusal has a remedy."""
+"""WMCO's releases: what an upgrade does to csi-proxy is distinguished, those that lose storage are refused, and each refusal has a remedy."""
 
 from __future__ import annotations
 
