@@ -62,6 +62,9 @@ class Refusing:
     def __init__(self, error: Exception) -> None:
         self._error = error
 
+    def get_option(self, name: str) -> Any:
+        return {"remote_password": PASSWORD}[name]
+
     def _connect(self) -> None:
         raise self._error
 
