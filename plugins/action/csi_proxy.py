@@ -24,10 +24,10 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.termination impor
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, observe, options, plan, prove
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.action import WindowsAction
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.cluster_node import ClusterNode
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import Limits
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import WaitLimits
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.desired import build_desired
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Node
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import WindowsHost
 
 _REMAINDER = "The next run continues it, restores the label and uncordons the Node"
 
@@ -69,7 +69,7 @@ class ActionModule(WindowsAction):
             ) from error
         return replace(desired, source=replace(source, location=str(Path(found))))
 
-    def work(self, node: Node, desired: model.Desired, options: dict[str, Any]) -> dict[str, Any]:
+    def work(self, node: WindowsHost, desired: model.Desired, options: dict[str, Any]) -> dict[str, Any]:
         check = bool(self._task.check_mode)
         if not options["node"]:
             return self._converge(node, desired, options, check=check)
@@ -88,7 +88,7 @@ class ActionModule(WindowsAction):
         return {**result, "plan": steps, "diff": planned["diff"], "changed": changed, "node": marks}
 
     def _change(
-        self, node: Node, desired: model.Desired, options: dict[str, Any], planned: dict[str, Any],
+        self, node: WindowsHost, desired: model.Desired, options: dict[str, Any], planned: dict[str, Any],
         cluster_node: ClusterNode, labelled: bool,
     ) -> dict[str, Any]:  # fmt: skip
         """Change csi-proxy as planned, with the Node cordoned and without its label while csi-proxy restarts.
@@ -132,7 +132,7 @@ class ActionModule(WindowsAction):
         return True
 
     def _converge(
-        self, node: Node, desired: model.Desired, options: dict[str, Any], *, check: bool = False
+        self, node: WindowsHost, desired: model.Desired, options: dict[str, Any], *, check: bool = False
     ) -> dict[str, Any]:
         """Bring csi-proxy to the desired state, or plan it; what the task returns."""
         needed = bool(options["needed"])
@@ -145,7 +145,7 @@ class ActionModule(WindowsAction):
             check=check,
             # Not where the task plans for a run that downloads anyway.
             probe=bool(self._templar.available_variables.get("ansible_check_mode")),
-            limits=Limits(lock=float(options["lock_timeout"])),
+            limits=WaitLimits(lock=float(options["lock_timeout"])),
             report=self.show_progress,
         )
         return {

@@ -12,7 +12,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.summary import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, observe, options, prove
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.action import WindowsAction
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.desired import build_desired_for_info, check_path
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Node
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import WindowsHost
 
 # Ansible's name for the play of an ad hoc command.
 _AD_HOC = "Ansible Ad-Hoc"
@@ -32,7 +32,7 @@ class ActionModule(WindowsAction):
     def prepare(self, options: dict[str, Any]) -> model.Desired:
         return build_desired_for_info(options)
 
-    def work(self, node: Node, desired: model.Desired, options: dict[str, Any]) -> dict[str, Any]:
+    def work(self, node: WindowsHost, desired: model.Desired, options: dict[str, Any]) -> dict[str, Any]:
         directory = options["reference_counters"]
         checked = check_path(directory, "reference_counters") if directory else ""
         snapshot = observe.observe(node, desired, with_mounts=True)

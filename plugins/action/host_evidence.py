@@ -26,7 +26,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import (
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.action import WindowsAction
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.desired import build_desired_for_info
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import ChannelError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Node
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import WindowsHost
 
 
 class ActionModule(WindowsAction):
@@ -49,7 +49,7 @@ class ActionModule(WindowsAction):
     def prepare(self, options: dict[str, Any]) -> model.Desired:
         return build_desired_for_info({**options, "start_mode": "auto"})
 
-    def work(self, node: Node, desired: model.Desired, options: dict[str, Any]) -> dict[str, Any]:
+    def work(self, node: WindowsHost, desired: model.Desired, options: dict[str, Any]) -> dict[str, Any]:
         parts: list[Part] = []
         lost = ""
         try:

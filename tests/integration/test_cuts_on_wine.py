@@ -20,9 +20,9 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import desired, model, options, plan, prove
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import Limits
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import WaitLimits
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Node
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import WindowsHost
 from lab import builds
 from lab.windows.agent import Agent, AgentError
 from lab.windows.artifacts import ArtifactsConfig
@@ -35,7 +35,7 @@ from lab.windows.wine import Wine, WineHost, base_prefix, find_wine, scratch
 OLD, NEW = "1.1.3", "1.3.0"
 AT_ONCE = 3
 # Wine lets go of what a killed process had open when it comes to that; the pauses are what makes a story long.
-QUICK = Limits(linger=0.5, settle=0.5, poll=0.1, killed=180, pipes=120)
+QUICK = WaitLimits(linger=0.5, settle=0.5, poll=0.1, killed=180, pipes=120)
 
 
 @dataclass(slots=True)
@@ -105,9 +105,9 @@ def old_prefix(rig: Rig) -> Path:
         return host.prefix.rename(kept)
 
 
-def converge(agent: Agent, wanted: model.Desired, cut: Cut | None = None) -> prove.Outcome:
+def converge(agent: Agent, wanted: model.Desired, cut: Cut | None = None) -> prove.ConvergeResult:
     """One run of the action's core. Runs that came before count as dead."""
-    return prove.converge(Node(AgentChannel(agent, cut)), wanted, limits=QUICK, is_alive=lambda owner: False)
+    return prove.converge(WindowsHost(AgentChannel(agent, cut)), wanted, limits=QUICK, is_alive=lambda owner: False)
 
 
 def whole_run(rig: Rig, prefix: Path, wanted: model.Desired) -> list[Sent]:

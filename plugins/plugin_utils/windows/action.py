@@ -19,7 +19,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.base.start import refu
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import repeat_pauses, report_progress, spell
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.channel import open_channel
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Node
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import WindowsHost
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.prove import shorten_failed_result
 
 # What a variable of the role holds that is not given.
@@ -51,7 +51,7 @@ class WindowsAction(ActionBase):
             options = self._validate_options(task_vars or {})
             desired = self.prepare(options)
             super().run(tmp, task_vars)
-            node = Node(open_channel(self._connection))
+            node = WindowsHost(open_channel(self._connection))
             host, began = (task_vars or {}).get("inventory_hostname", ""), time.monotonic()
             try:
                 with report_progress(
@@ -75,7 +75,7 @@ class WindowsAction(ActionBase):
         """Check the options and make of them the desired state, before the node is asked anything."""
 
     @abstractmethod
-    def work(self, node: Node, desired: Any, options: dict[str, Any]) -> dict[str, Any]:
+    def work(self, node: WindowsHost, desired: Any, options: dict[str, Any]) -> dict[str, Any]:
         """Do it and return the result."""
 
     def show_progress(self, text: str) -> None:

@@ -25,7 +25,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands impor
     program,
     tolerate,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import Control, Limits, Report
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import Control, Report, WaitLimits
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import (
     SHARING_VIOLATION,
     ChangedError,
@@ -35,8 +35,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import 
     find_meaning,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.lock import NodeLock
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import Desired, Service, Snapshot
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Answers, Failure, Node
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import Desired, HostSnapshot, Service
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Answers, Failure, WindowsHost
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.observe import (
     IMAGE,
     find_running_services,
@@ -55,17 +55,17 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.rollback impor
 _CHANGED = "the service changed while the new release was staged"
 
 
-class Applier:
+class HostApplier:
     """One run's attempt at one plan. Create anew for each plan."""
 
     def __init__(
         self,
-        node: Node,
+        node: WindowsHost,
         desired: Desired,
         lock: NodeLock,
-        limits: Limits,
+        limits: WaitLimits,
         report: Report,
-        observe: Callable[[], Snapshot],
+        observe: Callable[[], HostSnapshot],
     ) -> None:
         self.node = node
         self.desired = desired
@@ -86,7 +86,7 @@ class Applier:
         self._promotes = (True, True)
         """whether the staged executable, and the directory that it goes to, were there when it could not be moved"""
 
-    def apply(self, to_do: plan.Plan, snapshot: Snapshot) -> None:
+    def apply(self, to_do: plan.HostPlan, snapshot: HostSnapshot) -> None:
         """Carry out ``to_do``, made for ``snapshot``. Raises ChangedError when the node changed meanwhile, else NodeError."""
         try:
             self._prepare(to_do, snapshot)
@@ -102,7 +102,7 @@ class Applier:
 
     # -- before the commit: nothing that serves is touched -------------------------------------------------------
 
-    def _prepare(self, to_do: plan.Plan, snapshot: Snapshot) -> None:
+    def _prepare(self, to_do: plan.HostPlan, snapshot: HostSnapshot) -> None:
         desired, source = self.desired, self.desired.source
         steps: LabelledSteps = []
         stdin: BinaryIO | None = None
@@ -264,7 +264,7 @@ class Applier:
 
     # -- the swap ------------------------------------------------------------------------------------------------
 
-    def _swap(self, to_do: plan.Plan, snapshot: Snapshot) -> None:
+    def _swap(self, to_do: plan.HostPlan, snapshot: HostSnapshot) -> None:
         desired, service = self.desired, snapshot.service
         name = service.name if service else next((s.target for s in to_do.steps if s.kind == "create_service"), "")
         image = service.executable.rpartition("\\")[2] if service else IMAGE
@@ -297,20 +297,20 @@ class Applier:
         self._proven_pid = self.control.wait_serving(name, IMAGE, desired.required_pipes, desired.log_file)
         self._touched = False  # proven: whatever fails from here on is bookkeeping, which the next run finishes
 
-    def _recheck(self, snapshot: Snapshot, service: Service) -> None:
+    def _recheck(self, snapshot: HostSnapshot, service: Service) -> None:
         """Re-read what the stop depends on."""
         if service.state not in (0, model.STOPPED):
             running = find_running_services(self.node, snapshot.dependents)
             if running:
                 raise plan.refuse_running_dependents(service.name, running)
 
-    def _check_unchanged(self, snapshot: Snapshot) -> None:
+    def _check_unchanged(self, snapshot: HostSnapshot) -> None:
         """Another run, or an administrator, may have changed the service while the new release was staged."""
         current = self._observe()
         if _extract_preconditions(current) != _extract_preconditions(snapshot):
             raise ChangedError(_CHANGED)
 
-    def _commit_steps(self, to_do: plan.Plan, snapshot: Snapshot, name: str) -> LabelledSteps:
+    def _commit_steps(self, to_do: plan.HostPlan, snapshot: HostSnapshot, name: str) -> LabelledSteps:
         desired, service = self.desired, snapshot.service
         key = locate_parameters(name)
         aside = rf"{desired.install_dir}\aside-{self._run}"
@@ -423,7 +423,7 @@ class Applier:
 
     # -- absent --------------------------------------------------------------------------------------------------
 
-    def _remove(self, to_do: plan.Plan, snapshot: Snapshot) -> None:
+    def _remove(self, to_do: plan.HostPlan, snapshot: HostSnapshot) -> None:
         service = snapshot.service
         if service is not None:
             image = service.executable.rpartition("\\")[2]
@@ -464,7 +464,7 @@ class Applier:
 
     # -- the end -------------------------------------------------------------------------------------------------
 
-    def _finish(self, to_do: plan.Plan, snapshot: Snapshot) -> None:
+    def _finish(self, to_do: plan.HostPlan, snapshot: HostSnapshot) -> None:
         """Record what was proven, remove what is not kept, release the lock: one line."""
         desired, service = self.desired, snapshot.service
         steps: LabelledSteps = []
@@ -488,7 +488,7 @@ class Applier:
         else:
             self._check_commit(failure, service.name if service else "csi-proxy")
 
-    def tidy_steps(self, to_do: plan.Plan, snapshot: Snapshot) -> LabelledSteps:
+    def tidy_steps(self, to_do: plan.HostPlan, snapshot: HostSnapshot) -> LabelledSteps:
         names = [step.target for step in to_do.steps if step.kind == "prune"]
         names += [f"stage-{self._run}"] if to_do.has("promote") else []
         names += [f"aside-{self._run}"] if to_do.has("set_aside") else []
@@ -514,7 +514,7 @@ class Applier:
         self.control.raise_if_lock_lost(self.node.chain(self.lock.rename_steps(limit), timeout=limit)[1])
         self.node.clock.sleep(self.limits.takeover)
 
-    def _roll_back(self, error: BaseException, snapshot: Snapshot) -> None:
+    def _roll_back(self, error: BaseException, snapshot: HostSnapshot) -> None:
         if isinstance(error, ChangedError) or not self.lock.held:
             if self._staged:
                 with contextlib.suppress(ChannelError, NodeError):
@@ -534,7 +534,7 @@ class Applier:
                 error.result["rollback_error"] = str(later)
 
 
-def _extract_preconditions(snapshot: Snapshot) -> tuple[object, ...]:
+def _extract_preconditions(snapshot: HostSnapshot) -> tuple[object, ...]:
     service = snapshot.service
     observed = (service.command_line, service.pid, service.state) if service is not None else ()
     return (*observed, snapshot.executable_sha256)

@@ -22,7 +22,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands impor
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import START, NodeError, find_meaning
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.lock import NodeLock
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Failure, Node
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Failure, WindowsHost
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.observe import build_status_steps, collect_pipes
 
 Report = Callable[[str], None]
@@ -31,7 +31,7 @@ _LOG_LINES = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class WaitLimits:
     """How long (seconds) what is waited for. The service control manager itself allows 30 s for a start."""
 
     stop: float = 60.0
@@ -66,7 +66,7 @@ class ServiceState(parse.ServiceStatus):
 class Control:
     """Start and stop one service on one node, under the node lock."""
 
-    def __init__(self, node: Node, lock: NodeLock, limits: Limits, report: Report) -> None:
+    def __init__(self, node: WindowsHost, lock: NodeLock, limits: WaitLimits, report: Report) -> None:
         self.node = node
         self.lock = lock
         self.limits = limits

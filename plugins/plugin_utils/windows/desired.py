@@ -12,7 +12,7 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_proxy as catalog
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import check_value
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import RefusedError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import ChangeRefusedError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.plan import hide_url_secrets
 
 _PATH = re.compile(r"[A-Za-z]:(\\[^\\/:*?\"<>|]+)+")
@@ -41,11 +41,11 @@ def check_path(value: str, option: str) -> str:
     path = value.replace("/", "\\").rstrip("\\")
     check_value(path, option)
     if not _PATH.fullmatch(path):
-        raise RefusedError(
+        raise ChangeRefusedError(
             "bad_path", f"{option}: {value!r} is not an absolute Windows path.", r"Use the form C:\directory."
         )
     if any(part in (".", "..") or part != part.strip() or part.endswith(".") for part in path.split("\\")[1:]):
-        raise RefusedError(
+        raise ChangeRefusedError(
             "bad_path",
             f"{option}: {value!r} has a part that is '.', '..', or begins or ends with a blank or a dot.",
             "Name the directory as Windows shows it.",
@@ -56,7 +56,7 @@ def check_path(value: str, option: str) -> str:
 def _check_install_dir(value: str) -> str:
     path = check_path(value, "install_dir")
     if _SHARED.fullmatch(path):
-        raise RefusedError(
+        raise ChangeRefusedError(
             "bad_path",
             f"install_dir: {path} is a shared directory, expected one of its own, because csi_proxy sets its access rights.",
             rf"Name a directory that csi_proxy may create, such as C:\csi-proxy or {path}\csi-proxy.",
@@ -67,16 +67,18 @@ def _check_install_dir(value: str) -> str:
 def _find_release(version: str) -> catalog.Release:
     release = catalog.find_release(version)
     if catalog.parse_version(version) is None:
-        raise RefusedError("bad_version", f"version: {version!r} is not a release of csi-proxy.", "Use the form 1.3.0.")
+        raise ChangeRefusedError(
+            "bad_version", f"version: {version!r} is not a release of csi-proxy.", "Use the form 1.3.0."
+        )
     if catalog.is_below(version, catalog.FLOOR):
-        raise RefusedError(
+        raise ChangeRefusedError(
             "release_floor",
             f"version: csi-proxy {version} is below {catalog.FLOOR}, the first release without CVE-2023-3893.",
             f"Use {catalog.RECOMMENDED}.",
         )
     if release is None:
         versions = ", ".join(release.version for release in catalog.RELEASES)
-        raise RefusedError(
+        raise ChangeRefusedError(
             "release_unknown",
             f"version: csi-proxy {version} is unknown to this collection, expected one of {versions}.",
             f"Use {catalog.RECOMMENDED}. Release 2 has no service: its drivers run as HostProcess pods.",
@@ -88,13 +90,13 @@ def _parse_checksum(value: str | None) -> str:
     # The line of a .sha256 file is welcome as it is: digest, blank, an asterisk or a blank, file name.
     text = re.sub(r"^([0-9a-f]{64})\s+\*?\S+$", r"\1", (value or "").strip().lower().removeprefix("sha256:"))
     if not text:
-        raise RefusedError(
+        raise ChangeRefusedError(
             "checksum_missing",
             "checksum: the SHA-256 of csi-proxy.exe is missing. There is no published file, so the digest is the only proof of its content.",
             "Set checksum (csi_proxy_checksum in a play); the playbook build_csi_proxy.yml prints it, and so does sha256sum.",
         )
     if not re.fullmatch(r"[0-9a-f]{64}", text):
-        raise RefusedError(
+        raise ChangeRefusedError(
             "bad_checksum",
             f"checksum: {value!r} is not a SHA-256.",
             "Use 64 hexadecimal digits, with or without sha256: before them, or a line that sha256sum wrote.",
@@ -120,7 +122,7 @@ def render_flags(options: Mapping[str, Any], release: catalog.Release) -> tuple[
     for flag, value in (options.get("extra_flags") or {}).items():
         name = str(flag).lstrip("-")
         if name in _SET_BY_OPTIONS:
-            raise RefusedError(
+            raise ChangeRefusedError(
                 "flag_reserved",
                 f"extra_flags: {name} is set by the task itself: {_SET_BY_OPTIONS[name]}.",
                 "Remove it from extra_flags.",
@@ -128,13 +130,15 @@ def render_flags(options: Mapping[str, Any], release: catalog.Release) -> tuple[
         pairs.append((name, str(value).lower() if isinstance(value, bool) else str(value)))
     for name, value in pairs:
         if name not in release.flags:
-            raise RefusedError(
+            raise ChangeRefusedError(
                 "flag_unknown",
                 f"csi-proxy {release.version} does not have the flag -{name}, which would end the process at once (error 1053).",
                 f"Remove it, or install a release that has it ({_list_releases_with(name)}).",
             )
         if '"' in check_value(value, f"flag {name}"):
-            raise RefusedError("bad_value", f"flag {name}: {value!r} holds a quote.", "Use a value without quotes.")
+            raise ChangeRefusedError(
+                "bad_value", f"flag {name}: {value!r} holds a quote.", "Use a value without quotes."
+            )
     return tuple(f"-{name}={value}" for name, value in pairs)
 
 
@@ -159,7 +163,7 @@ def _check_pipes(values: list[str] | None, default: tuple[str, ...]) -> tuple[st
     for value in values:
         name = value.rpartition("\\")[2]
         if catalog.parse_pipe(name) is None:
-            raise RefusedError(
+            raise ChangeRefusedError(
                 "bad_pipe",
                 f"required_pipes: {value!r} is not a pipe of csi-proxy.",
                 "Use names such as csi-proxy-disk-v1.",
@@ -170,7 +174,7 @@ def _check_pipes(values: list[str] | None, default: tuple[str, ...]) -> tuple[st
 
 def _check_service_name(value: str | None) -> str | None:
     if value is not None and not _SERVICE_NAME.fullmatch(value):
-        raise RefusedError(
+        raise ChangeRefusedError(
             "bad_value",
             f"service_name: {value!r} is not a service name.",
             "Use letters, digits, dots, dashes and underscores.",
@@ -195,13 +199,15 @@ def build_desired(options: Mapping[str, Any]) -> model.Desired:
     if not options["needed"]:
         return build_desired_for_info(options)
     if not options.get("version"):
-        raise RefusedError("bad_version", "version: it is needed to install csi-proxy.", f"Use {catalog.RECOMMENDED}.")
+        raise ChangeRefusedError(
+            "bad_version", "version: it is needed to install csi-proxy.", f"Use {catalog.RECOMMENDED}."
+        )
     release = _find_release(options["version"])
     digest = _parse_checksum(options.get("checksum"))
     pipes = _check_pipes(options.get("required_pipes"), release.pipes)
     unserved = sorted(set(pipes) - set(release.pipes))
     if unserved:
-        raise RefusedError(
+        raise ChangeRefusedError(
             "bad_pipe",
             f"required_pipes: csi-proxy {release.version} serves no {', '.join(unserved)}.",
             "Correct required_pipes or the version.",
@@ -226,11 +232,11 @@ def build_desired(options: Mapping[str, Any]) -> model.Desired:
     )
     for name in desired.dependencies:
         if not _SERVICE_NAME.fullmatch(name):
-            raise RefusedError(
+            raise ChangeRefusedError(
                 "bad_value", f"dependencies: {name!r} is not a service name.", "Use the short name that sc.exe shows."
             )
     if len(desired.executable) > _PATH_LIMIT:
-        raise RefusedError(
+        raise ChangeRefusedError(
             "bad_path",
             f"install_dir: {desired.executable} is longer than {_PATH_LIMIT} characters.",
             "Use a shorter install_dir.",
@@ -238,11 +244,11 @@ def build_desired(options: Mapping[str, Any]) -> model.Desired:
     return desired
 
 
-def _build_source(options: Mapping[str, Any]) -> model.Source | None:
+def _build_source(options: Mapping[str, Any]) -> model.ExecutableSource | None:
     location = options.get("source")
     if not location:
         return None
-    source = model.Source(
+    source = model.ExecutableSource(
         location=location,
         proxy=options.get("source_proxy") or "",
         retries=int(options["source_retries"]),
@@ -253,7 +259,7 @@ def _build_source(options: Mapping[str, Any]) -> model.Source | None:
         check_revocation=bool(options["source_check_revocation"]),
     )
     if not source.ca_file.isascii():
-        raise RefusedError(
+        raise ChangeRefusedError(
             "bad_value",
             f"source_ca_file: {source.ca_file!r} has characters outside ASCII, which curl on Windows may not find.",
             "Copy the file to a path of ASCII characters on the node.",
@@ -262,7 +268,7 @@ def _build_source(options: Mapping[str, Any]) -> model.Source | None:
         # Not check_value: a refused URL may be a secret, and its text would show it.
         refused = sorted(set(re.findall(r"[\s\x00-\x1f\x7f]", url)))
         if refused:
-            raise RefusedError(
+            raise ChangeRefusedError(
                 "bad_value",
                 f"{option}: {hide_url_secrets(url if '://' in url else f'http://{url}')} holds {' '.join(map(repr, refused))}, "
                 "expected a URL without blanks and control characters.",

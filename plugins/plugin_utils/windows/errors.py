@@ -45,7 +45,7 @@ class NodeError(Exception):
         return text
 
 
-class RefusedError(NodeError):
+class ChangeRefusedError(NodeError):
     """What was asked cannot be done; nothing was changed."""
 
     def __init__(self, reason: str, message: str, remedy: str) -> None:

@@ -28,7 +28,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands impor
     program,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import ChannelError, NodeError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Node
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import WindowsHost
 
 _LOG_FLAG = re.compile(
     r"""(?:^|\s)(?:"--?(?P<a>log[_-]file|log[_-]dir)[= ](?P<whole>[^"]+)"|--?(?P<b>log[_-]file|log[_-]dir)[= ](?:"(?P<quoted>[^"]+)"|(?P<bare>[^\s"]+)))"""
@@ -84,7 +84,9 @@ def _find_logs(command_lines: Iterable[str], outputs: Iterable[str]) -> tuple[st
     return tuple(dict.fromkeys([*paths, *(path.replace("/", "\\") for path in outputs if path)]))
 
 
-def collect(node: Node, desired: model.Desired, snapshot: model.Snapshot, log_bytes: int) -> Iterator[Evidence]:
+def collect(
+    node: WindowsHost, desired: model.Desired, snapshot: model.HostSnapshot, log_bytes: int
+) -> Iterator[Evidence]:
     """Every file, as it is read. What cannot be read is a problem of that file; a lost connection ends it: ChannelError."""
     name = snapshot.service.name if snapshot.service else desired.service_name or catalog.SERVICE_NAMES[0]
     for title, commands in _list_queries(desired, name):
@@ -118,7 +120,7 @@ def _choose_title(path: str, is_own: bool, taken: set[str]) -> str:
     return f"log-{'-'.join(words)}" if title in taken else title
 
 
-def _find_node_service_logs(node: Node) -> tuple[str, ...]:
+def _find_node_service_logs(node: WindowsHost) -> tuple[str, ...]:
     keys = [rf"{model.SERVICES_KEY}\{name}{key}" for name in _NODE_SERVICES for key in ("", r"\Parameters")]
     answers = node.ask([(key, program("reg", "query", key, quiet=True)) for key in keys])
     tree = parse.read_registry("\n".join(answers.text(key) for key in keys))
@@ -151,7 +153,7 @@ def _query_events(channel: str, query: str) -> Command:
     return program("wevtutil", "qe", channel, query, f"/c:{_EVENTS}", "/rd:true", "/f:xml")
 
 
-def _run_queries(node: Node, title: str, commands: Sequence[Command]) -> Evidence:
+def _run_queries(node: WindowsHost, title: str, commands: Sequence[Command]) -> Evidence:
     try:
         answers = node.ask([(str(at), command) for at, command in enumerate(commands)])
     except ChannelError:
@@ -178,7 +180,7 @@ def _render_url(path: str) -> str:
     return f'url = "file:///{quote(path.replace(chr(92), "/"), safe="/:")}"\n'
 
 
-def _read_sizes(node: Node, paths: Sequence[str]) -> list[int | None]:
+def _read_sizes(node: WindowsHost, paths: Sequence[str]) -> list[int | None]:
     """Bytes of each file; None: curl cannot open it, because it is not there or another process keeps it for itself."""
     config = "next\n".join(
         f'{_render_url(path)}head\nwrite-out = "\\n#{number}#\\n"\n' for number, path in enumerate(paths)
@@ -203,7 +205,7 @@ def _read_sizes(node: Node, paths: Sequence[str]) -> list[int | None]:
     return sizes
 
 
-def _read_log(node: Node, path: str, title: str, size: int | None, log_bytes: int) -> Evidence:
+def _read_log(node: WindowsHost, path: str, title: str, size: int | None, log_bytes: int) -> Evidence:
     if size is None:
         return Evidence(title, b"", f"{path} was not read: it does not exist, or curl.exe could not open it.")
     if not size:

@@ -10,21 +10,21 @@ from collections.abc import Iterator
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding, blocker, note, warning
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_proxy as catalog
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, plan
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import Desired, Service, Snapshot
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import Desired, HostSnapshot, Service
 
 _AUTOMATIC, _DEMAND, _DISABLED = 2, 3, 4
 _MISSING_CODES = (0x80070002, 0x80070003)
 _SAN = {1: "online all", 2: "offline shared", 3: "offline all", 4: "offline internal"}
 
 
-def list_findings(desired: Desired, snapshot: Snapshot) -> tuple[Finding, ...]:
+def list_findings(desired: Desired, snapshot: HostSnapshot) -> tuple[Finding, ...]:
     """Every finding of a snapshot, in the order of their ids. Pure."""
     rules = (_check_service, _check_next_start, _check_storage, _check_policy)
     findings = [finding for rule in rules for finding in rule(desired, snapshot)]
     return tuple(sorted(findings, key=lambda finding: finding.id))
 
 
-def _check_service(desired: Desired, snapshot: Snapshot) -> Iterator[Finding]:
+def _check_service(desired: Desired, snapshot: HostSnapshot) -> Iterator[Finding]:
     release = plan.find_release(snapshot)
     if release and catalog.is_below(release, catalog.FLOOR):
         yield blocker(
@@ -65,7 +65,7 @@ def _check_service(desired: Desired, snapshot: Snapshot) -> Iterator[Finding]:
         )
 
 
-def _check_next_start(desired: Desired, snapshot: Snapshot) -> Iterator[Finding]:
+def _check_next_start(desired: Desired, snapshot: HostSnapshot) -> Iterator[Finding]:
     """What keeps a csi-proxy that runs now from serving after the next reboot, or leaves open whether it will."""
     service = snapshot.service
     if not snapshot.services_read:
@@ -115,12 +115,12 @@ def _check_next_start(desired: Desired, snapshot: Snapshot) -> Iterator[Finding]
         )
 
 
-def _is_executable_missing(snapshot: Snapshot) -> bool:
+def _is_executable_missing(snapshot: HostSnapshot) -> bool:
     """Whether the service's executable is not where it was."""
     return snapshot.service is not None and snapshot.executable_code in _MISSING_CODES
 
 
-def _describe_change(service: Service, snapshot: Snapshot) -> str:
+def _describe_change(service: Service, snapshot: HostSnapshot) -> str:
     """What differs from the release that was proven; '' when nothing does, or none was."""
     record = service.record
     if record.previous:
@@ -138,7 +138,7 @@ def _describe_change(service: Service, snapshot: Snapshot) -> str:
     return ""
 
 
-def _check_storage(desired: Desired, snapshot: Snapshot) -> Iterator[Finding]:
+def _check_storage(desired: Desired, snapshot: HostSnapshot) -> Iterator[Finding]:
     trouble = snapshot.trouble
     if trouble.san_policy not in (None, 1):
         yield warning(
@@ -195,7 +195,7 @@ def _check_storage(desired: Desired, snapshot: Snapshot) -> Iterator[Finding]:
         )
 
 
-def _check_policy(desired: Desired, snapshot: Snapshot) -> Iterator[Finding]:
+def _check_policy(desired: Desired, snapshot: HostSnapshot) -> Iterator[Finding]:
     trouble = snapshot.trouble
     excluded = {path.lower().rstrip("\\") for path in trouble.defender_exclusions}
     if (

@@ -56,7 +56,7 @@ class Recovery:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ExecutableSource:
     """Where the executable comes from: a URL that the node pulls, or a file on the controller that is streamed."""
 
     location: str
@@ -82,7 +82,7 @@ class Desired:
     """None: csi-proxy, or the name under which the service is found"""
     version: str = ""
     sha256: str = ""
-    source: Source | None = None
+    source: ExecutableSource | None = None
     install_dir: str = r"C:\csi-proxy"
     flags: tuple[str, ...] = ()
     """everything after the executable, without ``-windows-service``"""
@@ -183,7 +183,7 @@ class Process:
 
 
 @dataclass(frozen=True, slots=True)
-class Host:
+class HostIdentity:
     name: str = ""
     dns_name: str = ""
     addresses: tuple[str, ...] = ()
@@ -232,11 +232,11 @@ class Trouble:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class HostSnapshot:
     """One observation of a node."""
 
     observed_at: float
-    host: Host
+    host: HostIdentity
     service: Service | None
     dependents: tuple[str, ...]
     """services that name ours among their dependencies"""

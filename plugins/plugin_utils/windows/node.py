@@ -73,7 +73,7 @@ class Failure:
         return " ".join(self.output.split())[-600:]
 
 
-class Node:
+class WindowsHost:
     def __init__(self, channel: Channel, clock: Clock | None = None, nonces: Iterator[str] | None = None) -> None:
         self.channel = channel
         self.clock: Clock = clock or SystemClock()

@@ -27,7 +27,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands impor
     repeat_for_each,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import AccessDeniedError, NodeError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Answers, Node
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Answers, WindowsHost
 
 IMAGE = "csi-proxy.exe"
 _SCAN = "csi-proxy"
@@ -90,7 +90,7 @@ def list_directory_itself(path: str) -> Command:
     return builtin("dir", path + "*", switches="/b /ad", quiet=True)
 
 
-def build_pipe_steps(node: Node) -> list[tuple[str, Command]]:
+def build_pipe_steps(node: WindowsHost) -> list[tuple[str, Command]]:
     """Ask for csi-proxy's pipes: by listing them, or on a node where that does not work by opening each."""
     if node.lists_pipes:
         return [("pipes", list_pipes(catalog.PIPE_PREFIX))]
@@ -103,7 +103,7 @@ def collect_pipes(answers: Answers) -> tuple[str, ...]:
     return tuple(opened) or parse.read_pipes(answers.text("pipes"), catalog.PIPE_PREFIX)
 
 
-def build_status_steps(node: Node, name: str, image: str = IMAGE) -> list[tuple[str, Command]]:
+def build_status_steps(node: WindowsHost, name: str, image: str = IMAGE) -> list[tuple[str, Command]]:
     """The few questions that are asked again and again while a service starts or stops."""
     return [
         ("status", program("sc", "queryex", name)),
@@ -193,7 +193,7 @@ def list_access_paths(desired: model.Desired) -> tuple[str, ...]:
 
 
 def _read_access(
-    node: Node, desired: model.Desired, answers: Answers
+    node: WindowsHost, desired: model.Desired, answers: Answers
 ) -> tuple[tuple[tuple[str, access.AccessList | None], ...], tuple[str, ...]]:
     """Access lists by path, and the paths whose list was not read.
 
@@ -233,7 +233,7 @@ def _query_other_names(desired: model.Desired) -> list[Command]:
     return [_query_key(rf"{_SERVICES}\{name}", "ImagePath") for name in catalog.SERVICE_NAMES[1:]]
 
 
-def observe(node: Node, desired: model.Desired, *, with_mounts: bool = False) -> model.Snapshot:
+def observe(node: WindowsHost, desired: model.Desired, *, with_mounts: bool = False) -> model.HostSnapshot:
     """A snapshot of the node. Reads only; costs one command line, two when the service is elsewhere than desired.
 
     Where the first way to learn something is closed there is one more line for the second: pipes that cannot be listed
@@ -274,7 +274,7 @@ def observe(node: Node, desired: model.Desired, *, with_mounts: bool = False) ->
     dependents = tuple(sorted({*_find_dependents(scan, name), *parse.read_services(second.text("dependents"))}))
     access_lists, access_unread = _read_access(node, desired, answers)
     own_values = parse.read_registry(answers.text("own")).get(parse.spell_key(model.OWN_KEY), {})
-    return model.Snapshot(
+    return model.HostSnapshot(
         observed_at=node.clock.now(),
         host=_read_host(answers, second),
         service=service,
@@ -306,7 +306,7 @@ def observe(node: Node, desired: model.Desired, *, with_mounts: bool = False) ->
     )
 
 
-def _build_second_steps(node: Node, answers: Answers, name: str, read_whole: bool) -> list[tuple[str, Command]]:
+def _build_second_steps(node: WindowsHost, answers: Answers, name: str, read_whole: bool) -> list[tuple[str, Command]]:
     """Second queries for facts that the first one did not return; none on most nodes."""
     steps = [] if node.lists_pipes else build_pipe_steps(node)
     if not read_whole:
@@ -321,7 +321,7 @@ def _build_second_steps(node: Node, answers: Answers, name: str, read_whole: boo
     return steps
 
 
-def find_running_services(node: Node, names: Sequence[str]) -> tuple[str, ...]:
+def find_running_services(node: WindowsHost, names: Sequence[str]) -> tuple[str, ...]:
     """Those of ``names`` that are not stopped. Asks nothing when there are none."""
     names = tuple(filter(_PLAIN_NAME.fullmatch, names))
     if not names:
@@ -331,13 +331,13 @@ def find_running_services(node: Node, names: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name, status in statuses.items() if status and status.state != model.STOPPED)
 
 
-def list_references(node: Node, directory: str) -> tuple[str, ...]:
+def list_references(node: WindowsHost, directory: str) -> tuple[str, ...]:
     """The files below a directory in which a driver keeps count of its volumes; empty when there is none, or no directory."""
     answers = node.ask([("references", builtin("dir", directory, switches="/b /s /a-d", quiet=True))])
     return parse.read_names(answers.text("references"))
 
 
-def list_smb_mappings(node: Node) -> tuple[tuple[str, str, int], ...] | None:
+def list_smb_mappings(node: WindowsHost) -> tuple[tuple[str, str, int], ...] | None:
     """(local, remote, status) of the global SMB mappings of the host; status 0 is connected. None: they cannot be read.
 
     wmic.exe is the only in-box program besides PowerShell that is known to list them (MSFT_SmbGlobalMapping); ``net use`` shows
@@ -349,7 +349,7 @@ def list_smb_mappings(node: Node) -> tuple[tuple[str, str, int], ...] | None:
     return parse.read_smb_mappings(answers.text("mappings")) if answers.code("mappings") == 0 else None
 
 
-def _is_in_use(node: Node, service: model.Service | None, pids: set[int]) -> bool:
+def _is_in_use(node: WindowsHost, service: model.Service | None, pids: set[int]) -> bool:
     """Run only if a stopped service's process may survive under an unrecorded PID."""
     if service is None or service.state != model.STOPPED or not service.executable:
         return False
@@ -471,7 +471,7 @@ def _find_dependents(scan: parse.RegistryTree, name: str) -> tuple[str, ...]:
     )
 
 
-def _read_host(answers: Answers, second: Answers) -> model.Host:
+def _read_host(answers: Answers, second: Answers) -> model.HostIdentity:
     tree = parse.read_registry(answers.text("host"))
     version = tree.get(parse.spell_key(_CURRENT_VERSION), {})
     tcpip = tree.get(parse.spell_key(_TCPIP), {})
@@ -485,7 +485,7 @@ def _read_host(answers: Answers, second: Answers) -> model.Host:
             for address in (*static, values.get("dhcpipaddress", ("", ""))[1]):
                 if address and address != "0.0.0.0":
                     addresses[address] = None
-    return model.Host(
+    return model.HostIdentity(
         name=name,
         dns_name=f"{name}.{domain}" if name and domain else name,
         addresses=tuple(sorted(addresses)),

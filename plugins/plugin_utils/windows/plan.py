@@ -14,13 +14,13 @@ from typing import Literal, get_args
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_proxy as catalog
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import access, model, parse
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import RefusedError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import ChangeRefusedError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import (
     Desired,
     Drift,
+    HostSnapshot,
     ManagedBy,
     Service,
-    Snapshot,
 )
 
 StagingKind = Literal[
@@ -62,15 +62,15 @@ ELSEWHERE: dict[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PlanStep:
     kind: StepKind
     description: str
     target: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    steps: tuple[Step, ...]
+class HostPlan:
+    steps: tuple[PlanStep, ...]
 
     def has(self, *kinds: StepKind) -> bool:
         return any(step.kind in kinds for step in self.steps)
@@ -83,7 +83,7 @@ def hide_url_secrets(location: str) -> str:
     return re.sub(r"[?#].*", "?...(hidden)", re.sub(r"(?<=://)[^/?#]*@", "", location))
 
 
-def find_manager(snapshot: Snapshot) -> ManagedBy:
+def find_manager(snapshot: HostSnapshot) -> ManagedBy:
     """Who owns the csi-proxy on this node."""
     service = snapshot.service
     if service is None:
@@ -101,18 +101,18 @@ def find_manager(snapshot: Snapshot) -> ManagedBy:
     return "foreign"
 
 
-def is_ours(snapshot: Snapshot, path: str) -> bool:
+def is_ours(snapshot: HostSnapshot, path: str) -> bool:
     """Whether ``path`` lies in the directory that the collection created on this node."""
     own_dir = snapshot.own_install_dir.lower().rstrip("\\")
     return bool(own_dir) and path.lower().startswith(own_dir + "\\")
 
 
-def find_missing_pipes(required: tuple[str, ...], snapshot: Snapshot) -> tuple[str, ...]:
+def find_missing_pipes(required: tuple[str, ...], snapshot: HostSnapshot) -> tuple[str, ...]:
     present = {name.lower() for name in snapshot.pipes}
     return tuple(name for name in required if name.lower() not in present)
 
 
-def is_serving(required: tuple[str, ...], snapshot: Snapshot) -> bool:
+def is_serving(required: tuple[str, ...], snapshot: HostSnapshot) -> bool:
     """RUNNING with a PID that the process list, read later on the same line, still shows; and every required pipe."""
     if find_missing_pipes(required, snapshot) or not snapshot.pipes:
         return False
@@ -126,7 +126,7 @@ def is_serving(required: tuple[str, ...], snapshot: Snapshot) -> bool:
     return service.pid in {process.pid for process in snapshot.processes}
 
 
-def find_release(snapshot: Snapshot) -> str | None:
+def find_release(snapshot: HostSnapshot) -> str | None:
     """The release of the service's executable, if its digest is the recorded one."""
     service = snapshot.service
     if service is None or not service.record.sha256 or service.record.sha256 != snapshot.executable_sha256:
@@ -139,7 +139,7 @@ def is_swap_unproven(service: Service) -> bool:
     return bool(service.record.previous)
 
 
-def is_old_process_running(snapshot: Snapshot) -> bool:
+def is_old_process_running(snapshot: HostSnapshot) -> bool:
     """Whether the process was started from another executable than the one that the service names now.
 
     It is the one that an unproven swap was to replace, or one that was proven with another digest.
@@ -152,7 +152,7 @@ def is_old_process_running(snapshot: Snapshot) -> bool:
     return proven_as_another or (is_swap_unproven(service) and service.pid == record.previous_pid)
 
 
-def compare_with_desired(desired: Desired, snapshot: Snapshot) -> tuple[Drift, ...]:
+def compare_with_desired(desired: Desired, snapshot: HostSnapshot) -> tuple[Drift, ...]:
     """What differs from the desired state. For a service with another manager only what drivers depend on."""
     drifts: list[Drift] = []
 
@@ -193,7 +193,7 @@ def compare_with_desired(desired: Desired, snapshot: Snapshot) -> tuple[Drift, .
     return tuple(drifts)
 
 
-def _compare_access(desired: Desired, snapshot: Snapshot) -> list[Drift]:
+def _compare_access(desired: Desired, snapshot: HostSnapshot) -> list[Drift]:
     """Whether SYSTEM and Administrators alone have rights in the install directory, and no other account may write the executable."""
     lists = dict(snapshot.access)
     own_list = lists.get(desired.install_dir)
@@ -209,7 +209,7 @@ def _compare_access(desired: Desired, snapshot: Snapshot) -> list[Drift]:
     return drifts
 
 
-def _refuse_unsafe_parent(desired: Desired, snapshot: Snapshot) -> RefusedError | None:
+def _refuse_unsafe_parent(desired: Desired, snapshot: HostSnapshot) -> ChangeRefusedError | None:
     """Refuse a directory that other accounts may rename or replace: csi-proxy runs as SYSTEM from it.
 
     On each parent directory, the right to delete or rename any child counts, and the right to grant oneself that; on each but the
@@ -231,7 +231,7 @@ def _refuse_unsafe_parent(desired: Desired, snapshot: Snapshot) -> RefusedError 
         if sids:
             listed = ", ".join(sids)
             removed = " ".join(f"*{sid}" for sid in sids)
-            return RefusedError(
+            return ChangeRefusedError(
                 "directory_unsafe",
                 f"install_dir: accounts other than administrators ({listed}) have rights on {where} and can replace "
                 f"{desired.install_dir}, from which csi-proxy runs as SYSTEM.",
@@ -243,56 +243,56 @@ def _refuse_unsafe_parent(desired: Desired, snapshot: Snapshot) -> RefusedError 
     return None
 
 
-def _refuse_unread_access(path: str) -> RefusedError:
-    return RefusedError(
+def _refuse_unread_access(path: str) -> ChangeRefusedError:
+    return ChangeRefusedError(
         "access_unread",
         f"install_dir: the access rights of {path} were not read, expected a list that cacls.exe or icacls.exe shows.",
         f"Run on the node: icacls {path}. A file system without access rights, such as FAT32, is refused.",
     )
 
 
-def plan(desired: Desired, snapshot: Snapshot) -> Plan | RefusedError:
+def plan(desired: Desired, snapshot: HostSnapshot) -> HostPlan | ChangeRefusedError:
     """The steps from what is found to the desired state, in their order; or why there are none."""
     refusal = _refuse(desired, snapshot)
     if refusal is not None:
         return refusal
     if find_manager(snapshot) in ELSEWHERE:
-        return Plan(())
+        return HostPlan(())
     steps = _plan_absent(desired, snapshot) if desired.state == "absent" else _plan_present(desired, snapshot)
     if any(step.kind == "stop" for step in steps) and snapshot.service and snapshot.running_dependents:
         return refuse_running_dependents(snapshot.service.name, snapshot.running_dependents)
     if desired.state == "staged":
         steps = [step for step in steps if step.kind in STAGING]
     if snapshot.lock_leftovers or (snapshot.lock and not steps):
-        steps.append(Step("clear_lock", f"remove the node lock {model.LOCK_DIR} of an ended run"))
-    return Plan(tuple(steps))
+        steps.append(PlanStep("clear_lock", f"remove the node lock {model.LOCK_DIR} of an ended run"))
+    return HostPlan(tuple(steps))
 
 
-def _refuse(desired: Desired, snapshot: Snapshot) -> RefusedError | None:
+def _refuse(desired: Desired, snapshot: HostSnapshot) -> ChangeRefusedError | None:
     service, owner = snapshot.service, find_manager(snapshot)
     if owner in ELSEWHERE:
         return _refuse_other_manager(desired, snapshot, owner)
     if service is not None and service.delete_pending:
-        return RefusedError(
+        return ChangeRefusedError(
             "marked_for_deletion",
             f"The service {service.name!r} is marked for deletion (1072): it is deleted when its last handle is closed.",
             "Close services.msc, Task Manager and other tools that have it open, or reboot the node; then run the play again.",
         )
     if owner == "foreign" and service is not None:
         if desired.state == "absent":
-            return RefusedError(
+            return ChangeRefusedError(
                 "foreign_owner",
                 f"The service {service.name!r} runs {service.command_line!r}, which this collection did not install.",
                 "Remove it with the tool that installed it.",
             )
         if not desired.adopt:
-            return RefusedError(
+            return ChangeRefusedError(
                 "foreign_owner",
                 f"The service {service.name!r} runs {service.command_line!r}, which this collection did not install, and adopt is false.",
                 "Set adopt to true to take it over, or exclude this node.",
             )
         if "%" in service.command_line or "!" in service.command_line:
-            return RefusedError(
+            return ChangeRefusedError(
                 "foreign_owner",
                 f"The command line of the service {service.name!r} is {service.command_line!r}; a rollback could not restore its % or !.",
                 "Write full paths into it (sc.exe config ... binPath=), or remove the service, then run the play again.",
@@ -301,7 +301,7 @@ def _refuse(desired: Desired, snapshot: Snapshot) -> RefusedError | None:
         return None
     if service is None and snapshot.other_services:
         name, command = snapshot.other_services[0]
-        return RefusedError(
+        return ChangeRefusedError(
             "second_service",
             f"The service {name!r} already runs a csi-proxy ({command}); a second one named {desired.service_name!r} could not open its pipes.",
             f"Remove service_name, or set it to {name}; or delete that service first.",
@@ -309,14 +309,14 @@ def _refuse(desired: Desired, snapshot: Snapshot) -> RefusedError | None:
     foreign = find_foreign_processes(snapshot)
     if snapshot.pipes and foreign and (service is None or service.state != model.RUNNING):
         listed = ", ".join(f"{process.image} PID {process.pid}" for process in foreign)
-        return RefusedError(
+        return ChangeRefusedError(
             "pipes_taken",
             f"Another csi-proxy already serves the pipes: {listed}. Only one can.",
             "If it is a HostProcess pod, remove its DaemonSet. If it remained when this service was stopped "
             f"manually, end it: taskkill /F /PID {foreign[0].pid}. Then run the play again.",
         )
     if snapshot.install_dir_exists and snapshot.own_install_dir.lower() != desired.install_dir.lower():
-        return RefusedError(
+        return ChangeRefusedError(
             "directory_foreign",
             f"install_dir: {desired.install_dir} exists, expected a new directory or one that this collection created.",
             "Name a directory that does not exist yet, or move that one away.",
@@ -326,13 +326,13 @@ def _refuse(desired: Desired, snapshot: Snapshot) -> RefusedError | None:
         return unsafe
     release = find_release(snapshot)
     if release and catalog.is_below(desired.version, release) and not desired.allow_downgrade:
-        return RefusedError(
+        return ChangeRefusedError(
             "downgrade",
             f"The node has csi-proxy {release}, requested is the lower {desired.version}.",
             "Set allow_downgrade to true (kubewin_allow_downgrade in the playbooks), or correct version.",
         )
     if snapshot.staged_sha256 != desired.sha256 and desired.source is None:
-        return RefusedError(
+        return ChangeRefusedError(
             "source_missing",
             f"csi-proxy {desired.version} with SHA-256 {desired.sha256} is not on the node, and csi_proxy_source (option source) is not "
             "set.",
@@ -341,21 +341,21 @@ def _refuse(desired: Desired, snapshot: Snapshot) -> RefusedError | None:
     return None
 
 
-def refuse_running_dependents(name: str, running: tuple[str, ...]) -> RefusedError:
-    return RefusedError(
+def refuse_running_dependents(name: str, running: tuple[str, ...]) -> ChangeRefusedError:
+    return ChangeRefusedError(
         "dependents_running",
         f"The service {name!r} must be stopped, but running services depend on it (1051): {', '.join(running)}.",
         f"Drain the node and stop them there (sc.exe stop {running[0]}), then run the play again.",
     )
 
 
-def find_foreign_processes(snapshot: Snapshot) -> tuple[model.Process, ...]:
+def find_foreign_processes(snapshot: HostSnapshot) -> tuple[model.Process, ...]:
     """Processes named as csi-proxy that are neither the service's nor known to be left over from it."""
     pids = list_own_pids(snapshot)
     return tuple(process for process in snapshot.processes if process.pid not in pids)
 
 
-def list_own_pids(snapshot: Snapshot) -> set[int]:
+def list_own_pids(snapshot: HostSnapshot) -> set[int]:
     """PIDs that are the service's, or known to be left over from it."""
     service = snapshot.service
     if service is None:
@@ -368,7 +368,7 @@ def list_own_pids(snapshot: Snapshot) -> set[int]:
     return pids
 
 
-def find_only_process(snapshot: Snapshot, known_pids: set[int]) -> int:
+def find_only_process(snapshot: HostSnapshot, known_pids: set[int]) -> int:
     """The PID of the running service when no other process is known to be left over from it, else 0."""
     service = snapshot.service
     if service is None or service.state != model.RUNNING:
@@ -377,10 +377,10 @@ def find_only_process(snapshot: Snapshot, known_pids: set[int]) -> int:
     return service.pid if remaining == {service.pid} else 0
 
 
-def _refuse_other_manager(desired: Desired, snapshot: Snapshot, owner: str) -> RefusedError | None:
+def _refuse_other_manager(desired: Desired, snapshot: HostSnapshot, owner: str) -> ChangeRefusedError | None:
     subject = f"csi-proxy on this node is managed by {ELSEWHERE[owner]}"
     if desired.state == "absent":
-        return RefusedError(
+        return ChangeRefusedError(
             "foreign_owner",
             f"{subject}; this collection does not remove it.",
             "Remove it with the tool that installed it.",
@@ -390,14 +390,14 @@ def _refuse_other_manager(desired: Desired, snapshot: Snapshot, owner: str) -> R
     missing = find_missing_pipes(desired.required_pipes, snapshot)
     state = model.STATE_NAMES.get(snapshot.service.state, "unknown") if snapshot.service else "no service"
     lack = f"the pipes {', '.join(missing)} are missing" if missing else "its process does not serve"
-    return RefusedError(
+    return ChangeRefusedError(
         "foreign_owner",
         f"{subject}, and does not serve the required pipes: {lack} ({state}). Nothing was changed.",
         "Repair it with that tool; or remove it there and run the play again to install csi-proxy with this collection.",
     )
 
 
-def list_kept_releases(desired: Desired, snapshot: Snapshot) -> set[str]:
+def list_kept_releases(desired: Desired, snapshot: HostSnapshot) -> set[str]:
     """Names (lower case) of the two releases that stay: the desired one, and the one in place or else the newest other."""
     keep = {desired.release_dir_name.lower()}
     service = snapshot.service
@@ -421,22 +421,22 @@ def _find_release_dir(desired: Desired, command_line: str) -> str:
     return path[len(prefix) :].partition("\\")[0] if path.lower().startswith(prefix) else ""
 
 
-def _plan_present(desired: Desired, snapshot: Snapshot) -> list[Step]:
+def _plan_present(desired: Desired, snapshot: HostSnapshot) -> list[PlanStep]:
     service = snapshot.service
     items = {item.item for item in compare_with_desired(desired, snapshot)}
-    steps: list[Step] = []
+    steps: list[PlanStep] = []
     name = service.name if service else desired.service_name or catalog.SERVICE_NAMES[0]
     if snapshot.own_install_dir.lower() != desired.install_dir.lower():
-        steps.append(Step("remember_directory", f"record {desired.install_dir} as created by kubewin.csi"))
+        steps.append(PlanStep("remember_directory", f"record {desired.install_dir} as created by kubewin.csi"))
     if not snapshot.install_dir_exists:
-        steps.append(Step("create_directory", f"create {desired.install_dir}", desired.install_dir))
+        steps.append(PlanStep("create_directory", f"create {desired.install_dir}", desired.install_dir))
     # A first installation that was cut off may have found a directory that another account made, whose owner could open it again.
     begun = service is None and snapshot.install_dir_exists and desired.state == "present"
     if begun or _compare_access(desired, snapshot):
-        steps.append(Step("secure_directory", f"give {desired.install_dir} to SYSTEM and Administrators alone"))
+        steps.append(PlanStep("secure_directory", f"give {desired.install_dir} to SYSTEM and Administrators alone"))
     if not snapshot.log_dir_exists:
         log_dir = desired.log_file.rpartition("\\")[0]
-        steps.append(Step("create_log_directory", f"create {log_dir}", log_dir))
+        steps.append(PlanStep("create_log_directory", f"create {log_dir}", log_dir))
     running = service is not None and service.state not in (0, model.STOPPED)
     commit = service is not None and "command_line" in items
     stage = snapshot.staged_sha256 != desired.sha256
@@ -444,28 +444,30 @@ def _plan_present(desired: Desired, snapshot: Snapshot) -> list[Step]:
     if stage and desired.source is not None:
         where = hide_url_secrets(desired.source.location)
         if desired.source.is_url:
-            steps.append(Step("fetch", f"download csi-proxy {desired.version} from {where} and verify its SHA-256"))
+            steps.append(PlanStep("fetch", f"download csi-proxy {desired.version} from {where} and verify its SHA-256"))
         else:
             steps.append(
-                Step("push", f"send csi-proxy {desired.version} from {where} on the controller and verify its SHA-256")
+                PlanStep(
+                    "push", f"send csi-proxy {desired.version} from {where} on the controller and verify its SHA-256"
+                )
             )
     if damaged:
         steps.append(
-            Step("set_aside", f"set aside {desired.release_dir_name}, whose executable is missing or another one")
+            PlanStep("set_aside", f"set aside {desired.release_dir_name}, whose executable is missing or another one")
         )
     if stage:
-        steps.append(Step("promote", f"move it to {desired.executable}"))
+        steps.append(PlanStep("promote", f"move it to {desired.executable}"))
     if service is None:
-        steps.append(Step("create_service", f"create the service {name}: {desired.command_line}", name))
+        steps.append(PlanStep("create_service", f"create the service {name}: {desired.command_line}", name))
     elif commit:
-        steps.append(Step("commit", f"set the command line of the service {name} to {desired.command_line}", name))
+        steps.append(PlanStep("commit", f"set the command line of the service {name} to {desired.command_line}", name))
     if service is not None and items & {"start_mode", "dependencies"}:
         depend = "/".join(desired.dependencies) or "none"
-        steps.append(Step("configure", f"set start mode {desired.start_mode}, dependencies {depend}", name))
+        steps.append(PlanStep("configure", f"set start mode {desired.start_mode}, dependencies {depend}", name))
     if service is None or "description" in items:
-        steps.append(Step("describe", f"set the description of the service {name}", name))
+        steps.append(PlanStep("describe", f"set the description of the service {name}", name))
     if desired.recovery is not None and (service is None or "recovery" in items):
-        steps.append(Step("set_recovery", f"set the recovery actions of the service {name}", name))
+        steps.append(PlanStep("set_recovery", f"set the recovery actions of the service {name}", name))
     # The process may run the damaged executable: it was loaded from the very path that is replaced.
     restart = (
         commit or (damaged and running) or is_old_process_running(snapshot) or _is_stopping_or_mute(desired, snapshot)
@@ -473,13 +475,13 @@ def _plan_present(desired: Desired, snapshot: Snapshot) -> list[Step]:
     if service is not None and (restart or _has_leftovers(snapshot)):
         steps.append(_plan_stop(service))
     if restart or service is None or service.state != model.RUNNING:
-        steps.append(Step("start", f"start the service {name} and wait for its pipes", name))
+        steps.append(PlanStep("start", f"start the service {name} and wait for its pipes", name))
     if (
         service is None
         or has_release_change(steps)
         or items & {"recorded_release", "recorded_sha256", "unproven_swap_from"}
     ):
-        steps.append(Step("record", f"record release and SHA-256 under the Parameters key of {name}", name))
+        steps.append(PlanStep("record", f"record release and SHA-256 under the Parameters key of {name}", name))
     # Leftovers are removed with a change, and are no change by themselves: an interrupted transfer can hold its
     # file for hours (WinRS keeps its input open), and the run that cannot remove it yet has still converged.
     if steps:
@@ -487,11 +489,11 @@ def _plan_present(desired: Desired, snapshot: Snapshot) -> list[Step]:
     return steps
 
 
-def has_release_change(steps: list[Step]) -> bool:
+def has_release_change(steps: list[PlanStep]) -> bool:
     return any(step.kind in ("commit", "start", "promote") for step in steps)
 
 
-def _is_stopping_or_mute(desired: Desired, snapshot: Snapshot) -> bool:
+def _is_stopping_or_mute(desired: Desired, snapshot: HostSnapshot) -> bool:
     """Running without the pipes that it should serve, or in a state that it does not leave by itself."""
     service = snapshot.service
     if service is None or service.state in (0, model.STOPPED, model.START_PENDING):
@@ -499,46 +501,46 @@ def _is_stopping_or_mute(desired: Desired, snapshot: Snapshot) -> bool:
     return service.state != model.RUNNING or bool(find_missing_pipes(desired.required_pipes, snapshot))
 
 
-def _has_leftovers(snapshot: Snapshot) -> bool:
+def _has_leftovers(snapshot: HostSnapshot) -> bool:
     """A stopped service whose process still lives: csi-proxy reports STOPPED and keeps serving its pipes."""
     service = snapshot.service
     return service is not None and service.state == model.STOPPED and bool(snapshot.processes)
 
 
-def _plan_stop(service: model.Service) -> Step:
+def _plan_stop(service: model.Service) -> PlanStep:
     if service.state == model.STOPPED:
-        return Step(
+        return PlanStep(
             "stop",
             f"end the remaining process of the stopped service {service.name}, and wait until its pipes are closed",
             service.name,
         )
-    return Step(
+    return PlanStep(
         "stop", f"stop the service {service.name} and wait until its process ends and its pipes close", service.name
     )
 
 
-def _plan_prune(desired: Desired, snapshot: Snapshot) -> list[Step]:
+def _plan_prune(desired: Desired, snapshot: HostSnapshot) -> list[PlanStep]:
     keep = list_kept_releases(desired, snapshot)
     old = [name for name in snapshot.install_dir_entries if catalog.parse_version(name.split("-")[0]) is not None]
     names = [*list_leftovers(snapshot), *(name for name in old if name.lower() not in keep)]
-    return [Step("prune", f"remove {desired.install_dir}\\{name}", name) for name in names]
+    return [PlanStep("prune", f"remove {desired.install_dir}\\{name}", name) for name in names]
 
 
-def list_leftovers(snapshot: Snapshot) -> list[str]:
+def list_leftovers(snapshot: HostSnapshot) -> list[str]:
     """Directories that cut-off runs left in ours."""
     return [name for name in snapshot.install_dir_entries if name.lower().startswith(("stage-", "aside-"))]
 
 
-def _plan_absent(desired: Desired, snapshot: Snapshot) -> list[Step]:
-    steps: list[Step] = []
+def _plan_absent(desired: Desired, snapshot: HostSnapshot) -> list[PlanStep]:
+    steps: list[PlanStep] = []
     service = snapshot.service
     if service is not None:
         if service.state != model.STOPPED or snapshot.processes:
             steps.append(_plan_stop(service))
-        steps.append(Step("delete_service", f"delete the service {service.name}", service.name))
+        steps.append(PlanStep("delete_service", f"delete the service {service.name}", service.name))
     if snapshot.own_install_dir:
         own_dir = snapshot.own_install_dir
         if snapshot.install_dir_exists or own_dir.lower() != desired.install_dir.lower():
-            steps.append(Step("remove_files", f"remove {own_dir}", own_dir))
-        steps.append(Step("forget_directory", f"remove the record {model.OWN_KEY}"))
+            steps.append(PlanStep("remove_files", f"remove {own_dir}", own_dir))
+        steps.append(PlanStep("forget_directory", f"remove the record {model.OWN_KEY}"))
     return steps

@@ -10,11 +10,11 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import serialize
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_proxy as catalog
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import Desired, Service, Snapshot
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.plan import Step, find_release
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import Desired, HostSnapshot, Service
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.plan import PlanStep, find_release
 
 
-def preview(desired: Desired, snapshot: Snapshot, steps: tuple[Step, ...]) -> dict[str, Any]:
+def preview(desired: Desired, snapshot: HostSnapshot, steps: tuple[PlanStep, ...]) -> dict[str, Any]:
     """Before and after as Ansible's diff wants them. After equals before where no step changes anything."""
     service = snapshot.service
     before = {
@@ -57,7 +57,7 @@ def describe_service(service: Service) -> dict[str, Any]:
     }
 
 
-def describe_executable(snapshot: Snapshot) -> dict[str, Any] | None:
+def describe_executable(snapshot: HostSnapshot) -> dict[str, Any] | None:
     """The service's executable, None without a service."""
     if snapshot.service is None:
         return None

@@ -13,13 +13,13 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import serialize
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_proxy as catalog
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, observe, plan, preview, stage
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.apply import Applier
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import Limits
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.apply import HostApplier
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import WaitLimits
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import (
     ChangedError,
+    ChangeRefusedError,
     ChannelError,
     NodeError,
-    RefusedError,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.findings import list_findings
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.lock import (
@@ -29,8 +29,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.lock import (
     identify_run,
     is_run_alive,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import Desired, LockOwner, Snapshot
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Node
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import Desired, HostSnapshot, LockOwner
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import WindowsHost
 
 _ROUNDS = 6
 """Attempts before another program is assumed to change the node."""
@@ -40,34 +40,34 @@ _HOUSEKEEPING = ("prune", "clear_lock")
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ConvergeResult:
     changed: bool
-    snapshot: Snapshot
-    steps: tuple[plan.Step, ...]
+    snapshot: HostSnapshot
+    steps: tuple[plan.PlanStep, ...]
     diff: dict[str, Any]
 
 
 def converge(
-    node: Node,
+    node: WindowsHost,
     desired: Desired,
     *,
     check: bool = False,
     probe: bool = False,
-    limits: Limits | None = None,
+    limits: WaitLimits | None = None,
     report: Callable[[str], None] = lambda text: None,
     me: LockOwner | None = None,
     is_alive: Alive = is_run_alive,
-) -> Outcome:
+) -> ConvergeResult:
     """Bring a node to the desired state, and prove it.
 
     check: change nothing. probe: with check, see that the node can download what is planned.
 
     Raises NodeError (with the observed state merged into its ``result``) for every refusal and failure.
     """
-    limits = limits or Limits()
+    limits = limits or WaitLimits()
     lock = NodeLock(me or identify_run(node.clock), node.clock, is_alive)
 
-    def read() -> Snapshot:
+    def read() -> HostSnapshot:
         return observe.observe(node, desired)
 
     first = snapshot = read()
@@ -75,20 +75,20 @@ def converge(
     steps = list(first_plan.steps)
     diff = preview.preview(desired, snapshot, first_plan.steps)
     if not steps:
-        return Outcome(False, snapshot, (), diff)
+        return ConvergeResult(False, snapshot, (), diff)
     cause: BaseException | None = None
-    applier: Applier | None = None
+    applier: HostApplier | None = None
     try:
         for tried in range(_ROUNDS):
             snapshot = _wait_for_lock(node, lock, limits, snapshot, read, report, check=check)
             if check:
                 if probe and desired.source is not None and to_do.has("fetch"):
                     stage.probe(node, desired, desired.source)
-                return Outcome(True, first, tuple(steps), diff)
+                return ConvergeResult(True, first, tuple(steps), diff)
             to_do = _make_plan(desired, snapshot, lock)
             steps += [step for step in to_do.steps if step not in steps]
             if to_do.steps:
-                applier = Applier(node, desired, lock, limits, report, read)
+                applier = HostApplier(node, desired, lock, limits, report, read)
                 try:
                     applier.apply(to_do, snapshot)
                     cause = None
@@ -100,7 +100,7 @@ def converge(
                 lock.held = lock.held and snapshot.lock is not None and snapshot.lock.identity == lock.me.identity
                 to_do = _make_plan(desired, snapshot, lock)
             if not lock.held and all(step.kind in _HOUSEKEEPING for step in to_do.steps):
-                return Outcome(True, snapshot, tuple(steps), diff)
+                return ConvergeResult(True, snapshot, tuple(steps), diff)
     except NodeError as error:
         if not isinstance(error, ChannelError):
             error.result.setdefault("csi_proxy", _describe_state_after(desired, read, first))
@@ -120,20 +120,20 @@ def converge(
     )
 
 
-def _make_plan(desired: Desired, snapshot: Snapshot, lock: NodeLock) -> plan.Plan:
+def _make_plan(desired: Desired, snapshot: HostSnapshot, lock: NodeLock) -> plan.HostPlan:
     live = snapshot.lock is not None and snapshot.lock.identity != lock.me.identity and not lock.is_stale(snapshot.lock)
     # The lock of a run that lives is nothing to clear away.
     planned = plan.plan(desired, replace(snapshot, lock=None, lock_leftovers=()) if live else snapshot)
-    if isinstance(planned, RefusedError):
+    if isinstance(planned, ChangeRefusedError):
         planned.result["csi_proxy"] = describe_state(desired, snapshot)
         raise planned
     return planned
 
 
 def _wait_for_lock(
-    node: Node, lock: NodeLock, limits: Limits, snapshot: Snapshot, read: Callable[[], Snapshot],
+    node: WindowsHost, lock: NodeLock, limits: WaitLimits, snapshot: HostSnapshot, read: Callable[[], HostSnapshot],
     report: Callable[[str], None], *, check: bool,
-) -> Snapshot:  # fmt: skip
+) -> HostSnapshot:  # fmt: skip
     """Wait while another run holds the lock and may be alive. NodeError ``locked`` names it if it is alive after ``limits.lock``.
 
     check: of a run that is not known to be alive nothing is waited for; the change itself will wait.
@@ -156,21 +156,21 @@ def _wait_for_lock(
     return snapshot
 
 
-def _release_lock(applier: Applier) -> None:
+def _release_lock(applier: HostApplier) -> None:
     try:
         applier.release()
     except NodeError:
         applier.lock.held = False  # its lease, or the death of this process, frees it
 
 
-def _describe_state_after(desired: Desired, read: Callable[[], Snapshot], before: Snapshot) -> dict[str, Any]:
+def _describe_state_after(desired: Desired, read: Callable[[], HostSnapshot], before: HostSnapshot) -> dict[str, Any]:
     try:
         return describe_state(desired, read())
     except NodeError:
         return describe_state(desired, before)
 
 
-def describe_state(desired: Desired, snapshot: Snapshot) -> dict[str, Any]:
+def describe_state(desired: Desired, snapshot: HostSnapshot) -> dict[str, Any]:
     """The ``csi_proxy`` part of a result."""
     service = snapshot.service
     groups: dict[str, list[str]] = {}
@@ -216,7 +216,7 @@ def shorten_failed_result(result: Mapping[str, Any]) -> dict[str, Any]:
     return part
 
 
-def describe_plan(steps: tuple[plan.Step, ...]) -> list[dict[str, str]]:
+def describe_plan(steps: tuple[plan.PlanStep, ...]) -> list[dict[str, str]]:
     return [{"step": step.kind, "description": step.description} for step in steps]
 
 

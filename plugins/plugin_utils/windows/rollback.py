@@ -15,7 +15,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import discard_output, program
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import Control
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError, find_meaning
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import Service, Snapshot
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import HostSnapshot, Service
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.observe import IMAGE
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.plan import find_only_process
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.record import (
@@ -33,7 +33,9 @@ class Rollback:
     was made for.
     """
 
-    def __init__(self, control: Control, committed: bool, before: Snapshot, observe: Callable[[], Snapshot]) -> None:
+    def __init__(
+        self, control: Control, committed: bool, before: HostSnapshot, observe: Callable[[], HostSnapshot]
+    ) -> None:
         self._control = control
         self._committed = committed
         self._before = before

@@ -34,7 +34,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import 
     build_directory_error,
     find_meaning,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Failure, Node
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Failure, WindowsHost
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.plan import hide_url_secrets
 
 _EXECUTABLE = "csi-proxy.exe"
@@ -55,7 +55,9 @@ def build_stage_dir(desired: model.Desired, identity: str) -> str:
     return rf"{desired.install_dir}\stage-{identity}"
 
 
-def build_fetch_steps(desired: model.Desired, source: model.Source, identity: str) -> list[tuple[str, Command]]:
+def build_fetch_steps(
+    desired: model.Desired, source: model.ExecutableSource, identity: str
+) -> list[tuple[str, Command]]:
     """The node downloads what :func:`render_fetch_input` names. Only options of curl 7.55.1, the oldest that Windows Server ships."""
     target = build_stage_dir(desired, identity)
     return [
@@ -65,7 +67,7 @@ def build_fetch_steps(desired: model.Desired, source: model.Source, identity: st
     ]
 
 
-def _build_curl_arguments(source: model.Source) -> list[str]:
+def _build_curl_arguments(source: model.ExecutableSource) -> list[str]:
     """The options of every download; the addresses come as of :func:`render_fetch_input`."""
     arguments = ["-gfsSL", "--config", "-", "--retry", str(source.retries), "--retry-delay", str(source.retry_delay)]
     arguments += ["--connect-timeout", str(source.connect_timeout), "--max-time", str(source.timeout)]
@@ -76,7 +78,7 @@ def _build_curl_arguments(source: model.Source) -> list[str]:
     return arguments
 
 
-def probe(node: Node, desired: model.Desired, source: model.Source) -> None:
+def probe(node: WindowsHost, desired: model.Desired, source: model.ExecutableSource) -> None:
     """See that the node can download what is planned. Writes nothing. NodeError as of :func:`explain_failure`.
 
     Asks for the first byte by GET, because signed addresses are often valid for that method alone. A server that ignores the range
@@ -106,7 +108,7 @@ def _enter(target: str) -> list[tuple[str, Command]]:
     return [("unstage", drop), ("stage", builtin("md", target)), ("enter", builtin("cd", target, switches="/d"))]
 
 
-def render_fetch_input(source: model.Source) -> BinaryIO:
+def render_fetch_input(source: model.ExecutableSource) -> BinaryIO:
     """Curl's configuration with both addresses, for its standard input.
 
     They may hold passwords or signatures. Process lists and audit logs of the node show command lines, and so does
@@ -117,7 +119,7 @@ def render_fetch_input(source: model.Source) -> BinaryIO:
     return io.BytesIO("".join(lines).encode())
 
 
-def remove_secrets(text: str, source: model.Source | None) -> str:
+def remove_secrets(text: str, source: model.ExecutableSource | None) -> str:
     """``text`` without what is secret in the source's addresses: curl's messages may repeat a part of them."""
     for address in (source.location, source.proxy) if source else ():
         user = re.sub(r"^\w[\w+.-]*://", "", address).partition("/")[0].rpartition("@")[0]
@@ -126,7 +128,7 @@ def remove_secrets(text: str, source: model.Source | None) -> str:
     return text
 
 
-def compute_fetch_seconds(source: model.Source) -> float:
+def compute_fetch_seconds(source: model.ExecutableSource) -> float:
     """How long the download may take at most, with every retry."""
     return (source.retries + 1) * (source.timeout + source.retry_delay) + 60.0
 
@@ -174,7 +176,7 @@ def check_digest(desired: model.Desired, text: str) -> None:
         )
 
 
-def explain_failure(node: Node, desired: model.Desired, failure: Failure) -> NodeError:
+def explain_failure(node: WindowsHost, desired: model.Desired, failure: Failure) -> NodeError:
     """What a failed staging step means. Asks the node once more where its free space, tools or their release decide."""
     missing = _find_missing_tool(node, failure)
     if missing is not None:
@@ -222,7 +224,7 @@ def explain_failure(node: Node, desired: model.Desired, failure: Failure) -> Nod
     return build_directory_error(f"The staging directory in {desired.install_dir}", failure.words)
 
 
-def _find_missing_tool(node: Node, failure: Failure) -> NodeError | None:
+def _find_missing_tool(node: WindowsHost, failure: Failure) -> NodeError | None:
     """The error for a step whose program is not there. After ``||`` cmd.exe gives 1 for it, as many a failure has."""
     tool = _TOOLS.get(failure.label)
     if tool is None or failure.code not in (1, 9009):
@@ -237,12 +239,12 @@ def _find_missing_tool(node: Node, failure: Failure) -> NodeError | None:
     )
 
 
-def _is_ca_file_ignored(node: Node) -> bool:
+def _is_ca_file_ignored(node: WindowsHost) -> bool:
     match = re.match(r"curl (\d{1,4})\.(\d{1,4})", node.ask([("curl", program("curl", "-V"))]).text("curl").strip())
     return match is not None and (int(match[1]), int(match[2])) < _READS_CA_FILE
 
 
-def _distinguish_full_disk(node: Node, desired: model.Desired, full: Meaning, write_error: Meaning) -> Meaning:
+def _distinguish_full_disk(node: WindowsHost, desired: model.Desired, full: Meaning, write_error: Meaning) -> Meaning:
     """tar and curl report a full disk as they report other write errors: the free space shows it."""
     drive = desired.install_dir[:2]
     text = node.ask([("free", program("fsutil", "volume", "diskfree", drive, quiet=True))]).text("free")

@@ -23,7 +23,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict impo
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import plan as windows_plan
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.channel import open_channel
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import AccessDeniedError, RefusedError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import AccessDeniedError, ChangeRefusedError
 from situations.cluster import healthy
 from unit.plugins.plugin_utils.drivers.worlds import VSPHERE, controller, snapshot
 from unit.plugins.plugin_utils.windows.connections import Refusing
@@ -53,7 +53,7 @@ def test_a_refused_logon_has_user_and_password_checked_first() -> None:
 
 def test_a_missing_source_is_called_as_the_inventory_calls_it() -> None:
     refusal = windows_plan.plan(replace(WANTED, source=None), EMPTY)
-    assert isinstance(refusal, RefusedError)
+    assert isinstance(refusal, ChangeRefusedError)
     assert "csi_proxy_source (option source) is not set" in refusal.message
     assert refusal.remedy.startswith("Set csi_proxy_source to ")
 
@@ -61,11 +61,11 @@ def test_a_missing_source_is_called_as_the_inventory_calls_it() -> None:
 def test_a_service_that_is_stopped_is_not_stopped_again() -> None:
     left = replace(with_service(CONVERGED, state=model.STOPPED, pid=0), processes=(model.Process("csi-proxy.exe", 7),))
     planned = windows_plan.plan(replace(WANTED, state="absent"), left)
-    assert isinstance(planned, windows_plan.Plan)
+    assert isinstance(planned, windows_plan.HostPlan)
     (stop,) = [step.description for step in planned.steps if step.kind == "stop"]
     assert stop.startswith("end the remaining process of the stopped service ")
     running = windows_plan.plan(replace(WANTED, state="absent"), CONVERGED)
-    assert isinstance(running, windows_plan.Plan)
+    assert isinstance(running, windows_plan.HostPlan)
     assert any(step.description.startswith("stop the service ") for step in running.steps)
 
 

@@ -21,10 +21,10 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import desired, model, observe, options, prove
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import Limits
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import WaitLimits
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.lock import Alive
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Node
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import WindowsHost
 from lab.windows.agent import Agent
 from lab.windows.channel import AgentChannel, Cut
 
@@ -98,10 +98,10 @@ class Host:
     notes: list[str] = field(default_factory=list)
     """what the last run reported while it worked"""
 
-    def node(self, cut: Cut | None = None, clock: HostClock | None = None) -> Node:
+    def node(self, cut: Cut | None = None, clock: HostClock | None = None) -> WindowsHost:
         channel = AgentChannel(self.agent, cut)
         self.lines = channel.lines
-        return Node(channel, clock or HostClock(self.agent))
+        return WindowsHost(channel, clock or HostClock(self.agent))
 
     def run(
         self,
@@ -111,9 +111,9 @@ class Host:
         check: bool = False,
         probe: bool = False,
         is_alive: Alive = lambda owner: False,
-        limits: Limits | None = None,
+        limits: WaitLimits | None = None,
         clock: HostClock | None = None,
-    ) -> prove.Outcome:
+    ) -> prove.ConvergeResult:
         """Converge as the action does. Earlier runs count as ended unless ``is_alive`` is true."""
         self.notes = []
         return prove.converge(
@@ -126,7 +126,7 @@ class Host:
             is_alive=is_alive,
         )
 
-    def observe(self, wanted: model.Desired) -> model.Snapshot:
+    def observe(self, wanted: model.Desired) -> model.HostSnapshot:
         return observe.observe(self.node(), wanted)
 
     def plant(self, **things: Any) -> None:

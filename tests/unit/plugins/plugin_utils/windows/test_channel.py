@@ -30,7 +30,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import 
     RemoteShellRefusedError,
     UnsupportedError,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Node
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import WindowsHost
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.winrs import WinrmChannel
 from benchmark.rig import requests_sent
 from lab.windows.agent import Agent
@@ -99,7 +99,7 @@ def test_a_converged_node_costs_its_budget_of_requests(
     endpoint.front.control.counters(HOST, reset=True)
     try:
         channel = open_channel(connection)
-        assert not prove.converge(Node(channel), desired).changed
+        assert not prove.converge(WindowsHost(channel), desired).changed
         channel.close()
         connection.close()
         counters = endpoint.front.control.counters(HOST)
@@ -286,7 +286,7 @@ def test_an_interrupt_ends_the_command_and_leaves_a_usable_channel(
 
 def test_marks_of_steps_survive_the_way(endpoint: Endpoint) -> None:
     connection = endpoint.connection()
-    node = Node(open_channel(connection))
+    node = WindowsHost(open_channel(connection))
     answers = node.ask(
         [
             ("missing", commands.program("sc", "query", "nosuch")),
@@ -378,7 +378,7 @@ def test_a_host_that_prints_without_end_is_stopped_by_name_and_step(
     endpoint: Endpoint, limit: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connection = endpoint.connection()
-    node = Node(open_channel(connection))
+    node = WindowsHost(open_channel(connection))
     monkeypatch.setattr(winrs, limit, 3000)
     with pytest.raises(OutputLimitError) as caught:
         node.ask([("release", commands.builtin("ver")), ("pipes", commands.builtin("echo", "x" * 5000))])

@@ -10,7 +10,7 @@ import time
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_proxy as catalog
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import Control, Limits
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import Control, WaitLimits
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.lock import NodeLock, identify_run
 from unit.plugins.plugin_utils.windows.simulated import (
@@ -421,7 +421,7 @@ def test_a_run_whose_lock_was_taken_stops_before_its_next_step(host: Host, artif
     host.run(old)
     other = "id=ffffffffffff at=1700000000 until=4000000000 host=tower machine=abc pid=78 .\r\n"
     node = host.node()
-    control = Control(node, NodeLock(identify_run(node.clock), node.clock), Limits(), host.notes.append)
+    control = Control(node, NodeLock(identify_run(node.clock), node.clock), WaitLimits(), host.notes.append)
     host.plant(files={rf"{model.LOCK_DIR}\owner": {"text": other}})
     host.forget()
     with pytest.raises(NodeError) as caught:

@@ -21,11 +21,11 @@ HEALTHY = model.Trouble(
 )
 
 
-def ids(snapshot: model.Snapshot, desired: model.Desired = WANTED) -> list[str]:
+def ids(snapshot: model.HostSnapshot, desired: model.Desired = WANTED) -> list[str]:
     return [found.id for found in findings.list_findings(desired, snapshot)]
 
 
-def with_trouble(**changes: object) -> model.Snapshot:
+def with_trouble(**changes: object) -> model.HostSnapshot:
     return replace(CONVERGED, trouble=replace(HEALTHY, **changes))  # type: ignore[arg-type]  # fields by name
 
 
@@ -106,7 +106,7 @@ def test_leftovers_in_a_directory_of_others_are_not_ours_to_name() -> None:
     assert "CSI-N05" not in ids(found)
 
 
-def running(**changes: Any) -> model.Snapshot:
+def running(**changes: Any) -> model.HostSnapshot:
     """A healthy node whose release was proven, with changes of its service."""
     record = model.Record(WANTED.version, WANTED.sha256, 100, command_line=WANTED.command_line)
     return with_service(with_trouble(), record=record, **changes)
@@ -131,11 +131,11 @@ def running(**changes: Any) -> model.Snapshot:
         (running(start=4, state=model.STOPPED, pid=0), []),
         # The daemon of OpenShift starts the service itself.
         (running(start=3, description="OpenShift managed csi-proxy"), []),
-        (replace(running(), host=model.Host("win-1")), [("CSI-N17", "warning")]),
+        (replace(running(), host=model.HostIdentity("win-1")), [("CSI-N17", "warning")]),
         (replace(running(), services_read=False), [("CSI-N08", "note")]),
     ],
 )
-def test_a_fault_at_the_next_reboot_is_a_finding(snapshot: model.Snapshot, expected: list[tuple[str, str]]) -> None:
+def test_a_fault_at_the_next_reboot_is_a_finding(snapshot: model.HostSnapshot, expected: list[tuple[str, str]]) -> None:
     found = [one for one in findings.list_findings(replace(WANTED, version=""), snapshot) if one.id != "CSI-N02"]
     assert [(one.id, one.severity) for one in found] == expected
     assert all(one.remedy.endswith(".") or "sc.exe" in one.remedy for one in found)

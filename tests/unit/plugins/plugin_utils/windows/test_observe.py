@@ -14,7 +14,7 @@ from unit.plugins.plugin_utils.windows.simulated import NEW, Artifacts, Host, si
 SERVICES = r"HKLM\SYSTEM\CurrentControlSet\Services"
 
 
-def info(host: Host, **given: object) -> tuple[model.Desired, model.Snapshot]:
+def info(host: Host, **given: object) -> tuple[model.Desired, model.HostSnapshot]:
     values = {name: spec.get("default") for name, spec in options.INFO.items()} | given
     looked_for = desired.build_desired_for_info(values)
     return looked_for, observe.observe(host.node(), looked_for, with_mounts=True)

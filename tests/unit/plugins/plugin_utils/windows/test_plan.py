@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_proxy as catalog
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import access, model, plan, preview
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import RefusedError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import ChangeRefusedError
 
 PIPES = catalog.RELEASES[-1].pipes
 WANTED = model.Desired(
@@ -19,7 +19,7 @@ WANTED = model.Desired(
     service_name=None,
     version="1.3.0",
     sha256="b" * 64,
-    source=model.Source("https://mirror.example.com/csi-proxy.exe"),
+    source=model.ExecutableSource("https://mirror.example.com/csi-proxy.exe"),
     flags=(r"-log_file=C:\var\log\csi-proxy\csi-proxy.log", "-logtostderr=false"),
     log_file=r"C:\var\log\csi-proxy\csi-proxy.log",
     required_pipes=PIPES,
@@ -38,9 +38,9 @@ def with_access(
     return ((DRIVE, access.parse_access_list(drive)), (WANTED.install_dir, access.parse_access_list(install_dir)))
 
 
-EMPTY = model.Snapshot(
+EMPTY = model.HostSnapshot(
     observed_at=0.0,
-    host=model.Host("win-1", boot_time="2026-01-01T00:00:00Z"),
+    host=model.HostIdentity("win-1", boot_time="2026-01-01T00:00:00Z"),
     service=None,
     dependents=(),
     running_dependents=(),
@@ -80,7 +80,7 @@ def service(desired: model.Desired, **changes: Any) -> model.Service:
     )
 
 
-def installed(desired: model.Desired, staged: model.Desired = WANTED, **changes: Any) -> model.Snapshot:
+def installed(desired: model.Desired, staged: model.Desired = WANTED, **changes: Any) -> model.HostSnapshot:
     """A node on which ``desired`` runs, seen by a run that wants ``staged``."""
     here = (desired.release_dir_name,)
     return replace(
@@ -99,18 +99,18 @@ def installed(desired: model.Desired, staged: model.Desired = WANTED, **changes:
     )
 
 
-def kinds(desired: model.Desired, snapshot: model.Snapshot) -> list[str]:
+def kinds(desired: model.Desired, snapshot: model.HostSnapshot) -> list[str]:
     planned = plan.plan(desired, snapshot)
-    assert isinstance(planned, plan.Plan), planned
+    assert isinstance(planned, plan.HostPlan), planned
     return [step.kind for step in planned.steps]
 
 
-def with_service(snapshot: model.Snapshot, **changes: Any) -> model.Snapshot:
+def with_service(snapshot: model.HostSnapshot, **changes: Any) -> model.HostSnapshot:
     assert snapshot.service is not None
     return replace(snapshot, service=replace(snapshot.service, **changes))
 
 
-def with_record(snapshot: model.Snapshot, **changes: Any) -> model.Snapshot:
+def with_record(snapshot: model.HostSnapshot, **changes: Any) -> model.HostSnapshot:
     assert snapshot.service is not None
     return with_service(snapshot, record=replace(snapshot.service.record, **changes))
 
@@ -216,7 +216,7 @@ COMMITTED = with_record(
         ),
     ],
 )
-def test_steps(found: model.Snapshot, steps: list[str]) -> None:
+def test_steps(found: model.HostSnapshot, steps: list[str]) -> None:
     assert kinds(WANTED, found) == steps
 
 
@@ -246,9 +246,9 @@ def test_steps(found: model.Snapshot, steps: list[str]) -> None:
         ({"state": "absent"}, replace(EMPTY, pipes=PIPES), "foreign_owner"),
     ],
 )
-def test_refusals(changes: dict[str, Any], found: model.Snapshot, reason: str) -> None:
+def test_refusals(changes: dict[str, Any], found: model.HostSnapshot, reason: str) -> None:
     planned = plan.plan(replace(WANTED, **changes), found)
-    assert isinstance(planned, RefusedError), planned
+    assert isinstance(planned, ChangeRefusedError), planned
     assert planned.reason == reason
     assert planned.message
     assert planned.remedy
@@ -291,13 +291,13 @@ def test_owner_without_a_service() -> None:
         (EMPTY, False),
     ],
 )
-def test_serving_needs_state_stable_process_and_pipes(found: model.Snapshot, serving: bool) -> None:
+def test_serving_needs_state_stable_process_and_pipes(found: model.HostSnapshot, serving: bool) -> None:
     assert plan.is_serving(PIPES, found) is serving
 
 
 def test_absent_removes_what_was_installed_not_what_is_named() -> None:
     planned = plan.plan(replace(WANTED, state="absent", install_dir=r"C:\other"), CONVERGED)
-    assert isinstance(planned, plan.Plan)
+    assert isinstance(planned, plan.HostPlan)
     assert [step.target for step in planned.steps if step.kind == "remove_files"] == [WANTED.install_dir]
 
 
@@ -313,7 +313,7 @@ def test_the_diff_of_a_converged_node_is_empty_and_that_of_an_upgrade_shows_the_
     assert same["before"] == same["after"]
     upgrade = installed(OLDER)
     steps = plan.plan(WANTED, upgrade)
-    assert isinstance(steps, plan.Plan)
+    assert isinstance(steps, plan.HostPlan)
     changed = preview.preview(WANTED, upgrade, steps.steps)
     assert changed["before"]["executable"]["release"] == "1.1.3"
     assert changed["after"]["executable"]["release"] == "1.3.0"
@@ -325,7 +325,9 @@ def test_the_diff_of_a_converged_node_is_empty_and_that_of_an_upgrade_shows_the_
 
 
 def test_credentials_in_a_url_are_not_shown() -> None:
-    secret = replace(WANTED, source=model.Source("https://user:secret@mirror.example.com/csi-proxy.exe?sig=secret"))
+    secret = replace(
+        WANTED, source=model.ExecutableSource("https://user:secret@mirror.example.com/csi-proxy.exe?sig=secret")
+    )
     planned = plan.plan(secret, EMPTY)
-    assert isinstance(planned, plan.Plan)
+    assert isinstance(planned, plan.HostPlan)
     assert not any("secret" in step.description for step in planned.steps)

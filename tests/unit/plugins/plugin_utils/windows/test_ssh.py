@@ -23,7 +23,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import 
     PasswordMissingError,
     UnsupportedError,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Node
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import WindowsHost
 from hypothesis import given
 from hypothesis import strategies as st
 from lab.windows import powershell
@@ -133,7 +133,7 @@ def test_a_host_that_prints_without_end_is_stopped(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(ssh, "OUTPUT_LIMIT", 1 << 20)
     tracemalloc.start()
     with pytest.raises(OutputLimitError) as caught:
-        Node(channel).ask([("pipes", commands.builtin("ver"))])
+        WindowsHost(channel).ask([("pipes", commands.builtin("ver"))])
     assert tracemalloc.get_traced_memory()[1] < 20 << 20
     tracemalloc.stop()
     assert str(caught.value).startswith("win-1:22: the command of step 'pipes' printed more than 32 MiB")

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import prove, stage
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.apply import Applier
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.apply import HostApplier
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import builtin
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import Limits
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import WaitLimits
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import Snapshot, Source
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import ExecutableSource, HostSnapshot
 from unit.plugins.plugin_utils.windows.simulated import (
     NEW,
     OLD,
@@ -173,7 +173,9 @@ def test_secrets_of_a_source_are_on_no_line_and_in_no_text(host: Host, artifacts
     ],
 )
 def test_secrets_that_curl_repeats_are_hidden(message: str) -> None:
-    source = Source("https://robot:SECRET@files/csi-proxy.exe?sig=SECRET&x=1", proxy="http://SECRET@proxy:3128")
+    source = ExecutableSource(
+        "https://robot:SECRET@files/csi-proxy.exe?sig=SECRET&x=1", proxy="http://SECRET@proxy:3128"
+    )
     assert "SECRET" in message
     reported = stage.remove_secrets(message, source)
     assert "SECRET" not in reported
@@ -232,12 +234,12 @@ def test_a_failure_that_waiting_cannot_fix_is_reported_at_once(
     old, desired = wanted(artifacts.csi_proxy(OLD)), wanted(artifacts.csi_proxy(NEW))
     host.run(old)
 
-    def meanwhile(applier: Applier, _snapshot: Snapshot) -> None:
+    def meanwhile(applier: HostApplier, _snapshot: HostSnapshot) -> None:
         if takes == "executable":
             gone = builtin("rd", stage.build_stage_dir(desired, applier.lock.me.identity), switches="/s /q")
             assert host.node().chain([("gone", gone)])[1] is None
 
-    monkeypatch.setattr(Applier, "_check_unchanged", meanwhile)
+    monkeypatch.setattr(HostApplier, "_check_unchanged", meanwhile)
     if takes == "directory":
         host.fault(match=r"(^| )md .*1\.3\.0-", rc=1, times=9)
     host.forget()
@@ -265,7 +267,7 @@ def test_a_run_that_dies_while_it_stages_keeps_no_other_one_waiting(
     host.quiet()
     assert host.observe(desired).lock is None
     # Nobody knows whether it lives.
-    assert host.run(desired, is_alive=lambda _owner: None, limits=Limits(lock=1.0)).changed
+    assert host.run(desired, is_alive=lambda _owner: None, limits=WaitLimits(lock=1.0)).changed
 
 
 @pytest.mark.parametrize("upgrade", [False, True], ids=["install", "upgrade"])
