@@ -66,7 +66,7 @@ def render_html(report: Report, limits: Limits = PAGE) -> str:
             view.cluster,
             [
                 ("Cluster", view.versions),
-                ("Target", view.asked),
+                ("Target", view.target),
                 ("Read at", view.taken_at),
                 ("Created by", view.collection),
             ],

@@ -53,7 +53,7 @@ NAMED = 3
 ANYWHERE = "*"
 """In place of a line's nodes: too many to name, so that the line is about any of them."""
 
-# Of the objects that findings are about, causes before what suffers from them. Ids are CSI-<letter>..
+# Of the objects that findings are relations, causes before what suffers from them. Ids are CSI-<letter>..
 _CAUSES = "RCTDNGVW"
 # Attachments that failed are on nodes, but they are what volumes suffer, often because the driver does not work there.
 _SUFFERED = frozenset({"CSI-N34", "CSI-N35"})
@@ -122,7 +122,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One object that a finding is about, with what it has to do with."""
+    """One object that a finding is relations, with what it has to do with."""
 
     finding: Finding
     related: Related
@@ -193,14 +193,14 @@ class AssumptionLine:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The whole. asked: the target in words, empty when there was none. first: what to do, in order. comparison: with an
+    """The whole. target: in words, empty when there was none. first: what to do, in order. comparison: with an
     earlier report in words, empty without one; changes: "new" or "fixed", with the finding.
     """
 
     cluster: str
     versions: str
     taken_at: str
-    asked: str
+    target: str
     verdict: str
     headline: str
     answer: str
@@ -224,14 +224,16 @@ PAGE = Limits()
 
 def create_view(report: Report, limits: Limits = PAGE) -> View:
     """The view of a report."""
-    about = _Relations(report)
+    relations = _Relations(report)
     aggregated: list[str] = []
     workloads = _create_table(
-        "workload", [_create_workload_line(one, about) for one in report.workloads], limits, aggregated
+        "workload", [_create_workload_line(workload, relations) for workload in report.workloads], limits, aggregated
     )
-    nodes = _create_table("node", [_create_node_line(one, about) for one in report.nodes], limits, aggregated)
-    volumes = _create_table("volume", [_create_volume_line(one, about) for one in report.volumes], limits, aggregated)
-    groups = _group_findings(report, about, limits, aggregated)
+    nodes = _create_table("node", [_create_node_line(node, relations) for node in report.nodes], limits, aggregated)
+    volumes = _create_table(
+        "volume", [_create_volume_line(volume, relations) for volume in report.volumes], limits, aggregated
+    )
+    groups = _group_findings(report, relations, limits, aggregated)
     if len(report.suppressed) > limits.most:
         aggregated.append(f"accepted findings: {limits.most:,} of {len(report.suppressed):,} are shown")
     return View(
@@ -242,7 +244,7 @@ def create_view(report: Report, limits: Limits = PAGE) -> View:
             if version
         ),
         taken_at=_format_time(report.taken_at),
-        asked=_format_target(report.target.as_dict()),
+        target=_format_target(report.target.as_dict()),
         verdict=report.verdict,
         headline=_format_headline(report),
         answer=_format_answer(report, workloads),
@@ -328,8 +330,8 @@ def _format_answer(report: Report, workloads: Table) -> str:
         answer = nothing_there(report.unread)
     if accepted:
         answer += f"; {accepted:,} of these {'is' if accepted == 1 else 'are'} accepted"
-    asked = _format_target(report.target.as_dict())
-    return f"With {asked}, {answer}." if asked else f"{answer[0].upper()}{answer[1:]}."
+    target = _format_target(report.target.as_dict())
+    return f"With {target}, {answer}." if target else f"{answer[0].upper()}{answer[1:]}."
 
 
 def _format_target(target: Mapping[str, str]) -> str:
@@ -414,26 +416,26 @@ def _find_worst(severities: Iterable[Worst]) -> Worst:
     return min(severities, key=_WORST.index, default="")
 
 
-def _create_workload_line(workload: WorkloadVerdict, about: _Relations) -> Line:
-    volumes = [volume for name in workload.volumes for volume in about.by_name.get(name, ())]
+def _create_workload_line(workload: WorkloadVerdict, relations: _Relations) -> Line:
+    volumes = [volume for name in workload.volumes for volume in relations.by_name.get(name, ())]
     name = workload.workload.partition(" ")[2]
     return Line(
         name=workload.workload,
         mark=workload.starts_again,
         state=_STARTS_AGAIN[workload.starts_again],
-        because=shorten_reason(workload.because, about.messages),
+        because=shorten_reason(workload.because, relations.messages),
         cells=(_RUNS_ON[workload.runs_on], listed(workload.volumes, 3) or "none"),
         evidence=(
             f"runs on {workload.runs_on}: {workload.runs_on_because}",
             *(f"volume {name}" for name in workload.volumes),
         ),
         findings=workload.findings,
-        severity=about.find_worst(workload.findings),
-        related=replace(about.relate_volumes(volumes), namespaces=tuple(unique([_get_namespace(name)]))),
+        severity=relations.find_worst(workload.findings),
+        related=replace(relations.relate_volumes(volumes), namespaces=tuple(unique([_get_namespace(name)]))),
     )
 
 
-def _create_node_line(node: NodeVerdict, about: _Relations) -> Line:
+def _create_node_line(node: NodeVerdict, relations: _Relations) -> Line:
     return Line(
         name=node.node,
         mark=node.ok,
@@ -442,8 +444,8 @@ def _create_node_line(node: NodeVerdict, about: _Relations) -> Line:
         cells=(listed(node.drivers) or "none needed",),
         evidence=tuple(_list_checks(node.checks)),
         findings=node.findings,
-        severity=about.find_worst(node.findings),
-        related=about.relate_object(f"Node {node.node}"),
+        severity=relations.find_worst(node.findings),
+        related=relations.relate_object(f"Node {node.node}"),
     )
 
 
@@ -459,18 +461,18 @@ def _list_checks(checks: Iterable[Check]) -> Iterator[str]:
     yield from (f"passed{driver}: {', '.join(names)}" for driver, names in passed.items())
 
 
-def _create_volume_line(volume: VolumeVerdict, about: _Relations) -> Line:
+def _create_volume_line(volume: VolumeVerdict, relations: _Relations) -> Line:
     mark: Mark = "unknown" if volume.verdict == "UNKNOWN" else "watch" if volume.works else "no"
     return Line(
         name=volume.volume or f"claim {volume.claim}",
         mark="yes" if volume.verdict in READY else mark,
         state=volume.verdict,
-        because=shorten_reason(volume.because, about.messages),
+        because=shorten_reason(volume.because, relations.messages),
         cells=(volume.claim or "no claim", volume.driver or volume.source, listed(volume.nodes, 3) or "no node"),
         evidence=volume.evidence,
         findings=volume.findings,
-        severity=about.find_worst(volume.findings),
-        related=about.relate_volumes([volume]),
+        severity=relations.find_worst(volume.findings),
+        related=relations.relate_volumes([volume]),
     )
 
 
@@ -545,7 +547,7 @@ def _aggregate_lines(lines: Iterable[Line], kind: str) -> list[Line]:
 
 
 def _group_findings(
-    report: Report, about: _Relations, limits: Limits, aggregated: list[str]
+    report: Report, relations: _Relations, limits: Limits, aggregated: list[str]
 ) -> tuple[FindingGroup, ...]:
     """Findings by id, in the order in which they are to be dealt with."""
     by_id = group_values((finding.id, finding) for finding in report.findings)
@@ -558,7 +560,10 @@ def _group_findings(
         remedies = group_values((finding.remedy, finding) for finding in findings)
         concerns = [
             number(count, kind)
-            for kind, count in (("workload", about.stopped_workloads[name]), ("node", about.stopped_nodes[name]))
+            for kind, count in (
+                ("workload", relations.stopped_workloads[name]),
+                ("node", relations.stopped_nodes[name]),
+            )
             if count
         ]
         groups.append(
@@ -569,14 +574,14 @@ def _group_findings(
                 why=sentence(findings[0].why),
                 remedies=tuple(RemedyGroup(sentence(remedy), tuple(alike)) for remedy, alike in remedies.items()),
                 link=findings[0].link,
-                cases=tuple(Case(finding, about.relate_object(finding.object)) for finding in findings[:share]),
+                cases=tuple(Case(finding, relations.relate_object(finding.object)) for finding in findings[:share]),
                 total=len(findings),
                 concerns=" and ".join(concerns),
             )
         )
 
     def order(group: FindingGroup) -> tuple[int, bool, int, int, str]:
-        stopped = about.stopped_workloads[group.id] + about.stopped_nodes[group.id]
+        stopped = relations.stopped_workloads[group.id] + relations.stopped_nodes[group.id]
         letter = "V" if group.id in _SUFFERED else group.id[4]
         return _WORST.index(group.severity), group.doubt, _CAUSES.find(letter), -stopped, group.id
 

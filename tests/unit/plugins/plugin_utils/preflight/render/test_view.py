@@ -212,7 +212,7 @@ class TestLongReports:
 
 def test_every_field_of_a_target_has_a_text() -> None:
     asked = Target(**{one.name: "x" for one in fields(Target)})
-    assert create_view(report(target=asked)).asked.count(" x") == len(fields(Target))
+    assert create_view(report(target=asked)).target.count(" x") == len(fields(Target))
 
 
 def test_a_finding_that_another_step_resolves_is_no_step_of_its_own() -> None:
