@@ -110,7 +110,7 @@ def _render_stops(view: View, report: Report, width: int) -> str:
     """Where pods stop on their way to running, a line for each reason, with what to do first unless the steps above have it."""
     steps = {
         remedy.remedy: f" (step {position})"
-        for position, group in enumerate(view.first, 1)
+        for position, group in reversed([*enumerate(view.first, 1)])
         for remedy in group.remedies[:NAMED]
     }
     stops, hidden = list_stops(report, SHOWN.most)

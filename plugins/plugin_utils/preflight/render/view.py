@@ -22,6 +22,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words
     number,
     sentence,
     shorten_reason,
+    starts_with_command,
     unique,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import (
@@ -285,14 +286,17 @@ _FOLLOWS: Mapping[str, frozenset[str]] = {
 
 
 def _select_steps(groups: Iterable[FindingGroup], report: Report) -> Iterator[FindingGroup]:
-    """What to do, in order: everything that is more than a note and does not go away with another step."""
+    """What to do, in order: everything that is more than a note and does not go away with another step or by the same command."""
     objects: dict[str, set[str]] = defaultdict(set)
     for finding in report.findings:
         objects[finding.id].add(finding.object)
+    commands: set[str] = set()
     for group in groups:
         causes = {name for name in _FOLLOWS.get(group.id, ()) for name in objects[name]}
-        if (group.severity != "note" or group.doubt) and not (causes and causes >= objects[group.id]):
+        needed = group.severity != "note" or group.doubt
+        if needed and group.remedy not in commands and not (causes and causes >= objects[group.id]):
             yield group
+            commands.update(remedy.remedy for remedy in group.remedies if starts_with_command(remedy.remedy))
 
 
 _STARTS_AGAIN: Mapping[str, str] = {"yes": "will start again", "no": "will not start again", "unknown": "unknown"}

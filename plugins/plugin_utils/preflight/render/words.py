@@ -38,10 +38,14 @@ def _shown(one: str) -> str:
 
 def sentence(text: str) -> str:
     """Text that begins and ends as a sentence does. A command in it stays what it is, to be copied."""
-    first = text.partition(" ")[0].rstrip(";:,")
-    begins = first.isalpha() and first not in _COMMANDS
+    begins = text.partition(" ")[0].rstrip(";:,").isalpha() and not starts_with_command(text)
     ends = not text.endswith((".", "!", "?", ":", "/")) and _COMMANDS.isdisjoint(text.split())
     return (f"{text[:1].upper()}{text[1:]}" if begins else text) + ("." if ends and begins else "")
+
+
+def starts_with_command(text: str) -> bool:
+    """Whether a remedy is a command to be copied."""
+    return text.partition(" ")[0] in _COMMANDS
 
 
 def number(count: int, one: str, many: str = "") -> str:
@@ -50,10 +54,15 @@ def number(count: int, one: str, many: str = "") -> str:
 
 
 def shorten_reason(reason: str, messages: Mapping[str, Sequence[str]]) -> str:
-    """A reason without the message of a finding that it repeats after the finding's id. messages: by id."""
+    """A reason without the message of a finding that it repeats after the finding's id, or at its end. messages: by id.
+
+    What a driver lacks in the cluster (CSI-D) is named by its id: such a message is about another object than the reason.
+    """
     match = _REPEATED.search(reason, 1)
     if match is None:
-        return reason
+        beginning, separator, ending = reason.rpartition(": ")
+        ids = [id_ for id_, texts in messages.items() if id_.startswith("CSI-D") and ending in texts]
+        return f"{beginning}{separator}{ids[0]}, {ending}" if ids else reason
     repeated = reason[match.end() :]
     message, separator, ending = repeated.rpartition("; on ")
     known = messages.get(match[1], ())

@@ -229,6 +229,21 @@ def test_a_finding_that_another_step_resolves_is_no_step_of_its_own() -> None:
     assert [group.id for group in create_view(report(findings=(absent,))).first] == ["CSI-G20"]
 
 
+def test_the_same_command_is_one_step_and_the_same_words_are_not() -> None:
+    enable = "az aks update --enable-disk-driver"
+    both = [finding(id_, f"{id_} x", remedy=enable) for id_ in ("CSI-D20", "CSI-G02")]
+    assert [group.id for group in create_view(report(findings=tuple(both))).first] == ["CSI-D20"]
+    both = [finding(id_, f"Node {id_}", remedy="add the host to the inventory") for id_ in ("CSI-T11", "CSI-G40")]
+    assert [group.id for group in create_view(report(findings=tuple(both))).first] == ["CSI-T11", "CSI-G40"]
+
+
+def test_a_reason_names_what_the_driver_lacks() -> None:
+    absent = finding("CSI-D20", "CSIDriver disk.csi.azure.com", message="it does not exist")
+    lost = workload(starts_again="no", because="claim a is blocked at step attach on 2 nodes: it does not exist")
+    (line,) = create_view(report(findings=(absent,), workloads=(lost,))).workloads.lines
+    assert line.because == "claim a is blocked at step attach on 2 nodes: CSI-D20, it does not exist"
+
+
 def test_a_claim_without_its_volume_has_a_line_by_its_own_name() -> None:
     shown = create_view(
         report(volumes=(volume("", "UNKNOWN", claim="shop/lost"),), taken_at="2026-11-20T08:00:00.4711+00:00")
