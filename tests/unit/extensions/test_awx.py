@@ -47,9 +47,9 @@ trust = getattr(template, "trust_as_template", str)
 def trusted(value: Any) -> Any:
     """A value from a file with its templates."""
     if isinstance(value, dict):
-        return {key: trusted(one) for key, one in value.items()}
+        return {key: trusted(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [trusted(one) for one in value]
+        return [trusted(item) for item in value]
     return trust(value) if isinstance(value, str) else value
 
 
@@ -74,25 +74,25 @@ def tasks(playbook: str = "apply.yml") -> Iterator[tuple[str, str, dict[str, str
 
 def spec_of(module: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """The argument spec with which the module of awx.awx is made."""
-    found: list[dict[str, Any]] = []
+    specs: list[dict[str, Any]] = []
 
-    class Made(Exception):
+    class CreatedError(Exception):
         pass
 
-    def made(argument_spec: dict[str, Any], **_more: object) -> None:
-        found.append(argument_spec)
-        raise Made
+    def create(argument_spec: dict[str, Any], **_more: object) -> None:
+        specs.append(argument_spec)
+        raise CreatedError
 
     loaded = importlib.import_module(f"ansible_collections.awx.awx.plugins.modules.{module.rpartition('.')[2]}")
-    monkeypatch.setattr(loaded, "ControllerAPIModule", made)
-    with pytest.raises(Made):
+    monkeypatch.setattr(loaded, "ControllerAPIModule", create)
+    with pytest.raises(CreatedError):
         loaded.main()
-    return found[0]
+    return specs[0]
 
 
 @pytest.mark.parametrize("given", [{}, GIVEN], ids=["as shipped", "with everything"])
 @pytest.mark.parametrize(
-    ("module", "loop", "options"), list(tasks()), ids=lambda one: one if isinstance(one, str) else ""
+    ("module", "loop", "options"), list(tasks()), ids=lambda part: part if isinstance(part, str) else ""
 )
 def test_a_definition_is_what_its_module_takes(
     monkeypatch: pytest.MonkeyPatch, module: str, loop: str, options: dict[str, str], given: dict[str, str]
@@ -128,34 +128,34 @@ def test_delete_removes_what_apply_creates() -> None:
 
 
 def test_every_part_names_parts_that_are_there() -> None:
-    found = variables(**GIVEN)
+    definitions = variables(**GIVEN)
     named = {
-        loop: [item["name"] for item in found[loop]]
+        loop: [item["name"] for item in definitions[loop]]
         for _module, loop, _options in tasks()
         if loop != "controller_roles"
     }
     assert all(len(names) == len(set(names)) for names in named.values())
     templates = named["controller_templates"]
-    for item in found["controller_templates"]:
+    for item in definitions["controller_templates"]:
         assert item["project"] in named["controller_projects"]
         assert item["inventory"] in named["controller_inventories"]
         assert set(item["credentials"]) <= set(named["controller_credentials"])
         assert set(item["notification_templates_error"]) == set(named["controller_notifications"])
         assert item["labels"] == named["controller_labels"]
-    for item in found["controller_schedules"]:
+    for item in definitions["controller_schedules"]:
         assert item["unified_job_template"] in templates
         assert wrong(item["extra_data"]) == []
-    for item in found["controller_roles"]:
+    for item in definitions["controller_roles"]:
         assert set(item["job_templates"]) <= set(templates)
         assert set(item["workflows"]) == set(named["controller_workflows"])
-    (source,) = found["controller_inventory_sources"]
+    (source,) = definitions["controller_inventory_sources"]
     assert (PROJECT / source["source_path"]).exists()
 
 
 def workflows() -> dict[str, dict[str, Any]]:
     """The nodes of each workflow, by identifier."""
-    found = variables(**GIVEN)["controller_workflows"]
-    return {item["name"]: {node["identifier"]: node for node in item["workflow_nodes"]} for item in found}
+    definitions = variables(**GIVEN)["controller_workflows"]
+    return {item["name"]: {node["identifier"]: node for node in item["workflow_nodes"]} for item in definitions}
 
 
 def follow(nodes: dict[str, Any], results: dict[str, bool]) -> tuple[list[str], bool]:
@@ -227,12 +227,12 @@ def test_the_connection_of_the_settings_reaches_the_hosts() -> None:
 
 
 def test_a_template_runs_a_wrapper_with_its_survey() -> None:
-    found = variables()
-    for item in found["controller_templates"]:
+    definitions = variables()
+    for item in definitions["controller_templates"]:
         (play,) = yaml.safe_load((PROJECT / item["playbook"]).read_text(encoding="utf-8"))
         playbook = Path(item["playbook"]).stem
         assert play["ansible.builtin.import_playbook"] == f"kubewin.csi.{playbook}"
-        assert item["survey_spec"] == found["surveys"][playbook]
+        assert item["survey_spec"] == definitions["surveys"][playbook]
 
 
 SURVEYS: dict[str, Any] = variables()["surveys"]
