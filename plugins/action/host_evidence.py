@@ -43,7 +43,7 @@ class ActionModule(WindowsAction):
         self._redactor.learn([self._host, *((given.get("groups") or {}).get("all") or ())])
         result = super().run(tmp, task_vars)
         if "msg" in result:
-            result["msg"] = self._redactor.message(str(result["msg"]))
+            result["msg"] = self._redactor.redact_message(str(result["msg"]))
         return result
 
     def prepare(self, options: dict[str, Any]) -> model.Desired:
@@ -54,16 +54,16 @@ class ActionModule(WindowsAction):
         lost = ""
         try:
             snapshot = observe.observe(node, desired, with_mounts=True)
-            state = self._redactor.structure(prove.describe_state(desired, snapshot))
+            state = self._redactor.redact_structure(prove.describe_state(desired, snapshot))
             parts.append(Part("csi-proxy.json", json.dumps(state, indent=1, sort_keys=True)))
             for one in evidence.collect(node, desired, snapshot, options["log_kib"] * 1024):
-                text = self._redactor.log(one.raw)
-                parts.append(cut(Part(one.name, text, self._redactor.message(one.problem))))
+                text = self._redactor.redact_log(one.raw)
+                parts.append(cut(Part(one.name, text, self._redactor.redact_message(one.problem))))
         except ChannelError as error:
             # What was read before is worth keeping.
             if not parts:
                 raise
-            lost = self._redactor.message(str(error))
+            lost = self._redactor.redact_message(str(error))
         if not self._task.check_mode:
             folder = os.path.join(options["folder"], "hosts", re.sub(r"[^\w.-]", "_", self._host))
             for part in parts:

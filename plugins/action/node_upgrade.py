@@ -28,7 +28,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observ
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import CLUSTER_ARG_SPEC
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import identify_run, is_dead
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import SECONDS, uptime
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import SECONDS, read_uptime
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.termination import Interrupted
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.begin import UpgradeRefusedError, plan_batches
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import Decision, DelegatedStep, StopUpgrade
@@ -102,7 +102,7 @@ class ActionModule(ClusterAction):
         if self._over:
             lease.end()
             return
-        began = uptime()
+        began = read_uptime()
         lease.leave()
         record_renewal(path, began)
         start_keeper(path, holder, lambda renewed: self._keep_lease(holder, renewed))
@@ -119,13 +119,13 @@ class ActionModule(ClusterAction):
 
         The Lease of a run that ended between two steps is given back: nothing of it can arrive late.
         """
-        began = uptime()
+        began = read_uptime()
         while not is_dead(holder):
             try:
                 # Short, so that the end of the run is detected soon while the API server does not answer.
                 lease = upgrade_lease(self.connect(self._options, 5.0), self._options["namespace"], holder)
             except ClusterError as error:
-                if uptime() - began > SECONDS:
+                if read_uptime() - began > SECONDS:
                     return f"the lease could not be renewed for {SECONDS} s: {error}"
                 time.sleep(1.0)
                 continue
@@ -158,7 +158,7 @@ class ActionModule(ClusterAction):
                 self.result["hosts"] = [by_node[node] for batch in batches for node in batch]
                 self.result["batches"] = [len(batch) for batch in batches]
         if self.check_mode:
-            locked = upgrade.lease.others()
+            locked = upgrade.lease.find_other_run()
             self.result.update(locked=locked, changed=any(entry.step != "done" for entry in journal.nodes))
             if locked:
                 self.warn(locked)

@@ -19,7 +19,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.secrets import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import read_argument_spec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.files import write_whole
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.redactor import Redactor
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.structured import structure_names
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.structured import list_structure_names
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.support.archive import build_archive
 from ansible_collections.kubewin.csi.plugins.plugin_utils.support.explain import explain
@@ -51,14 +51,16 @@ class ActionModule(ClusterAction):
         self.secrets |= {*self._secrets_of_run()} - {""}
         redactor = Redactor([*self.secrets])
         redactor.learn(read_names(folder, options["hosts"]))
-        hosts = redactor.structure(options["hosts"])
+        hosts = redactor.redact_structure(options["hosts"])
         gathered = Gathered(redactor)
-        gathered.missing += [Missing(str(gap["what"]), redactor.message(str(gap["why"]))) for gap in options["missing"]]
+        gathered.missing += [
+            Missing(str(gap["what"]), redactor.redact_message(str(gap["why"]))) for gap in options["missing"]
+        ]
         try:
             client = self.connect(options, retry_for=min(20.0, float(options["api_timeout"])))
             gather(client, gathered, self.show)
         except ClusterError as error:
-            gathered.missing.append(Missing("cluster", redactor.message(str(error))))
+            gathered.missing.append(Missing("cluster", redactor.redact_message(str(error))))
         parts = [cut(part) for part in [*gathered.parts, *read_files(folder, redactor)]]
         archive = build_archive(
             options["cluster_name"] or "cluster", parts, gathered.missing, hosts, options["limit_mib"], datetime.now(timezone.utc), redactor
@@ -95,7 +97,8 @@ def read_files(folder: Path, redactor: Redactor) -> Iterator[Part]:
         if path.is_file() and not path.is_symlink():
             name, text = path.relative_to(folder).as_posix(), path.read_text("utf-8", "replace")
             yield Part(
-                name, redactor.hide_known_secrets(text) if name.startswith("hosts/") else redactor.report(name, text)
+                name,
+                redactor.hide_known_secrets(text) if name.startswith("hosts/") else redactor.redact_file(name, text),
             )
 
 
@@ -104,7 +107,7 @@ def read_names(folder: Path, hosts: Sequence[Mapping[str, Any]]) -> Iterator[str
     for host in hosts:
         yield from (str(host.get(field) or "") for field in ("name", "node"))
     try:
-        yield from structure_names(json.loads((folder / "readiness" / "snapshot.json").read_text("utf-8")))
+        yield from list_structure_names(json.loads((folder / "readiness" / "snapshot.json").read_text("utf-8")))
     except (OSError, ValueError, RecursionError):
         # Without the report, names are learned from the objects that are read.
         return

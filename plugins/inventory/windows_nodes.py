@@ -185,58 +185,58 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             connection=self.get_option("connection"),
             port=self.get_option("port"),
         )
-        observed = self._observation(path, cache, desired)
-        evaluated = self._verdicts(observed)
+        observed = self._read_observation(path, cache, desired)
+        evaluated = self._read_verdicts(observed)
         inventory.add_child(inventory.add_group(listing.ALL), inventory.add_group(listing.HOSTS))
         for host in listing.list_hosts(observed, desired):
             self._add(inventory, host, evaluated.get(host.name, {}), observed.server)
 
-    def _observation(self, path: str, cache: bool, desired: Request) -> Observation:
+    def _read_observation(self, path: str, cache: bool, desired: Request) -> Observation:
         """From the cache when it may be used and has it, else from the cluster, and then into the cache."""
         access = {name: self.get_option(name) for name in _ACCESS if self.get_option(name) is not None}
-        whose = identify_cluster(access)
-        key = self._key(path, whose, desired) if whose is not None and self.get_option("cache") else None
+        identity = identify_cluster(access)
+        key = self._build_key(path, identity, desired) if identity is not None and self.get_option("cache") else None
         if key is not None and cache:
             try:
                 return Observation.from_dict(self._cache[key])
             except (KeyError, TypeError, ValueError):
                 # Not there, too old, or written by another release.
                 pass
-        observed = self._observe(access, whose, desired)
+        observed = self._observe(access, identity, desired)
         if key is not None:
             self._cache[key] = observed.as_dict()
         return observed
 
-    def _key(self, path: str, whose: Identity, desired: Request) -> str:
-        read = [desired.instances, self.get_option("wmco_namespace"), self._annotations()]
-        return f"{self.get_cache_key(path)}_{whose.derive_key(read)}"
+    def _build_key(self, path: str, identity: Identity, desired: Request) -> str:
+        read = [desired.instances, self.get_option("wmco_namespace"), self._list_annotations()]
+        return f"{self.get_cache_key(path)}_{identity.derive_key(read)}"
 
-    def _observe(self, access: Mapping[str, Any], whose: Identity | None, desired: Request) -> Observation:
+    def _observe(self, access: Mapping[str, Any], identity: Identity | None, desired: Request) -> Observation:
         if importlib.util.find_spec("kubernetes") is None:
             raise AnsibleParserError(
                 "the Python that runs Ansible lacks the package kubernetes: pip install -r requirements.txt of this "
                 "collection"
             )
-        given = access.get("kubeconfig")
-        named = f" by kubeconfig {given}" if isinstance(given, str) else ""
+        kubeconfig = access.get("kubeconfig")
+        named = f" by kubeconfig {kubeconfig}" if isinstance(kubeconfig, str) else ""
         try:
             client = create_client(partial(get_api_client, **access), float(self.get_option("api_timeout")), named)
             observed = observe(
                 client,
-                whose.server if whose is not None else "",
+                identity.server if identity is not None else "",
                 instances_in=self.get_option("wmco_namespace") if desired.instances else None,
-                annotations=self._annotations(),
+                annotations=self._list_annotations(),
             )
         except ClusterError as error:
             raise AnsibleParserError(str(error)) from error
-        return observed.with_addresses({name: _addresses(name) for name in listing.list_unresolved_names(observed)})
+        return observed.with_addresses({name: _resolve(name) for name in listing.list_unresolved_names(observed)})
 
-    def _annotations(self) -> list[str]:
+    def _list_annotations(self) -> list[str]:
         prefix = "annotation:"
-        named = [one[len(prefix) :] for one in self.get_option("address") if one.startswith(prefix)]
+        named = [entry[len(prefix) :] for entry in self.get_option("address") if entry.startswith(prefix)]
         return sorted({*named, *self.get_option("annotations")})
 
-    def _verdicts(self, observed: Observation) -> dict[str, dict[str, Any]]:
+    def _read_verdicts(self, observed: Observation) -> dict[str, dict[str, Any]]:
         path = self.get_option("readiness_report")
         if path is None:
             return {}
@@ -250,8 +250,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             ) from error
 
     def _add(self, inventory: Any, host: Listed, verdict: Mapping[str, Any], server: str) -> None:
-        there = inventory.get_host(host.name)
-        already = there.get_vars() if there is not None else {}
+        known_host = inventory.get_host(host.name)
+        already = known_host.get_vars() if known_host is not None else {}
         if already.get("kubewin_cluster", server) != server:
             raise AnsibleParserError(
                 f"{host.name} is a Node of {already['kubewin_cluster']} and of {server}, expected one cluster. List "
@@ -259,9 +259,9 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             )
         inventory.add_host(host.name)
         strict = self.get_option("strict")
-        own = foreign({**host.variables, **verdict})
+        facts = foreign({**host.variables, **verdict})
         placed = host.merge_composed(
-            self._composed({**already, **own}, host.name, strict), self.get_option("ip_family")
+            self._evaluate_compose({**already, **facts}, host.name, strict), self.get_option("ip_family")
         )
         for name, value in {**foreign(placed.variables), **foreign(verdict)}.items():
             inventory.set_variable(host.name, name, value)
@@ -275,25 +275,25 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         self._add_host_to_composed_groups(self.get_option("groups"), variables, host.name, strict)
         self._add_host_to_keyed_groups(self.get_option("keyed_groups"), variables, host.name, strict)
 
-    def _composed(self, variables: Mapping[str, Any], host: str, strict: bool) -> dict[str, Any]:
+    def _evaluate_compose(self, variables: Mapping[str, Any], host: str, strict: bool) -> dict[str, Any]:
         """What the option compose makes, before any of it is a variable: an inventory has no way to take one back."""
-        found = {}
+        composed = {}
         for name, expression in self.get_option("compose").items():
             try:
-                found[name] = self._compose(expression, variables)
+                composed[name] = self._compose(expression, variables)
             except Exception as error:
                 if strict:
                     raise AnsibleParserError(
                         f"compose cannot set {name} for {host}: {error}. Correct the expression, or set strict to "
                         "false to skip such variables"
                     ) from error
-        return found
+        return composed
 
 
-def _addresses(name: str) -> tuple[str, ...]:
+def _resolve(name: str) -> tuple[str, ...]:
     """What a name means in DNS, IPv4 as the operator resolves it; nothing when DNS does not know it."""
     try:
-        found = socket.getaddrinfo(name, None, socket.AF_INET, socket.SOCK_STREAM)
+        answers = socket.getaddrinfo(name, None, socket.AF_INET, socket.SOCK_STREAM)
     except OSError:
         return ()
-    return tuple(sorted({str(one[4][0]) for one in found}))
+    return tuple(sorted({str(answer[4][0]) for answer in answers}))

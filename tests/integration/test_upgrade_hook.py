@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.lease_keeper import record_renewal
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import uptime
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import read_uptime
 from integration.playbooks import ROOT, Run, play
 from lab.handle import longer
 
@@ -34,7 +34,7 @@ def find_failures(
 ) -> dict[str, str]:
     """Why one of these tasks failed, by node. renewed: when the lease was last renewed, in seconds from now."""
     lease = str(folder / "lease")
-    record_renewal(lease, uptime() + renewed)
+    record_renewal(lease, read_uptime() + renewed)
     hook = folder / "hook.yml"
     hook.write_text(json.dumps(tasks), encoding="utf-8")
     begun = {"at": "{{ now().timestamp() }}", "held": f"{lease}.held"}

@@ -447,7 +447,7 @@ def another_run_is_refused(lab: Lab, folder: Path) -> None:
     """One upgrade of a cluster at a time, whatever it is called: the run that is at it is named, and nothing is done."""
     another = upgrade_of(lab, name="another", target={"kubelet": "1.36.9"}, holder=identify_process(os.getppid()))
     words = f"another run works on an upgrade of this cluster: {os.uname().nodename}/.* renewed its lease .* wait for it to end, then run again"
-    assert re.search(words, another.lease.others())
+    assert re.search(words, another.lease.find_other_run())
     with pytest.raises(ClusterError, match=words):
         another.take_lease()
     refused = play(PLAYBOOK, "localhost,", variables=given(lab, "another", {"kubelet": "1.36.9"}, folder))

@@ -28,7 +28,10 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.actions import driver_
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import blank
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.interruption import interruptible
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.names import kubeconfig_secrets, texts
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.names import (
+    list_kubeconfig_secrets,
+    list_texts,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.start import refuse_unchecked_inputs
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import CLUSTER_ARG_SPEC, connect
@@ -201,7 +204,7 @@ def find_secrets(spec: ArgumentSpec, options: Mapping[str, Any]) -> frozenset[st
 
     All texts of a kubeconfig are secret to Ansible, also the "v1" of its apiVersion; hiding those would damage manifests.
     """
-    return frozenset({*_secret_texts(spec, options), *kubeconfig_secrets(options.get("kubeconfig"))} - {""})
+    return frozenset({*_secret_texts(spec, options), *list_kubeconfig_secrets(options.get("kubeconfig"))} - {""})
 
 
 def to_plain(value: Any) -> Any:
@@ -221,7 +224,7 @@ def _secret_texts(spec: ArgumentSpec, options: Mapping[str, Any]) -> Iterator[st
     for name, declared in spec.items():
         value = options.get(name)
         if declared.get("no_log") and name != "kubeconfig":
-            yield from texts(value)
+            yield from list_texts(value)
         elif "options" in declared:
             for entry in value if isinstance(value, list) else [value]:
                 yield from _secret_texts(declared["options"], entry if isinstance(entry, Mapping) else {})

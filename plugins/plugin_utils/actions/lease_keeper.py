@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import is_dead
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import SECONDS, uptime
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import SECONDS, read_uptime
 
 # Tells the keeper to end; other signals count as its death.
 _RELEASE = signal.SIGUSR1
@@ -29,10 +29,10 @@ _LOOK = 0.05
 
 
 def record_renewal(path: str, renewed_at: float) -> None:
-    """Record until when the lease is held, in seconds since 1970. path: of the run's lease. renewed_at: by `uptime`."""
+    """Record until when the lease is held, in seconds since 1970. path: of the run's lease. renewed_at: by `read_uptime`."""
     part = f"{path}.{os.getpid()}"
     with open(part, "w", encoding="utf-8") as file:
-        file.write(str(time.time() + SECONDS - (uptime() - renewed_at)))
+        file.write(str(time.time() + SECONDS - (read_uptime() - renewed_at)))
     os.replace(part, f"{path}.held")
 
 

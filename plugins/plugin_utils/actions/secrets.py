@@ -15,8 +15,8 @@ from ansible.errors import AnsibleError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.known_secrets import LEAST
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.names import (
     is_secret_variable,
-    kubeconfig_secrets,
-    texts,
+    list_kubeconfig_secrets,
+    list_texts,
 )
 
 # Options of connection plugins that hold one.
@@ -45,13 +45,13 @@ def _of_variables(variables: Mapping[str, Any], templar: Any) -> Iterator[str]:
         if not is_secret_variable(str(name)):
             continue
         try:
-            yield from texts(templar.template(variables[name]))
+            yield from list_texts(templar.template(variables[name]))
         except (AnsibleError, KeyError):
             # One that cannot be created is never used.
             continue
     given = variables.get("kubewin_kubeconfig")
     try:
-        yield from kubeconfig_secrets(_kubeconfig(templar.template(given) if given else given))
+        yield from list_kubeconfig_secrets(_kubeconfig(templar.template(given) if given else given))
     except (AnsibleError, OSError, ValueError, yaml.YAMLError):
         # The cluster part says what is wrong with it.
         return
@@ -69,6 +69,6 @@ def _kubeconfig(given: Any) -> Any:
 def _of_connection(connection: Any) -> Iterator[str]:
     for option in _OPTIONS if connection is not None else ():
         try:
-            yield from texts(connection.get_option(option))
+            yield from list_texts(connection.get_option(option))
         except (KeyError, AnsibleError, AttributeError):
             continue

@@ -42,10 +42,12 @@ def read_json(text: str | bytes) -> Any:
     """JSON of at most SIZE characters and DEPTH levels, numbers finite. Raises DecodeError."""
     if len(text) > SIZE:
         raise DecodeError(f"it has {len(text):,} characters, expected at most {SIZE:,}")
-    value = decode(_loads, text)
+    value = decode(_parse, text)
     level = [value]
     for _level in range(DEPTH):
-        inner = (one.values() if isinstance(one, dict) else one for one in level if isinstance(one, (dict, list)))
+        inner = (
+            value.values() if isinstance(value, dict) else value for value in level if isinstance(value, (dict, list))
+        )
         level = [child for children in inner for child in children]
     if level:
         raise DecodeError(f"it is nested more than {DEPTH} levels deep")
@@ -62,25 +64,25 @@ def read_object(text: str | bytes) -> dict[str, Any]:
 
 def read_number(text: Any) -> int | None:
     """A whole number of at most 19 decimal digits, None for anything else."""
-    found = str(text).strip()
-    return int(found) if _NUMBER.fullmatch(found) else None
+    digits = str(text).strip()
+    return int(digits) if _NUMBER.fullmatch(digits) else None
 
 
 def inflate(packed: bytes) -> bytes:
     """What zlib or gzip compressed, at most SIZE bytes of it. Raises DecodeError."""
     # 32 is added to the size of the window to detect either header (zlib.decompressobj).
     stream = zlib.decompressobj(zlib.MAX_WBITS | 32)
-    found: bytes = decode(lambda data: stream.decompress(data, SIZE), packed)
+    content: bytes = decode(lambda data: stream.decompress(data, SIZE), packed)
     if not stream.eof:
         raise DecodeError(f"it is cut, or has more than {SIZE:,} bytes uncompressed")
-    return found
+    return content
 
 
-def _loads(text: str | bytes) -> Any:
-    return json.loads(text, parse_float=_finite, parse_constant=_refuse)
+def _parse(text: str | bytes) -> Any:
+    return json.loads(text, parse_float=_parse_finite, parse_constant=_refuse)
 
 
-def _finite(text: str) -> float:
+def _parse_finite(text: str) -> float:
     number = float(text)
     return number if math.isfinite(number) else _refuse(text)
 

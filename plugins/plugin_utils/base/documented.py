@@ -27,13 +27,13 @@ def read_argument_spec(documentation: str, secret: str = "") -> ArgumentSpec:
         return {}
     # The loader in C is many times as fast.
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    found = _spec(yaml.load(documentation, Loader=loader)["options"])
-    return found | ({secret: {**found[secret], "no_log": True}} if secret else {})
+    spec = _build_spec(yaml.load(documentation, Loader=loader)["options"])
+    return spec | ({secret: {**spec[secret], "no_log": True}} if secret else {})
 
 
-def _spec(options: Mapping[str, Mapping[str, Any]]) -> ArgumentSpec:
-    found = {}
+def _build_spec(options: Mapping[str, Mapping[str, Any]]) -> ArgumentSpec:
+    specs = {}
     for name, option in options.items():
         spec = {key: value for key, value in option.items() if key not in _ONLY_FOR_PEOPLE}
-        found[name] = spec | ({"options": _spec(option["suboptions"])} if "suboptions" in option else {})
-    return found
+        specs[name] = spec | ({"options": _build_spec(option["suboptions"])} if "suboptions" in option else {})
+    return specs

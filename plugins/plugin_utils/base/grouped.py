@@ -17,10 +17,10 @@ def group_values(
     pairs: Iterable[tuple[_Key, _Value]], order: Callable[[_Value], Any] | None = None
 ) -> dict[_Key, list[_Value]]:
     """The values of each key, as they come or in an order; of a key without any an empty list."""
-    found: dict[_Key, list[_Value]] = defaultdict(list)
+    groups: dict[_Key, list[_Value]] = defaultdict(list)
     for key, value in pairs:
-        found[key].append(value)
+        groups[key].append(value)
     if order is not None:
-        for values in found.values():
+        for values in groups.values():
             values.sort(key=order)
-    return found
+    return groups

@@ -23,72 +23,75 @@ class FormatError(ValueError):
 
 def serialize(record: Any) -> dict[str, Any]:
     """The fields of a dataclass in JSON's types. A record inside it that has as_dict() is what that returns."""
-    return {field.name: _plain(getattr(record, field.name)) for field in fields(record)}
+    return {field.name: _serialize_value(getattr(record, field.name)) for field in fields(record)}
 
 
-def _plain(value: Any) -> Any:
+def _serialize_value(value: Any) -> Any:
     if is_dataclass(value):
         return value.as_dict() if hasattr(value, "as_dict") else serialize(value)
     if isinstance(value, (list, tuple)):
-        return [_plain(one) for one in value]
-    return {name: _plain(one) for name, one in value.items()} if isinstance(value, Mapping) else value
+        return [_serialize_value(item) for item in value]
+    return {name: _serialize_value(item) for name, item in value.items()} if isinstance(value, Mapping) else value
 
 
 def read(kind: Any, text: str, schema: int) -> Any:
     """A stored text as `kind`. Raises FormatError when it is of another schema version, or does not fit."""
     try:
-        found = read_json(text)
+        data = read_json(text)
     except ValueError as error:
         raise FormatError(f"it is not JSON ({error})") from error
-    if not isinstance(found, dict) or "schema" not in found:
+    if not isinstance(data, dict) or "schema" not in data:
         raise FormatError("it has no schema version")
-    if (version := found.pop("schema")) != schema:
+    if (version := data.pop("schema")) != schema:
         raise FormatError(f"its schema version is {version}, expected {schema}")
-    return restore(kind, found)
+    return restore(kind, data)
 
 
-def restore(kind: Any, found: Any, where: str = "") -> Any:
+def restore(kind: Any, data: Any, where: str = "") -> Any:
     """`found`, of which JSON was made, as `kind`: a dataclass, or what its fields are annotated with."""
     if kind is Any:
-        return found
+        return data
     if is_dataclass(kind):
-        return _restore_fields(kind, found, where)
+        return _restore_fields(kind, data, where)
     origin, of = get_origin(kind), get_args(kind)
     if origin is Literal:
-        return _checked(found, str(found) in of, f"one of {', '.join(of)}", where)
+        return _check(data, str(data) in of, f"one of {', '.join(of)}", where)
     if origin in (Union, types.UnionType):
-        return None if found is None else restore(of[0], found, where)
+        return None if data is None else restore(of[0], data, where)
     if origin is tuple:
-        items = _checked(found, isinstance(found, (list, tuple)), "a list", where)
-        return tuple(restore(of[0], one, f"{where}[{number}]") for number, one in enumerate(items))
+        items = _check(data, isinstance(data, (list, tuple)), "a list", where)
+        return tuple(restore(of[0], item, f"{where}[{number}]") for number, item in enumerate(items))
     if origin is Mapping:
-        named = _checked(found, isinstance(found, dict), "names with values", where)
-        return {name: restore(of[1], one, _within(where, name)) for name, one in named.items()}
+        named = _check(data, isinstance(data, dict), "names with values", where)
+        return {name: restore(of[1], item, _extend_path(where, name)) for name, item in named.items()}
     # True is an int, and no number.
-    fits = isinstance(found, kind) and (kind is bool or not isinstance(found, bool))
-    return _checked(found, fits, {str: "text", int: "a number", bool: "true or false"}[kind], where)
+    fits = isinstance(data, kind) and (kind is bool or not isinstance(data, bool))
+    return _check(data, fits, {str: "text", int: "a number", bool: "true or false"}[kind], where)
 
 
-def _restore_fields(kind: Any, found: Any, where: str) -> Any:
-    given = _checked(found, isinstance(found, dict), "names with values", where)
-    known = {field.name: field for field in fields(kind)}
+def _restore_fields(kind: Any, data: Any, where: str) -> Any:
+    values = _check(data, isinstance(data, dict), "names with values", where)
+    known_fields = {field.name: field for field in fields(kind)}
     lacking = [
         name
-        for name, field in known.items()
-        if name not in given and field.default is MISSING and field.default_factory is MISSING
+        for name, field in known_fields.items()
+        if name not in values and field.default is MISSING and field.default_factory is MISSING
     ]
-    for what, names in (("lacks", lacking), ("has unknown fields", [name for name in given if name not in known])):
+    for problem, names in (
+        ("lacks", lacking),
+        ("has unknown fields", [name for name in values if name not in known_fields]),
+    ):
         if names:
-            raise FormatError(f"{where or 'it'} {what}: {', '.join(names)}")
+            raise FormatError(f"{where or 'it'} {problem}: {', '.join(names)}")
     hints = _hints(kind)
-    return kind(**{name: restore(hints[name], value, _within(where, name)) for name, value in given.items()})
+    return kind(**{name: restore(hints[name], value, _extend_path(where, name)) for name, value in values.items()})
 
 
-def _checked(found: Any, fits: bool, expected: str, where: str) -> Any:
+def _check(data: Any, fits: bool, expected: str, where: str) -> Any:
     if not fits:
-        raise FormatError(f"{where or 'it'} is {found!r}, expected {expected}")
-    return found
+        raise FormatError(f"{where or 'it'} is {data!r}, expected {expected}")
+    return data
 
 
-def _within(where: str, name: str) -> str:
+def _extend_path(where: str, name: str) -> str:
     return f"{where}.{name}" if where else name

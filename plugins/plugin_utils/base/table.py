@@ -27,22 +27,22 @@ def wrap(text: str, width: int) -> list[str]:
         begin = 0
         mark = "-> " if lines else ""
         for command in _COMMAND.finditer(sentence):
-            lines += _prose(mark + _after(sentence[begin : command.start()], begin), width)
+            lines += _wrap_prose(mark + _strip_separator(sentence[begin : command.start()], begin), width)
             lines.append(command.group().rstrip())
             begin, mark = command.end(), ""
-        rest = _after(sentence[begin:], begin)
-        if begin and not rest.strip(" ."):
+        ending = _strip_separator(sentence[begin:], begin)
+        if begin and not ending.strip(" ."):
             continue
-        lines += _prose(mark + rest, width)
+        lines += _wrap_prose(mark + ending, width)
     return lines
 
 
-def _after(text: str, begin: int) -> str:
+def _strip_separator(text: str, begin: int) -> str:
     """Text as it is at the begin of a sentence, and behind a command without the mark that divides the two."""
     return text.lstrip(" ,;") if begin else text
 
 
-def _prose(text: str, width: int) -> list[str]:
+def _wrap_prose(text: str, width: int) -> list[str]:
     return textwrap.wrap(text.strip(), width, break_long_words=False, break_on_hyphens=False)
 
 
@@ -55,14 +55,14 @@ def render_table(
     Where long names leave no room for the last column, it stands below each row.
     """
     cells = [list(header), *(list(row) for row in rows)]
-    others = len(header) - 1
-    columns = [[wrap(row[at], most or width) for row in cells] for at in range(others)]
+    last_column = len(header) - 1
+    columns = [[wrap(row[at], most or width) for row in cells] for at in range(last_column)]
     widths = [max((len(line) for lines in column for line in lines), default=0) for column in columns]
-    left = width - sum(widths) - 3 * others
-    below = left < _LEAST and any(len(row[-1]) > max(left, 0) for row in cells)
+    width_left = width - sum(widths) - 3 * last_column
+    below = width_left < _LEAST and any(len(row[-1]) > max(width_left, 0) for row in cells)
     lines = []
     for at, row in enumerate(cells):
-        last = wrap(row[-1], width - 4 if below else left)
+        last = wrap(row[-1], width - 4 if below else width_left)
         parts = [column[at] for column in columns] + ([] if below else [last])
         for step in range(max(map(len, parts))):
             shown = [part[step] if step < len(part) else "" for part in parts]

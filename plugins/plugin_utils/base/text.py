@@ -57,12 +57,12 @@ def mask_controls(text: str) -> str:
 
 def encode_controls(text: str) -> str:
     """The same for what may be sent back: ``decode_controls`` gives the text as it was. Once, where the text comes in."""
-    return mask_controls(_GENUINE.sub(lambda found: _ITSELF + found[0], text))
+    return mask_controls(_GENUINE.sub(lambda match: _ITSELF + match[0], text))
 
 
 def encode_json_controls(data: bytes) -> bytes:
     """The same JSON, of which each text decodes to what ``encode_controls`` makes of it."""
-    return _JSON.sub(_carried_json, data) if _is_suspect(data) else data
+    return _JSON.sub(_encode_json_match, data) if _is_suspect(data) else data
 
 
 def _is_suspect(data: bytes) -> bool:
@@ -86,38 +86,38 @@ def join_field_lines(record: Any, *names: str) -> None:
 
 def decode_controls(value: T) -> T:
     """What is sent back, as it was read: a text, or a structure that JSON is made of."""
-    made: Any = value
+    decoded: Any = value
     if isinstance(value, str):
-        made = value if value.isascii() else _SENT_BACK.sub(_sent_back, value)
+        decoded = value if value.isascii() else _SENT_BACK.sub(_decode_match, value)
     elif isinstance(value, dict):
-        made = {decode_controls(key): decode_controls(one) for key, one in value.items()}
+        decoded = {decode_controls(key): decode_controls(item) for key, item in value.items()}
     elif isinstance(value, (list, tuple)):
-        made = [decode_controls(one) for one in value]
-    return made  # type: ignore[no-any-return]  # of the type it had
+        decoded = [decode_controls(item) for item in value]
+    return decoded  # type: ignore[no-any-return]  # of the type it had
 
 
-def _sent_back(match: re.Match[str]) -> str:
+def _decode_match(match: re.Match[str]) -> str:
     if match[1]:
         return match[1]
     return match[0] if match[0] == _ITSELF else chr(ord(match[0]) - _CARRIED)
 
 
-def _carried_json(match: re.Match[bytes]) -> bytes:
-    if (ours := match["ours"]) is not None:
-        one = json.loads(b'"%s"' % ours)
-        return _escaped(ord(_ITSELF)) + ours if one in _OURS else ours
+def _encode_json_match(match: re.Match[bytes]) -> bytes:
+    if (carrier_bytes := match["ours"]) is not None:
+        character = json.loads(b'"%s"' % carrier_bytes)
+        return _escape(ord(_ITSELF)) + carrier_bytes if character in _OURS else carrier_bytes
     if (code := match["code"]) is not None:
-        found = int(code, 16)
+        code_point = int(code, 16)
     elif (short := match["short"]) is not None:
-        found = _SHORT[short]
+        code_point = _SHORT[short]
     elif (raw := match["raw"]) is not None:
-        found = ord(raw.decode())
+        code_point = ord(raw.decode())
     else:
         return match[0]
-    carrier = _ALL.get(found)
-    return match[0] if carrier is None else _escaped(carrier)
+    carrier = _ALL.get(code_point)
+    return match[0] if carrier is None else _escape(carrier)
 
 
-def _escaped(code: int) -> bytes:
+def _escape(code: int) -> bytes:
     """A character above U+FFFF in JSON."""
     return b"\\u%04x\\u%04x" % (0xD800 + (code - 0x10000 >> 10), 0xDC00 + (code & 0x3FF))

@@ -54,12 +54,12 @@ class Waits:
     def report(self, *awaited: Awaited) -> None:
         """These are waited for now, and nothing else."""
         now = self._clock()
-        self._due = {one.what: self._due.get(one.what, (now, repeat_pauses())) for one in awaited}
-        for one in awaited:
-            due, following = self._due[one.what]
+        self._due = {condition.what: self._due.get(condition.what, (now, repeat_pauses())) for condition in awaited}
+        for condition in awaited:
+            due, following = self._due[condition.what]
             if now >= due:
-                self._due[one.what] = (now + next(following), following)
-                self._notify(str(one))
+                self._due[condition.what] = (now + next(following), following)
+                self._notify(str(condition))
 
 
 @contextmanager

@@ -448,7 +448,7 @@ def _check_managers(
 
 def _find_managers(thing: Object) -> Iterable[str]:
     marks = Marks.from_object(thing)
-    managers = [tool for tool, _mark, _source in marks.tools()]
+    managers = [tool for tool, _mark, _source in marks.list_tools()]
     managers += ["Helm"] if HELM in marks.annotations else []
     if marks.owner and marks.owner.split()[0] not in (*SCALED, "ReplicaSet"):
         managers.append(marks.owner)

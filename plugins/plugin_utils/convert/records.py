@@ -48,23 +48,25 @@ class RecordDirectory:
         """Read every record: (location, text)."""
         pattern = f"{objects.name_record('*')}.json"
         try:
-            self._known = texts = dict(self._files.all(pattern))
-            return [(self._files.where(name), text) for name, text in texts.items()]
+            self._known = texts = dict(self._files.read_all(pattern))
+            return [(self._files.describe_place(name), text) for name, text in texts.items()]
         except (OSError, UnicodeDecodeError) as error:
-            raise RecordError(f"{self._files.where(pattern)} cannot be read: {error}", "record_unreadable") from error
+            raise RecordError(
+                f"{self._files.describe_place(pattern)} cannot be read: {error}", "record_unreadable"
+            ) from error
 
     def write(self, record: ConversionRecord) -> None:
         """Write the record to disk. Refuses to replace the record of a later run."""
         name, text = f"{objects.name_record(record.run)}.json", record.to_json()
         try:
-            texts = self._known if self._known is not None else dict(self._files.all(name))
+            texts = self._known if self._known is not None else dict(self._files.read_all(name))
             if (current := self._files.read(name)) not in (None, texts.get(name)):
-                _refuse_later(self._files.where(name), current, record)
+                _refuse_later(self._files.describe_place(name), current, record)
             self._files.write(name, text)
             self._known = {**texts, name: text}
         except (OSError, UnicodeDecodeError) as error:
             raise RecordError(
-                f"the record cannot be written to {self._files.where(name).removeprefix('file ')}: {error}, expected "
+                f"the record cannot be written to {self._files.describe_place(name).removeprefix('file ')}: {error}, expected "
                 "a writable directory that outlives the run. Fix it, or set another record_dir.",
                 "record_unwritable",
             ) from error
@@ -79,14 +81,14 @@ class RecordNamespace:
 
     def read(self) -> list[tuple[str, str]]:
         """Read every record: (location, text)."""
-        return [(self._maps.where(name), text) for name, text in self._maps.all()]
+        return [(self._maps.describe_place(name), text) for name, text in self._maps.read_all()]
 
     def write(self, record: ConversionRecord) -> None:
         """Write the record. Refuses to replace the record of a later run."""
         name = objects.name_record(record.run)
 
         def meet(current: str) -> None:
-            _refuse_later(self._maps.where(name), current, record)
+            _refuse_later(self._maps.describe_place(name), current, record)
 
         readable = (
             f"Conversion of claim {record.namespace}/{record.claim}, direction {record.direction}, step {record.step}\n"

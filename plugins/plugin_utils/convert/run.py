@@ -38,7 +38,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import identify_process
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import About, Lease, bind_client
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import Lease, LeaseSubject, bind_client
 
 Status = Literal["to_do", "native", "nothing", "refused", "converted", "reversible", "rolled_back", "failed", "not_run"]
 
@@ -247,7 +247,7 @@ class Conversions:
 
     def _create_lease(self, desired: ConversionRequest) -> Lease:
         """Return the Lease of a claim, which is taken before anything that it protects is read."""
-        lease = About(
+        lease = LeaseSubject(
             namespace=self._lease_namespace,
             name=name_lease(desired.namespace, desired.claim),
             labels=build_labels(),

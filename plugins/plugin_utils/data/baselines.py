@@ -36,8 +36,8 @@ class Baselines:
 
     def describe_location(self, claim: str) -> str:
         """Describe where the baseline of a claim (namespace/name) is stored."""
-        stores = [self._maps.where(self._name_object(claim))] if self._maps is not None else []
-        stores += [self._files.where(_name_file(claim))] if self._files is not None else []
+        stores = [self._maps.describe_place(self._name_object(claim))] if self._maps is not None else []
+        stores += [self._files.describe_place(_name_file(claim))] if self._files is not None else []
         return " and ".join(stores)
 
     def read(self, claim: str) -> Manifest | MissingBaseline | None:
@@ -48,14 +48,14 @@ class Baselines:
             try:
                 return from_json(text)
             except FormatError as error:
-                bad = f"{self._maps.where(self._name_object(claim))}: {error}"
+                bad = f"{self._maps.describe_place(self._name_object(claim))}: {error}"
         if self._files is not None:
             try:
                 copy = self._files.read(_name_file(claim))
                 if copy is not None:
                     return from_json(copy)
             except (FormatError, OSError, UnicodeDecodeError) as error:
-                bad = f"{bad}; {self._files.where(_name_file(claim))}: {error}".lstrip("; ")
+                bad = f"{bad}; {self._files.describe_place(_name_file(claim))}: {error}".lstrip("; ")
         if bad:
             raise BaselineError(
                 f"the baseline of {claim} cannot be read: {bad}. Record a new one (renew=true).", "baseline_unreadable"
@@ -87,7 +87,7 @@ class Baselines:
                 self._files.write(_name_file(claim), manifest.to_json())
             except OSError as error:
                 raise BaselineError(
-                    f"the baseline {self._files.where(_name_file(claim)).removeprefix('file ')} cannot be written: "
+                    f"the baseline {self._files.describe_place(_name_file(claim)).removeprefix('file ')} cannot be written: "
                     f"{error}. Nothing was changed. Free space, or set another directory.",
                     "refused",
                 ) from error
@@ -95,7 +95,7 @@ class Baselines:
 
     def list_recorded(self, claims: Sequence[str] = ()) -> list[str]:
         """List the ConfigMaps of the set, or of these claims."""
-        names = self._maps.named(**self._labels) if self._maps is not None else []
+        names = self._maps.list_names(**self._labels) if self._maps is not None else []
         return [name for name in names if not claims or name in self._name_objects(claims)]
 
     def forget(self, claims: Sequence[str] = ()) -> list[str]:
@@ -115,7 +115,7 @@ class Baselines:
         note = f"Content of the volume of {claim}, for {self._name}. {manifest.taken}\n"
 
         def meet(_text: str) -> None:
-            where = maps.where(self._name_object(claim))
+            where = maps.describe_place(self._name_object(claim))
             raise BaselineError(f"{where} was written by another run meanwhile. Run again.", "conflict")
 
         maps.write(self._name_object(claim), manifest.to_json(), meet, beside={"about.txt": note}, labels=self._labels)

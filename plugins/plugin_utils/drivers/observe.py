@@ -51,7 +51,7 @@ def snapshot(client: Client, driver: Driver, desired: Request) -> Snapshot:
     listed = client.list(kinds.DAEMON_SET).items
     daemon_sets = tuple(replace(ObservedDaemonSet.from_object(item), made=read_creation(item)) for item in listed)
     claimed = any(
-        one.managed_by != MANAGER and not one.ready and one.serves_on_windows(driver.name) for one in daemon_sets
+        one.managed_by != MANAGER and not one.ready and one.is_node_plugin_of(driver.name) for one in daemon_sets
     )
 
     missing = find_missing_needs(needs(driver, desired, namespace, live.get(namespace)), client.is_allowed)

@@ -144,7 +144,7 @@ def providers(driver: Driver, snapshot: Snapshot, namespace: str) -> tuple[Provi
     for observed in snapshot.daemon_sets:
         same = (observed.namespace, observed.name) == (namespace, driver.daemonset)
         kept_by = owner(driver, platform(snapshot), observed)
-        if kept_by is not None and (same or observed.serves_on_windows(driver.name)):
+        if kept_by is not None and (same or observed.is_node_plugin_of(driver.name)):
             serving = observed.ready > 0 or _registered(driver, snapshot)
             found.append(Provider(observed.namespace, observed.name, kept_by, serving=serving))
     return tuple(found)
@@ -152,7 +152,7 @@ def providers(driver: Driver, snapshot: Snapshot, namespace: str) -> tuple[Provi
 
 def _registered(driver: Driver, snapshot: Snapshot) -> bool:
     """Whether a Windows node has registered the driver by a plugin that is not ours."""
-    ours = any(one.managed_by == MANAGER and one.serves_on_windows(driver.name) for one in snapshot.daemon_sets)
+    ours = any(one.managed_by == MANAGER and one.is_node_plugin_of(driver.name) for one in snapshot.daemon_sets)
     return bool(snapshot.registered) and not ours
 
 
@@ -192,7 +192,7 @@ def keeper(driver: Driver, running_on: str, marks: Marks) -> Owner | None:
         return Owner(f"managed by {marks.owner}", "its controller", True, f"change {marks.owner}")
     tools = (
         Owner(f"managed by {manager}", mark, True, f"remove it from {source}")
-        for manager, mark, source in marks.tools()
+        for manager, mark, source in marks.list_tools()
     )
     return next(tools, None)
 

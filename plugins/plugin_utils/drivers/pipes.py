@@ -70,7 +70,7 @@ def without_pipes(driver: Driver, daemon_sets: Iterable[Mapping[str, Any]]) -> b
     if driver.rule("csi_proxy") is None:
         return True
     observed = [(one, ObservedDaemonSet.from_object(one)) for one in daemon_sets]
-    providers = [one for one, found in observed if found.serves_on_windows(driver.name)]
+    providers = [one for one, found in observed if found.is_node_plugin_of(driver.name)]
     # A DaemonSet without a Ready pod serves no volume, whatever it claims; what mounts pipes may serve them any moment.
     return any(found.ready for one, found in observed if one in providers) and not any(
         pipes_of(one["spec"]["template"]["spec"]) or uses_unmounted(one) for one in providers

@@ -184,7 +184,7 @@ def provider_findings(driver: Driver, desired: Request, snapshot: Snapshot, name
         one
         for one in snapshot.daemon_sets
         if one.managed_by == MANAGER
-        and one.serves_on_windows(driver.name)
+        and one.is_node_plugin_of(driver.name)
         and (one.namespace == namespace or one.ready)
     ]
     theirs = ownership.providers(driver, snapshot, namespace)
@@ -276,7 +276,7 @@ def port_findings(driver: Driver, rule: ModeRule, snapshot: Snapshot) -> Iterato
         return
     for other in snapshot.daemon_sets:
         taken = sorted(other.host_ports & frozenset(rule.ports.values()))
-        if taken and other.on_windows and not other.serves_on_windows(driver.name):
+        if taken and other.on_windows and not other.is_node_plugin_of(driver.name):
             listed = ", ".join(str(port) for port in taken)
             message = (
                 f"its pods use host port {listed}, which {driver.title} in mode {rule.mode} needs: on a node with "

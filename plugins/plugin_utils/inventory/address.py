@@ -43,9 +43,10 @@ class Choice:
 def check_origins(origins: Iterable[str]) -> str:
     """What is wrong with the option address; empty when nothing is."""
     bad = [
-        one
-        for one in origins
-        if one not in (INSTANCE, *TYPES) and not any(one.startswith(own) and one != own for own in OWN)
+        origin
+        for origin in origins
+        if origin not in (INSTANCE, *TYPES)
+        and not any(origin.startswith(prefix) and origin != prefix for prefix in OWN)
     ]
     if not bad:
         return ""
@@ -59,28 +60,33 @@ def explain_unusable(value: str, families: Sequence[str]) -> str:
     """Why nothing can connect to this address; empty when something can."""
     try:
         # A zone ("%") is accepted there whatever it holds.
-        found = ipaddress.ip_address(value.replace("%", " "))
+        parsed = ipaddress.ip_address(value.replace("%", " "))
     except ValueError:
         return "" if _HOST_NAME.match(value) else "neither an IP address nor a host name"
-    if found.is_link_local:
+    if parsed.is_link_local:
         # What a Windows machine gives itself when no DHCP server answered it.
         return "link-local"
-    if found.is_unspecified or found.is_multicast:
+    if parsed.is_unspecified or parsed.is_multicast:
         return "not an address of a machine"
-    family = f"ipv{found.version}"
+    family = f"ipv{parsed.version}"
     return "" if family in families else f"{family}, which ip_family excludes"
 
 
 def choose(candidates: Iterable[Candidate], origins: Sequence[str], families: Sequence[str]) -> Choice:
     """The first usable address: by the order of origins, then of families, host names last."""
-    known = list(candidates)
+    addresses = list(candidates)
     for origin in origins:
-        fitting = [one for one in known if one.origin == origin and not explain_unusable(one.value, families)]
+        fitting = [
+            address
+            for address in addresses
+            if address.origin == origin and not explain_unusable(address.value, families)
+        ]
         if fitting:
-            best = min(fitting, key=lambda one: _rank(one.value, families))
+            best = min(fitting, key=lambda address: _rank(address.value, families))
             return Choice(value=best.value, origin=best.origin)
     considered = [
-        f"{one.origin} {one.value[:80]} ({explain_unusable(one.value, families) or 'not requested'})" for one in known
+        f"{address.origin} {address.value[:80]} ({explain_unusable(address.value, families) or 'not requested'})"
+        for address in addresses
     ]
     return Choice(
         because=f"no address to connect to: found {', '.join(considered) or 'none'}, expected one of {', '.join(origins)}. "

@@ -59,7 +59,9 @@ class NodeListed:
             wmco=base.of_operator,
             labels=base.labels,
             annotations={key: str(present[key]) for key in (*_ALWAYS_KEPT, *annotations) if key in present},
-            addresses=tuple((str(one["type"]), str(one["address"])) for one in status.get("addresses") or []),
+            addresses=tuple(
+                (str(address["type"]), str(address["address"])) for address in status.get("addresses") or []
+            ),
             ready=base.ready,
             unschedulable=base.cordoned,
             kubelet_version=base.kubelet,
@@ -115,8 +117,10 @@ class Observation:
     ) -> Observation:  # fmt: skip
         """Read core/v1 Nodes, storage.k8s.io/v1 CSINodes and the ConfigMap (None: absent or not asked for)."""
         registered = {
-            one["metadata"]["name"]: [str(entry["name"]) for entry in (one.get("spec") or {}).get("drivers") or []]
-            for one in csi_nodes
+            csi_node["metadata"]["name"]: [
+                str(entry["name"]) for entry in (csi_node.get("spec") or {}).get("drivers") or []
+            ]
+            for csi_node in csi_nodes
         }
         listed, kept = list(nodes), tuple(annotations)
         platform = platform_of(kubernetes, (ObservedNode.from_object(node) for node in listed))
@@ -137,7 +141,10 @@ class Observation:
         """The same with what these instances' names mean in DNS."""
         return replace(
             self,
-            instances=tuple(replace(one, resolved=addresses.get(one.name, one.resolved)) for one in self.instances),
+            instances=tuple(
+                replace(instance, resolved=addresses.get(instance.name, instance.resolved))
+                for instance in self.instances
+            ),
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -145,9 +152,9 @@ class Observation:
         return {"schema": SCHEMA, **serialize(self)}
 
     @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Observation:
+    def from_dict(cls, stored: Mapping[str, Any]) -> Observation:
         """What as_dict made; ValueError for anything else."""
-        if given.get("schema") != SCHEMA:
-            raise ValueError(f"schema is {given.get('schema')!r}, expected {SCHEMA}")
-        observed: Observation = restore(cls, {name: value for name, value in given.items() if name != "schema"})
+        if stored.get("schema") != SCHEMA:
+            raise ValueError(f"schema is {stored.get('schema')!r}, expected {SCHEMA}")
+        observed: Observation = restore(cls, {name: value for name, value in stored.items() if name != "schema"})
         return observed

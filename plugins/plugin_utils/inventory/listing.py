@@ -71,15 +71,15 @@ class Listed:
         """The same after the user's own expressions, which may have given it an address or taken it away."""
         merged = {**self.variables, **variables}
         if "ansible_host" in variables:
-            given = str(variables["ansible_host"] or "")
-            why = explain_unusable(given, tuple(families)) if given else "empty"
+            address = str(variables["ansible_host"] or "")
+            why = explain_unusable(address, tuple(families)) if address else "empty"
             merged.pop("kubewin_unreachable_because", None)
             merged["kubewin_address_from"] = "compose"
             if why:
                 merged.pop("ansible_host")
                 merged.pop("kubewin_address_from")
                 merged["kubewin_unreachable_because"] = (
-                    f"compose set ansible_host to {given[:80]!r}, which is {why}, expected an IP address or a host "
+                    f"compose set ansible_host to {address[:80]!r}, which is {why}, expected an IP address or a host "
                     "name. Correct the expression"
                 )
         return dataclasses.replace(self, variables=merged)
@@ -94,50 +94,50 @@ class Listed:
 
 def list_unresolved_names(observed: Observation) -> tuple[str, ...]:
     """Instances that no Node is by name, so that DNS has to resolve their address."""
-    nodes = _matchable(observed)
+    nodes = _build_matchable_nodes(observed)
     return tuple(
-        one.name
-        for one in observed.instances
-        if not one.problem and _host(one).names and isinstance(_node_of(one, nodes), str)
+        instance.name
+        for instance in observed.instances
+        if not instance.problem and _build_host(instance).names and isinstance(_find_node(instance, nodes), str)
     )
 
 
 def list_hosts(observed: Observation, desired: Request) -> Iterator[Listed]:
     """Every host, in the order of names: Nodes first, then instances that are no Node."""
-    matchable = _matchable(observed)
+    matchable = _build_matchable_nodes(observed)
     of_node: dict[str, Instance] = {}
     strangers: dict[str, str] = {}
     for instance in observed.instances if desired.instances else ():
-        found = instance.problem or _node_of(instance, matchable)
-        if isinstance(found, str):
-            strangers[instance.name] = found
-        elif found.name in of_node:
+        node_or_reason = instance.problem or _find_node(instance, matchable)
+        if isinstance(node_or_reason, str):
+            strangers[instance.name] = node_or_reason
+        elif node_or_reason.name in of_node:
             strangers[instance.name] = (
-                f"{instance.name} and {of_node[found.name].name} are both Node {found.name}, expected one entry per "
+                f"{instance.name} and {of_node[node_or_reason.name].name} are both Node {node_or_reason.name}, expected one entry per "
                 "machine. Remove one from the ConfigMap windows-instances"
             )
         else:
-            of_node[found.name] = instance
-    for node in sorted(observed.nodes, key=lambda one: one.name):
+            of_node[node_or_reason.name] = instance
+    for node in sorted(observed.nodes, key=lambda node: node.name):
         if desired.nodes or node.name in of_node:
-            yield _listed_node(node, of_node.get(node.name), observed, desired)
-    by_name = {one.name: one for one in observed.instances}
+            yield _list_node(node, of_node.get(node.name), observed, desired)
+    by_name = {instance.name: instance for instance in observed.instances}
     for name, because in sorted(strangers.items()):
-        yield _listed_instance(by_name[name], because, observed, desired)
+        yield _list_instance(by_name[name], because, observed, desired)
 
 
-def _matchable(observed: Observation) -> list[Node]:
+def _build_matchable_nodes(observed: Observation) -> list[Node]:
     return [
-        Node.from_object({"metadata": {"name": node.name}, "status": {"addresses": _addresses(node)}})
+        Node.from_object({"metadata": {"name": node.name}, "status": {"addresses": _list_addresses(node)}})
         for node in observed.nodes
     ]
 
 
-def _addresses(node: NodeListed) -> list[dict[str, str]]:
+def _list_addresses(node: NodeListed) -> list[dict[str, str]]:
     return [{"type": kind, "address": value} for kind, value in node.addresses]
 
 
-def _host(instance: Instance, nodes: Iterable[Node] = ()) -> Host:
+def _build_host(instance: Instance, nodes: Iterable[Node] = ()) -> Host:
     """An instance as a host for matching:  its key is an address, or a name with what that means in DNS."""
     is_address = instance.name.replace(".", "").isdigit()
     return Host(
@@ -148,9 +148,9 @@ def _host(instance: Instance, nodes: Iterable[Node] = ()) -> Host:
     )
 
 
-def _node_of(instance: Instance, nodes: list[Node]) -> Node | str:
+def _find_node(instance: Instance, nodes: list[Node]) -> Node | str:
     """The Node that an instance is, or why it is none."""
-    matching = match_hosts([_host(instance, nodes)], nodes)
+    matching = match_hosts([_build_host(instance, nodes)], nodes)
     name = matching.matched.get(instance.name)
     if name is None:
         return (
@@ -160,10 +160,10 @@ def _node_of(instance: Instance, nodes: list[Node]) -> Node | str:
     return next(node for node in nodes if node.name == name)
 
 
-def _listed_node(node: NodeListed, instance: Instance | None, observed: Observation, desired: Request) -> Listed:
-    owner = _owner(node, instance, observed.platform)
+def _list_node(node: NodeListed, instance: Instance | None, observed: Observation, desired: Request) -> Listed:
+    owner = _find_owner(node, instance, observed.platform)
     variables = {
-        **_shared(observed),
+        **_build_shared_variables(observed),
         "kubewin_node_name": node.name,
         "kubewin_owner": owner,
         "kubewin_build": node.build,
@@ -175,10 +175,10 @@ def _listed_node(node: NodeListed, instance: Instance | None, observed: Observat
             "os_image": node.os_image,
             "labels": dict(node.labels),
             "annotations": dict(node.annotations),
-            "addresses": _addresses(node),
+            "addresses": _list_addresses(node),
         },
-        **_instance(instance),
-        **_connection(_candidates(node, instance), observed, desired),
+        **_build_instance_variables(instance),
+        **_build_connection_variables(_list_candidates(node, instance), observed, desired),
     }
     groups = [f"kubewin_owner_{owner}", f"kubewin_platform_{observed.platform or 'other'}"]
     groups += [f"kubewin_build_{node.build}"] if node.build else []
@@ -186,13 +186,13 @@ def _listed_node(node: NodeListed, instance: Instance | None, observed: Observat
     return Listed(node.name, variables, tuple(groups))
 
 
-def _listed_instance(instance: Instance, because: str, observed: Observation, desired: Request) -> Listed:
+def _list_instance(instance: Instance, because: str, observed: Observation, desired: Request) -> Listed:
     variables = {
-        **_shared(observed),
+        **_build_shared_variables(observed),
         "kubewin_owner": "wmco_byoh",
         "kubewin_without_node_because": because,
-        **_instance(instance),
-        **_connection(
+        **_build_instance_variables(instance),
+        **_build_connection_variables(
             [Candidate(INSTANCE, instance.name)], observed, dataclasses.replace(desired, address=(INSTANCE,))
         ),
     }
@@ -201,7 +201,7 @@ def _listed_instance(instance: Instance, because: str, observed: Observation, de
     )
 
 
-def _shared(observed: Observation) -> dict[str, str]:
+def _build_shared_variables(observed: Observation) -> dict[str, str]:
     return {
         "kubewin_cluster": observed.server,
         "kubewin_read_at": observed.read_at,
@@ -209,30 +209,32 @@ def _shared(observed: Observation) -> dict[str, str]:
     }
 
 
-def _instance(instance: Instance | None) -> dict[str, str]:
+def _build_instance_variables(instance: Instance | None) -> dict[str, str]:
     if instance is None:
         return {}
     user = {"kubewin_instance_user": instance.user} if instance.user else {}
     return {"kubewin_instance": instance.name, **user}
 
 
-def _owner(node: NodeListed, instance: Instance | None, platform: str) -> str:
+def _find_owner(node: NodeListed, instance: Instance | None, platform: str) -> str:
     if instance is not None or node.labels.get(_BYOH) == "true":
         return "wmco_byoh"
     return "wmco" if platform == "openshift" else _OWNERS.get(platform, "unmanaged")
 
 
-def _candidates(node: NodeListed, instance: Instance | None) -> list[Candidate]:
-    found = [Candidate(INSTANCE, instance.name)] if instance is not None else []
-    found += [Candidate(kind, value) for kind, value in node.addresses]
-    found += [Candidate(f"annotation:{key}", value) for key, value in node.annotations.items()]
-    return found + [Candidate(f"label:{key}", value) for key, value in node.labels.items()]
+def _list_candidates(node: NodeListed, instance: Instance | None) -> list[Candidate]:
+    candidates = [Candidate(INSTANCE, instance.name)] if instance is not None else []
+    candidates += [Candidate(kind, value) for kind, value in node.addresses]
+    candidates += [Candidate(f"annotation:{key}", value) for key, value in node.annotations.items()]
+    return candidates + [Candidate(f"label:{key}", value) for key, value in node.labels.items()]
 
 
-def _connection(candidates: list[Candidate], observed: Observation, desired: Request) -> dict[str, Any]:
+def _build_connection_variables(candidates: list[Candidate], observed: Observation, desired: Request) -> dict[str, Any]:
     # Only what was asked for or is an address by its nature belongs into a message.
-    asked = [one for one in candidates if ":" not in one.origin or one.origin in desired.address]
-    choice = choose(asked, desired.address, desired.ip_family)
+    requested = [
+        candidate for candidate in candidates if ":" not in candidate.origin or candidate.origin in desired.address
+    ]
+    choice = choose(requested, desired.address, desired.ip_family)
     if not choice.value:
         return {"kubewin_unreachable_because": choice.because}
     # The operator's own way to its nodes is ssh; nothing says that they have WinRM.

@@ -29,12 +29,12 @@ def observe(client: Client, server: str, *, instances_in: str | None, annotation
         kubernetes=kubernetes,
         nodes=nodes,
         csi_nodes=csi_nodes,
-        instances=None if instances_in is None else _instances(client, instances_in),
+        instances=None if instances_in is None else _read_instances(client, instances_in),
         annotations=annotations,
     )
 
 
-def _instances(client: Client, namespace: str) -> dict[str, object] | None:
+def _read_instances(client: Client, namespace: str) -> dict[str, object] | None:
     try:
         return client.get(kinds.CONFIG_MAP, INSTANCES, namespace)
     except ClusterError as error:

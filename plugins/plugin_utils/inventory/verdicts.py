@@ -26,7 +26,7 @@ def read_verdicts(report: Any, nodes: Collection[str], now: datetime) -> dict[st
     taken_at = parse_time(report.get("taken_at"))
     if taken_at is None:
         raise ValueError(f"found taken_at {report.get('taken_at')!r}, expected the time of the report")
-    evaluated = {str(one["node"]): one for one in report.get("nodes") or []}
+    evaluated = {str(entry["node"]): entry for entry in report.get("nodes") or []}
     if evaluated and nodes and not evaluated.keys() & set(nodes):
         raise ValueError(
             f"it has {', '.join(sorted(evaluated)[:3])} and none of this cluster's Windows Nodes "

@@ -49,7 +49,7 @@ def find_missing_needs(needs: Iterable[Need], allowed: Callable[[Need], bool]) -
     return tuple(
         need
         for need in needs
-        if not allowed(need) and not (need.instead and all(allowed(other) for other in need.instead))
+        if not allowed(need) and not (need.instead and all(allowed(alternative) for alternative in need.instead))
     )
 
 

@@ -66,7 +66,7 @@ class Applier:
 
     def plan(self, definitions: Sequence[Mapping[str, Any]]) -> Outcome:
         """What applying would change. Refusals of any object are raised here, before anything is written."""
-        coming = _named(definitions)
+        coming = _list_names(definitions)
         changes = tuple(self._read(item, coming) for item in definitions)
         return Outcome(changes=changes, warnings=tuple(self._warnings))
 
@@ -77,21 +77,21 @@ class Applier:
         """
         planned = self.plan(definitions)
         done: list[Change] = []
-        coming = _named(definitions)
+        coming = _list_names(definitions)
         for definition, item in zip(definitions, planned.changes, strict=True):
             done.append(self._write(definition, item, coming))
         return Outcome(changes=tuple(done), warnings=tuple(self._warnings))
 
     def _write(self, definition: Mapping[str, Any], planned: Change, coming: set[tuple[str, str]]) -> Change:
-        pinned, path = self._pinned(definition), _path(definition)
-        for left in reversed(range(_TRIES)):
+        pinned, path = self._pin(definition), _find_path(definition)
+        for tries_left in reversed(range(_TRIES)):
             if planned.action == "none":
                 break
             body = {**pinned, "metadata": {**pinned["metadata"], "resourceVersion": self._versions[path]}}
             try:
                 answer = self._client.apply(body, dry_run=False, force=self._force)
             except ClusterError as error:
-                if not left or not is_stale_write(error):
+                if not tries_left or not is_stale_write(error):
                     raise
                 planned = self._read(definition, coming)
                 continue
@@ -104,28 +104,28 @@ class Applier:
         name, namespace = definition["metadata"]["name"], definition["metadata"].get("namespace")
         if kind.namespaced and namespace is None:
             raise ClusterError(f"{kind.kind} {name} has no namespace", "invalid")
-        for left in reversed(range(_TRIES)):
+        for tries_left in reversed(range(_TRIES)):
             live = self._client.get(kind, name, namespace)
             self._versions[kind.path(namespace, name)] = _ABSENT if live is None else str(_version(live))
             if live is None:
-                self._may_be_created(definition, kind, coming)
-                if namespace is not None and not self._namespace_exists(namespace):
+                self._check_creation(definition, kind, coming)
+                if namespace is not None and not self._has_namespace(namespace):
                     return compare_object(definition, None, None)
             else:
                 self._uids[kind.path(namespace, name)] = str(live["metadata"]["uid"])
             try:
-                answer = self._client.apply(self._pinned(definition), dry_run=True, force=self._force)
+                answer = self._client.apply(self._pin(definition), dry_run=True, force=self._force)
             except ClusterError as error:
-                if error.status == 404 and live is None and self._binds(definition, coming):
+                if error.status == 404 and live is None and self._is_binding_of(definition, coming):
                     return compare_object(definition, None, None)
                 raise
             # What others wrote in between, as a kubelet does to its Node, is no change of ours.
-            if live is None or not left or _version(live) == _version(answer.body):
+            if live is None or not tries_left or _version(live) == _version(answer.body):
                 break
         self._warnings.update(dict.fromkeys(answer.warnings))
         return compare_object(definition, live, answer.body)
 
-    def _may_be_created(self, definition: Mapping[str, Any], kind: Kind, coming: set[tuple[str, str]]) -> None:
+    def _check_creation(self, definition: Mapping[str, Any], kind: Kind, coming: set[tuple[str, str]]) -> None:
         """ClusterError for an object that does not exist and cannot be created by this call."""
         name, namespace = definition["metadata"]["name"], definition["metadata"].get("namespace")
         if self._only_existing:
@@ -134,7 +134,7 @@ class Applier:
                 "not_found",
                 404,
             )
-        if namespace is None or self._namespace_exists(namespace) or (kinds.NAMESPACE.kind, namespace) in coming:
+        if namespace is None or self._has_namespace(namespace) or (kinds.NAMESPACE.kind, namespace) in coming:
             return
         raise ClusterError(
             f"{kind.kind} {namespace}/{name} cannot be created: namespace {namespace} does not exist and is "
@@ -144,30 +144,30 @@ class Applier:
         )
 
     @staticmethod
-    def _binds(definition: Mapping[str, Any], coming: set[tuple[str, str]]) -> bool:
+    def _is_binding_of(definition: Mapping[str, Any], coming: set[tuple[str, str]]) -> bool:
         """Whether it binds a role of the same call: the server wants to see the role before it lets us bind it."""
         role = definition.get("roleRef") or {}
         return (str(role.get("kind")), str(role.get("name"))) in coming
 
-    def _pinned(self, definition: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _pin(self, definition: Mapping[str, Any]) -> Mapping[str, Any]:
         """With only_existing, bound to the object that was read, so that a deleted one is not created again."""
         if not self._only_existing:
             return definition
         metadata = definition["metadata"]
-        return {**definition, "metadata": {**metadata, "uid": self._uids[_path(definition)]}}
+        return {**definition, "metadata": {**metadata, "uid": self._uids[_find_path(definition)]}}
 
-    def _namespace_exists(self, namespace: str) -> bool:
+    def _has_namespace(self, namespace: str) -> bool:
         if namespace not in self._namespaces:
             self._namespaces[namespace] = self._client.get(kinds.NAMESPACE, namespace) is not None
         return self._namespaces[namespace]
 
 
-def _named(definitions: Sequence[Mapping[str, Any]]) -> set[tuple[str, str]]:
+def _list_names(definitions: Sequence[Mapping[str, Any]]) -> set[tuple[str, str]]:
     """Kinds and names."""
     return {(str(item["kind"]), str(item["metadata"]["name"])) for item in definitions}
 
 
-def _path(definition: Mapping[str, Any]) -> str:
+def _find_path(definition: Mapping[str, Any]) -> str:
     metadata = definition["metadata"]
     return kinds.find_kind(definition).path(metadata.get("namespace"), metadata["name"])
 

@@ -82,10 +82,10 @@ def create_client(
             # Nothing listens there, or it forbids even discovery: a proxy in between or a slow start shows otherwise.
             begins = is_refused(error) or read_status_code(error) == 403
             limit = min(retry_for, refused_for) if begins else retry_for
-            left = started + limit - time.monotonic()
-            if left <= 0 or not _is_temporary(error):
+            time_left = started + limit - time.monotonic()
+            if time_left <= 0 or not _is_temporary(error):
                 raise _describe_error(error, source, limit) from error
-            time.sleep(min(_PAUSE, left))
+            time.sleep(min(_PAUSE, time_left))
 
 
 def _is_temporary(error: Exception) -> bool:

@@ -60,9 +60,9 @@ class ObservedDaemonSet:
             name=metadata["name"],
             managed_by=str((metadata.get("labels") or {}).get(MANAGED_BY, "")),
             node_selector=dict(pod.get("nodeSelector") or {}),
-            host_paths=tuple(map(_slashes, list_host_paths(pod))),
+            host_paths=tuple(map(_normalize_path, list_host_paths(pod))),
             # Only these: the others may be secrets.
-            words=" ".join(word for word in map(_slashes, words) if "\\plugins\\" in word or "c:\\" in word),
+            words=" ".join(word for word in map(_normalize_path, words) if "\\plugins\\" in word or "c:\\" in word),
             # In the host's network a container's port is one of the host; the server says so in pods, and not in templates.
             host_ports=frozenset(
                 int(entry.get("hostPort") or entry["containerPort"])
@@ -70,8 +70,8 @@ class ObservedDaemonSet:
                 for entry in part.get("ports") or []
                 if entry.get("hostPort") or pod.get("hostNetwork")
             ),
-            registers=tuple(folder for part in pod["containers"] for folder in _registered(part)),
-            names=tuple(name for part in pod["containers"] for name in _named(part)),
+            registers=tuple(folder for part in pod["containers"] for folder in _list_registered_folders(part)),
+            names=tuple(name for part in pod["containers"] for name in _list_named_drivers(part)),
             marks=Marks.from_object(daemon_set),
             mode=str((metadata.get("annotations") or {}).get(MODE, "")),
             going="deletionTimestamp" in metadata,
@@ -83,7 +83,7 @@ class ObservedDaemonSet:
         """Whether OpenShift's storage operator applied it."""
         return any(mark in self.marks.annotations for mark in OPENSHIFT_OPERATOR)
 
-    def serves_on_windows(self, driver: str) -> bool:
+    def is_node_plugin_of(self, driver: str) -> bool:
         """Whether it resembles a node plugin of that driver for Windows nodes.
 
         Its registrar's socket or its arguments name the driver; one without a registrar mounts or names the driver's folder.
@@ -109,28 +109,32 @@ class ObservedDaemonSet:
         return self.node_selector.get("kubernetes.io/os") == "windows" or windows_paths
 
 
-def _words(part: Mapping[str, Any]) -> list[str]:
+def _expand_words(part: Mapping[str, Any]) -> list[str]:
     """A container's command and arguments, with its own variables put in."""
-    variables = {str(one.get("name", "")): str(one["value"]) for one in part.get("env") or [] if "value" in one}
+    variables = {
+        str(variable.get("name", "")): str(variable["value"])
+        for variable in part.get("env") or []
+        if "value" in variable
+    }
     return [
-        _VARIABLE.sub(lambda found: variables.get(found[1], found[0]), str(word))
+        _VARIABLE.sub(lambda match: variables.get(match[1], match[0]), str(word))
         for word in [*(part.get("command") or []), *(part.get("args") or [])]
     ]
 
 
-def _registered(part: Mapping[str, Any]) -> Iterator[str]:
+def _list_registered_folders(part: Mapping[str, Any]) -> Iterator[str]:
     """Folders of the sockets that a container registers, without what is before "plugins"."""
-    for found in _REGISTERS.finditer(" ".join(_words(part))):
-        folder = _slashes(found[1]).partition("\\plugins\\")[2].rpartition("\\")[0]
+    for match in _REGISTERS.finditer(" ".join(_expand_words(part))):
+        folder = _normalize_path(match[1]).partition("\\plugins\\")[2].rpartition("\\")[0]
         yield "" if "$(" in folder else folder
 
 
-def _named(part: Mapping[str, Any]) -> Iterator[str]:
+def _list_named_drivers(part: Mapping[str, Any]) -> Iterator[str]:
     """Drivers that a container's arguments name."""
-    yield from (found[1].lower() for found in _NAMES.finditer(" ".join(_words(part))))
+    yield from (match[1].lower() for match in _NAMES.finditer(" ".join(_expand_words(part))))
 
 
-def _slashes(path: str) -> str:
+def _normalize_path(path: str) -> str:
     single = path.lower().replace("/", "\\")
     while "\\\\" in single[1:]:
         single = single[0] + single[1:].replace("\\\\", "\\")

@@ -24,9 +24,9 @@ except ImportError:
 _HIDDEN = ("********", "VALUE_SPECIFIED_IN_NO_LOG_PARAMETER")
 
 
-def parse_definitions(given: Any) -> list[dict[str, Any]]:
+def parse_definitions(source: Any) -> list[dict[str, Any]]:
     """The objects of the option; ClusterError names what is none, or what Ansible hid a part of."""
-    text = given if isinstance(given, str) else json.dumps(given, default=str)
+    text = source if isinstance(source, str) else json.dumps(source, default=str)
     if any(mark in text for mark in _HIDDEN):
         line = next((line.strip() for line in text.splitlines() if any(mark in line for mark in _HIDDEN)), "")
         raise ClusterError(
@@ -35,10 +35,10 @@ def parse_definitions(given: Any) -> list[dict[str, Any]]:
             "invalid",
         )
     try:
-        listed = list(yaml_load_all(given)) if isinstance(given, str) else given
+        listed = list(yaml_load_all(source)) if isinstance(source, str) else source
     except YAMLError as error:
         raise ClusterError(f"the definition is not YAML: {error}", "invalid") from error
-    found: list[dict[str, Any]] = []
+    objects: list[dict[str, Any]] = []
     for item in [listed] if isinstance(listed, dict) else listed or []:
         if item is None:
             continue
@@ -50,10 +50,10 @@ def parse_definitions(given: Any) -> list[dict[str, Any]]:
             kinds.find_kind(item)
         except ValueError as error:
             raise ClusterError(str(error), "invalid") from error
-        found.append(item)
-    if not found:
+        objects.append(item)
+    if not objects:
         raise ClusterError("the definition has no object", "invalid")
-    return found
+    return objects
 
 
 def find_daemon_set(objects: list[dict[str, Any]]) -> dict[str, Any]:
@@ -69,11 +69,11 @@ def build_result(outcome: Outcome) -> dict[str, Any]:
     return {
         "changed": outcome.changed,
         "objects": [change.as_dict() for change in outcome.changes],
-        "diff": [_as_text(change.diff()) for change in outcome.changes if change.action != "none"],
+        "diff": [_render_diff(change.diff()) for change in outcome.changes if change.action != "none"],
     }
 
 
-def _as_text(diff: dict[str, Any]) -> dict[str, Any]:
+def _render_diff(diff: dict[str, Any]) -> dict[str, Any]:
     """A diff of YAML texts, which are more readable than JSON."""
     sides = {side: yaml_dump(diff[side], sort_keys=True) if diff[side] else "" for side in ("before", "after")}
     return {**diff, **sides}

@@ -37,14 +37,14 @@ class Held:
     fresh: bool
 
     @classmethod
-    def from_object(cls, lease: Mapping[str, Any] | None, now: datetime) -> Held | None:
+    def from_object(cls, lease: Mapping[str, Any] | None, server_time: datetime) -> Held | None:
         """Read a coordination.k8s.io/v1 Lease; None if no run holds it or its holder has ended. now: the API server's clock."""
         spec = (lease or {}).get("spec") or {}
         holder, renewed = str(spec.get("holderIdentity") or ""), parse_time(spec.get("renewTime"))
         if lease is None or not holder or is_dead(holder):
             return None
         lasts = float(spec.get("leaseDurationSeconds") or 0)
-        fresh = renewed is not None and abs((now - renewed).total_seconds()) < lasts
+        fresh = renewed is not None and abs((server_time - renewed).total_seconds()) < lasts
         return cls(holder, renewed, str(lease["metadata"].get("resourceVersion", "")), lasts, fresh)
 
     def is_renewed_since(self, before: Held) -> bool:
@@ -64,7 +64,7 @@ def identify_run() -> str:
 
 def identify_process(process: int) -> str:
     """Machine, its boot and process table, process and its start; no other process is ever called so."""
-    return f"{socket.gethostname()}/{_table()}/{process}-{_began(process) or ''}"
+    return f"{socket.gethostname()}/{_identify_process_table()}/{process}-{_read_start(process) or ''}"
 
 
 def is_dead(holder: str) -> bool:
@@ -73,13 +73,13 @@ def is_dead(holder: str) -> bool:
     number, dummy, began = process.partition("-")
     identifier = read_number(number)
     # No system has larger ones: os.kill raises OverflowError beyond a C int.
-    if table != _table() or identifier is None or not 0 < identifier < 1 << 31:
+    if table != _identify_process_table() or identifier is None or not 0 < identifier < 1 << 31:
         return False
-    found = _began(identifier)
-    return _is_gone(identifier) if found is None else found != began
+    start = _read_start(identifier)
+    return _is_gone(identifier) if start is None else start != began
 
 
-def _table() -> str:
+def _identify_process_table() -> str:
     """This boot of this machine, and the process table that is visible to this process."""
     try:
         boot = (_PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
@@ -100,18 +100,18 @@ def _is_gone(process: int) -> bool:
     return False
 
 
-def _began(process: int) -> str | None:
+def _read_start(process: int) -> str | None:
     """When a process began, in ticks since the boot or as ps prints it; empty when only its exit code is left, None when it cannot be read."""
     try:
         stat = (_PROC / f"{process}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return None if (_PROC / "self/stat").exists() else _told_by_ps(process)
+        return None if (_PROC / "self/stat").exists() else _ask_ps(process)
     # The name in parentheses may hold anything; what follows is its state, and numbers.
     state, *numbers = stat.rpartition(")")[2].split()
     return "" if state in ("Z", "X") else numbers[18]
 
 
-def _told_by_ps(process: int) -> str | None:
+def _ask_ps(process: int) -> str | None:
     """The same where there is no /proc (POSIX has no lstart; Linux, macOS and the BSDs have it)."""
     environment = {**os.environ, "LC_ALL": "C", "TZ": "UTC"}
     try:

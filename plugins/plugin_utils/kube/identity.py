@@ -32,56 +32,66 @@ class Identity:
     server: str
     key: str
 
-    def derive_key(self, asked: Any) -> str:
+    def derive_key(self, query: Any) -> str:
         """The key for what was asked (JSON's types) of that server."""
-        return _digest([self.key, asked])
+        return _hash([self.key, query])
 
 
 def identify_cluster(options: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> Identity | None:
     """The server and user of these options and the environment. None if they are unknown."""
     environment = os.environ if environment is None else environment
-    given = {name: options.get(name) or _from(environment, name) for name in (*AUTH_ARG_MAP.values(), *_CREDENTIALS)}
-    server, credentials = given["host"], ""
+    access = {
+        name: options.get(name) or _read_environment(environment, name)
+        for name in (*AUTH_ARG_MAP.values(), *_CREDENTIALS)
+    }
+    server, credentials = access["host"], ""
     complete = (
-        (given["username"] and given["password"]) or given["api_key"] or (given["client_cert"] and given["client_key"])
+        (access["username"] and access["password"])
+        or access["api_key"]
+        or (access["client_cert"] and access["client_key"])
     )
     if not (server and complete):
-        explicit = given["kubeconfig"] or given["context"]
-        found = None if explicit else _in_cluster(environment)
-        found = found or _in_kubeconfig(given["kubeconfig"], given["context"], environment)
-        if found is None:
+        explicit = access["kubeconfig"] or access["context"]
+        source = None if explicit else _find_in_cluster(environment)
+        source = source or _find_in_kubeconfig(access["kubeconfig"], access["context"], environment)
+        if source is None:
             return None
-        server, credentials = server or found[0], found[1]
+        server, credentials = server or source[0], source[1]
     return Identity(
-        _without_credentials(str(server)), _digest([server, credentials, *(given[name] for name in _CREDENTIALS)])
+        _strip_credentials(str(server)), _hash([server, credentials, *(access[name] for name in _CREDENTIALS)])
     )
 
 
-def _digest(values: Any) -> str:
+def _hash(values: Any) -> str:
     return hashlib.sha256(json.dumps(values, default=str).encode()).hexdigest()[:24]
 
 
-def _from(environment: Mapping[str, str], name: str) -> str:
+def _read_environment(environment: Mapping[str, str], name: str) -> str:
     """An option in the environment: under its own name or the one that the client has for it."""
     aliases = [alias for alias, option in AUTH_ARG_MAP.items() if option == name]
-    return next((text for one in (name, *aliases) if (text := environment.get(f"K8S_AUTH_{one.upper()}"))), "")
+    return next(
+        (text for spelling in (name, *aliases) if (text := environment.get(f"K8S_AUTH_{spelling.upper()}"))), ""
+    )
 
 
-def _in_cluster(environment: Mapping[str, str]) -> tuple[str, str] | None:
+def _find_in_cluster(environment: Mapping[str, str]) -> tuple[str, str] | None:
     host, port = environment.get("KUBERNETES_SERVICE_HOST"), environment.get("KUBERNETES_SERVICE_PORT")
     if not host or not port or not _IN_CLUSTER.is_file():
         return None
     return f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}", _IN_CLUSTER.read_text("utf-8")
 
 
-def _in_kubeconfig(given: Any, context: str, environment: Mapping[str, str]) -> tuple[str, str] | None:
+def _find_in_kubeconfig(kubeconfig: Any, context: str, environment: Mapping[str, str]) -> tuple[str, str] | None:
     """Server and user of the context in force."""
     config = (
-        given if isinstance(given, Mapping) else _read(str(given or environment.get("KUBECONFIG") or "~/.kube/config"))
+        kubeconfig
+        if isinstance(kubeconfig, Mapping)
+        else _read(str(kubeconfig or environment.get("KUBECONFIG") or "~/.kube/config"))
     )
     try:
         named = {
-            kind: {one["name"]: one for one in config.get(kind) or []} for kind in ("contexts", "clusters", "users")
+            kind: {entry["name"]: entry for entry in config.get(kind) or []}
+            for kind in ("contexts", "clusters", "users")
         }
         used = named["contexts"][context or config["current-context"]]["context"]
         user = named["users"].get(used.get("user"), {}).get("user") or {}
@@ -104,12 +114,12 @@ def _read(paths: str) -> Any:
     merger: Any = KubeConfigMerger
     try:
         merged = merger(paths).config.value
-        lists = {kind: [one.value for one in merged[kind]] for kind in ("contexts", "clusters", "users")}
+        lists = {kind: [entry.value for entry in merged[kind]] for kind in ("contexts", "clusters", "users")}
     except (AttributeError, ConfigException, KeyError, OSError, TypeError, ValueError, YAMLError):
         return None
     return {**merged, **lists}
 
 
-def _without_credentials(server: str) -> str:
+def _strip_credentials(server: str) -> str:
     parts = urlsplit(server)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl().rstrip("/")

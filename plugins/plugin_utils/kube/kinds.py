@@ -104,5 +104,5 @@ def find_kind(definition: Mapping[str, Any]) -> Kind:
     try:
         return _KNOWN[key]
     except KeyError:
-        known = ", ".join(sorted(f"{kind.kind} ({kind.api_version})" for kind in _KNOWN.values()))
-        raise ValueError(f"cannot apply kind {key[1]} of apiVersion {key[0]}, expected one of {known}") from None
+        choices = ", ".join(sorted(f"{kind.kind} ({kind.api_version})" for kind in _KNOWN.values()))
+        raise ValueError(f"cannot apply kind {key[1]} of apiVersion {key[0]}, expected one of {choices}") from None

@@ -81,19 +81,19 @@ class Marks:
             owner=" ".join(find_controller(metadata)).strip(),
         )
 
-    def tools(self) -> Iterator[tuple[str, str, str]]:
+    def list_tools(self) -> Iterator[tuple[str, str, str]]:
         """Each tool that would put the object back: its name, its mark, and where the object is to be taken out."""
         for key, (tool, source) in TOOLS.items():
-            found = self.labels.get(key) or self.annotations.get(key)
-            if found:
-                mark = f"label {key}={found}" if key in self.labels else f"annotation {key}"
-                yield tool, mark, source.format(found.partition(":")[0])
+            value = self.labels.get(key) or self.annotations.get(key)
+            if value:
+                mark = f"label {key}={value}" if key in self.labels else f"annotation {key}"
+                yield tool, mark, source.format(value.partition(":")[0])
 
 
 def read_creation(live: Mapping[str, Any]) -> str:
     """When an object was created and with which program: Kubernetes keeps no user, only what a client calls itself."""
     metadata = live["metadata"]
-    writers = [one for one in metadata.get("managedFields") or [] if not one.get("subresource")]
-    first: Mapping[str, Any] = min(writers, key=lambda one: str(one.get("time", "")), default={})
+    writers = [entry for entry in metadata.get("managedFields") or [] if not entry.get("subresource")]
+    first: Mapping[str, Any] = min(writers, key=lambda entry: str(entry.get("time", "")), default={})
     by = f" with {first['manager']}" if first.get("manager") else ""
     return f"{metadata['creationTimestamp']}{by}" if metadata.get("creationTimestamp") else ""

@@ -40,13 +40,13 @@ _UNFENCED = "kubewin.io/unfenced"
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
-def uptime() -> float:
+def read_uptime() -> float:
     """Seconds on a clock that no one sets and that also counts the time that this machine sleeps."""
     return time.clock_gettime(_CLOCK)
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class LeaseSubject:
     """Which lease it is. what: it is of, for messages."""
 
     namespace: str
@@ -63,9 +63,9 @@ class Lease:
     """
 
     def __init__(
-        self, client: Client, about: About, holder: str, notify: Callable[[str], None] = lambda _line: None, *,
+        self, client: Client, about: LeaseSubject, holder: str, notify: Callable[[str], None] = lambda _line: None, *,
         late: Callable[[], Iterable[Reference]] = tuple,
-        clock: Callable[[], float] = uptime, sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = read_uptime, sleep: Callable[[float], None] = time.sleep,
     ) -> None:  # fmt: skip
         # Each try to renew it says when it was made, so none is repeated for long.
         self._client = client.guard_writes(lambda: None, _SILENCE, SECONDS / _RENEWALS)
@@ -86,11 +86,11 @@ class Lease:
 
         ClusterError locked if another run renews it.
         """
-        for _again in range(5):
+        for _attempt in range(5):
             live = self.wait()
             if live is None:
                 # Another run may be faster; the next read shows the holder.
-                self._client.create(self._definition())
+                self._client.create(self._build_definition())
                 continue
             self._version = live["metadata"]["resourceVersion"]
             former = str((live.get("spec") or {}).get("holderIdentity") or "")
@@ -124,41 +124,41 @@ class Lease:
         first: Held | None = None
         since = 0.0
         while True:
-            asked = self._clock()
+            read_at = self._clock()
             live = self._read()
-            other = self._other(live or {})
-            if other is None:
+            held = self._find_other_run(live or {})
+            if held is None:
                 return live
             if first is None:
-                self._notify(f"{self._about.what}: {other}; waiting up to {other.lasts:.0f} s for a renewal")
-            elif other.is_renewed_since(first):
-                raise self._locked(other)
-            elif other.version == first.version and asked - since >= other.lasts:
+                self._notify(f"{self._about.what}: {held}; waiting up to {held.lasts:.0f} s for a renewal")
+            elif held.is_renewed_since(first):
+                raise self._describe_lock(held)
+            elif held.version == first.version and read_at - since >= held.lasts:
                 return live
-            if first is None or other.version != first.version:
-                first, since = other, self._clock()
+            if first is None or held.version != first.version:
+                first, since = held, self._clock()
             self._sleep(_LOOK)
 
-    def others(self) -> str:
+    def find_other_run(self) -> str:
         """Which other run seems to hold it now, by its time, empty when none does."""
-        other = self._other(self._read() or {})
-        return str(self._locked(other)) if other is not None and other.fresh else ""
+        held = self._find_other_run(self._read() or {})
+        return str(self._describe_lock(held)) if held is not None and held.fresh else ""
 
-    def _other(self, live: Mapping[str, Any]) -> Held | None:
+    def _find_other_run(self, live: Mapping[str, Any]) -> Held | None:
         """Another run's lease."""
-        found = Held.from_object(live, self._client.now())
-        return None if found is None or found.holder == self._holder else found
+        held = Held.from_object(live, self._client.now())
+        return None if held is None or held.holder == self._holder else held
 
-    def _locked(self, other: Held) -> ClusterError:
-        remedy = f"wait for it to end, then run again. If it was killed, its lease expires within {other.lasts:.0f} s"
-        return ClusterError(f"another run works on {self._about.what}: {other}; {remedy}", "locked", 409)
+    def _describe_lock(self, held: Held) -> ClusterError:
+        remedy = f"wait for it to end, then run again. If it was killed, its lease expires within {held.lasts:.0f} s"
+        return ClusterError(f"another run works on {self._about.what}: {held}; {remedy}", "locked", 409)
 
     def check(self) -> None:
         """Between changes. ClusterError taken_over when it is ours no more, or the run that we are of has ended.
 
         The thread may have slept as we did, so it is renewed here when that is due.
         """
-        self._renew_for_change(needed=self._due())
+        self._renew_for_change(needed=self._is_due())
 
     def confirm(self) -> None:
         """Before each write: renew it by a conditional write (see fencing.py). ClusterError as of check."""
@@ -172,7 +172,7 @@ class Lease:
         if self._lost:
             raise ClusterError(self._lost, "taken_over")
 
-    def _due(self) -> bool:
+    def _is_due(self) -> bool:
         """By the API server's clock as well: that of a virtual machine stands still while it is paused."""
         slept, passed = self._clock() - self._alive, self._client.now() - self._server_time
         return max(slept, abs(passed.total_seconds())) > SECONDS / _RENEWALS
@@ -202,9 +202,9 @@ class Lease:
 
     def renew(self, annotations: Mapping[str, str | None] | None = None) -> None:
         """Keep our lease. ClusterError taken_over when it is not: another run may also have taken it, and ended."""
-        about = self._about
+        subject = self._about
         with self._renewing:
-            for _again in range(5):
+            for _attempt in range(5):
                 if self._version:
                     try:
                         self._write(annotations or {})
@@ -216,15 +216,15 @@ class Lease:
                 holder = str(((live or {}).get("spec") or {}).get("holderIdentity") or "")
                 if live is None or holder != self._holder:
                     raise ClusterError(
-                        f"Lease {about.namespace}/{about.name} is {f'held by {holder}' if live else 'missing'}, "
-                        f"expected {self._holder}: another run works or worked on {about.what}. Wait for it to end, "
+                        f"Lease {subject.namespace}/{subject.name} is {f'held by {holder}' if live else 'missing'}, "
+                        f"expected {self._holder}: another run works or worked on {subject.what}. Wait for it to end, "
                         "then run again",
                         "taken_over",
                     )
                 # The version may be newer after our own write whose response was lost, or after a change of a label.
                 self._version = live["metadata"]["resourceVersion"]
         raise ClusterError(
-            f"Lease {about.namespace}/{about.name} changes faster than it can be renewed", "conflict", 409
+            f"Lease {subject.namespace}/{subject.name} changes faster than it can be renewed", "conflict", 409
         )
 
     def leave(self) -> None:
@@ -243,17 +243,17 @@ class Lease:
         if unanswered:
             return
         with contextlib.suppress(ClusterError):
-            for _again in range(_ENDS):
+            for _attempt in range(_ENDS):
                 live = None if self._lost else self._read()
                 if live is None or (live.get("spec") or {}).get("holderIdentity") != self._holder:
                     return
-                about, metadata = self._about, live["metadata"]
+                subject, metadata = self._about, live["metadata"]
                 if _UNFENCED in (metadata.get("annotations") or {}):
                     # The next run has to fence, so it must see that this one did not.
                     return
                 try:
                     self._client.delete(
-                        kinds.LEASE, about.name, about.namespace, metadata["uid"],
+                        kinds.LEASE, subject.name, subject.namespace, metadata["uid"],
                         dry_run=False, policy="Background", version=metadata["resourceVersion"],
                     )  # fmt: skip
                     return
@@ -271,25 +271,25 @@ class Lease:
     def _read(self) -> dict[str, Any] | None:
         return self._client.get(kinds.LEASE, self._about.name, self._about.namespace)
 
-    def _spec(self) -> dict[str, Any]:
+    def _build_spec(self) -> dict[str, Any]:
         return {
             "holderIdentity": self._holder,
             "leaseDurationSeconds": SECONDS,
-            "renewTime": _stamp(self._client.now()),
+            "renewTime": _format_time(self._client.now()),
         }
 
-    def _definition(self) -> dict[str, Any]:
-        about = self._about
-        metadata = {"name": about.name, "namespace": about.namespace, "labels": dict(about.labels)}
-        spec = self._spec()
+    def _build_definition(self) -> dict[str, Any]:
+        subject = self._about
+        metadata = {"name": subject.name, "namespace": subject.namespace, "labels": dict(subject.labels)}
+        spec = self._build_spec()
         return {"apiVersion": kinds.LEASE.api_version, "kind": "Lease", "metadata": metadata, "spec": spec}
 
     def _write(self, annotations: Mapping[str, str | None]) -> None:
         alive, server_time = self._clock(), self._client.now()
         metadata = {"resourceVersion": self._version, **({"annotations": dict(annotations)} if annotations else {})}
-        body = {"metadata": metadata, "spec": self._spec()}
-        made = self._client.patch(kinds.LEASE, self._about.name, self._about.namespace, body, FIELD_MANAGER)
-        self._version, self._alive, self._server_time = made["metadata"]["resourceVersion"], alive, server_time
+        body = {"metadata": metadata, "spec": self._build_spec()}
+        live = self._client.patch(kinds.LEASE, self._about.name, self._about.namespace, body, FIELD_MANAGER)
+        self._version, self._alive, self._server_time = live["metadata"]["resourceVersion"], alive, server_time
 
     def _keep(self) -> None:
         began = self._clock()
@@ -322,5 +322,5 @@ def bind_client(client: Client, confirm: Callable[[], None]) -> Client:
     return client.guard_writes(confirm, _SILENCE, conditional=True)
 
 
-def _stamp(when: datetime) -> str:
+def _format_time(when: datetime) -> str:
     return when.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -64,7 +64,7 @@ class ObservedNode:
         labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
         info = status.get("nodeInfo") or {}
         ready: Mapping[str, Any] = next(
-            (one for one in status.get("conditions") or () if one.get("type") == "Ready"),
+            (condition for condition in status.get("conditions") or () if condition.get("type") == "Ready"),
             {"message": "no Ready condition"},
         )
         builds = (_BUILD.match(str(text)) for text in (labels.get(BUILD_LABEL), info.get("kernelVersion")))
@@ -73,18 +73,18 @@ class ObservedNode:
             labels=dict(labels),
             os=str(info.get("operatingSystem", "")),
             taints=tuple(
-                Taint(str(one.get("key", "")), str(one.get("value") or ""), str(one.get("effect", "")))
-                for one in spec.get("taints") or ()
+                Taint(str(taint.get("key", "")), str(taint.get("value") or ""), str(taint.get("effect", "")))
+                for taint in spec.get("taints") or ()
             ),
             ready=ready.get("status") == "True",
             not_ready_because=join_lines(" ".join(filter(None, [ready.get("reason"), ready.get("message")]))),
             cordoned=bool(spec.get("unschedulable")),
             kubelet=sys.intern(str(info.get("kubeletVersion", ""))),
-            build=next((found[1] for found in builds if found), ""),
+            build=next((match[1] for match in builds if match), ""),
             runtime=sys.intern(str(info.get("containerRuntimeVersion", ""))),
             node_ids=read_node_ids(annotations),
-            in_use=tuple(str(one) for one in status.get("volumesInUse") or ()),
-            attached=tuple(str(one.get("name", "")) for one in status.get("volumesAttached") or ()),
+            in_use=tuple(str(volume) for volume in status.get("volumesInUse") or ()),
+            attached=tuple(str(volume.get("name", "")) for volume in status.get("volumesAttached") or ()),
             annotations={key: str(value) for key, value in annotations.items() if key.startswith(wmco.PREFIX)},
         )
 
@@ -102,7 +102,7 @@ class ObservedNode:
 def read_node_ids(annotations: Mapping[str, Any]) -> dict[str, str]:
     """By driver, the node ids that a kubelet wrote into its Node's annotations."""
     try:
-        found = read_object(annotations.get(_NODE_IDS) or "{}")
+        node_ids = read_object(annotations.get(_NODE_IDS) or "{}")
     except DecodeError:
         return {}
-    return {key: str(value) for key, value in found.items()}
+    return {key: str(value) for key, value in node_ids.items()}

@@ -53,14 +53,14 @@ def require(client: Client, desired: Iterable[Need], what: str, roles: str) -> N
         return
     chosen = _load_named(roles)
     user = client.read_username()
-    others = [need for need in missing if not any(has_rule(role, need) for role in chosen.values())]
+    unshipped = [need for need in missing if not any(has_rule(role, need) for role in chosen.values())]
     remedies = []
     if commands := bind_commands(missing, chosen, user):
         example = "" if user else f" ({EXAMPLE} is an example: name your account)"
         remedies.append(f"Apply {SHIPPED}, then bind its roles{example}: {'; '.join(commands)}.")
-    if others:
+    if unshipped:
         remedies.append(
-            f"Add to a role of this account, because no shipped role has it: {'; '.join(list_rules(others))}."
+            f"Add to a role of this account, because no shipped role has it: {'; '.join(list_rules(unshipped))}."
         )
     raise ClusterError(
         f"{user or 'this account'} lacks permissions for {what}; nothing was changed. {' '.join(remedies)} Missing rules: "

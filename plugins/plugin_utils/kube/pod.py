@@ -90,7 +90,7 @@ class PodFacts:
         ready, scheduled = conditions.get("Ready") or {}, conditions.get("PodScheduled") or {}
         return cls(
             name=str(metadata["name"]),
-            node=_node_of(pod),
+            node=_find_node(pod),
             ready=ready.get("status") == "True",
             ready_since=parse_time(ready.get("lastTransitionTime")) if ready.get("status") == "True" else None,
             deleting=bool(metadata.get("deletionTimestamp")),
@@ -126,19 +126,21 @@ class PodFacts:
     @property
     def works(self) -> bool:
         """Whether all of its containers run and are ready."""
-        return self.phase == "Running" and bool(self.containers) and all(one.ready for one in self.containers)
+        return (
+            self.phase == "Running" and bool(self.containers) and all(container.ready for container in self.containers)
+        )
 
     @property
     def started_at(self) -> datetime | None:
         """When the oldest of its running containers started."""
-        return min((one.started_at for one in self.containers if one.started_at), default=None)
+        return min((container.started_at for container in self.containers if container.started_at), default=None)
 
     @property
     def last_restart(self) -> datetime | None:
         """When a container of it ended last."""
-        return max((one.ended_at for one in self.containers if one.ended_at), default=None)
+        return max((container.ended_at for container in self.containers if container.ended_at), default=None)
 
-    def workload(self, labels: Mapping[str, str]) -> tuple[str, str] | None:
+    def find_workload(self, labels: Mapping[str, str]) -> tuple[str, str] | None:
         """Kind and name of the Deployment or StatefulSet that it is of, None for anything else."""
         kind, name = self.owner
         if kind == "StatefulSet":
@@ -163,26 +165,26 @@ def is_finished(pod: Mapping[str, Any]) -> bool:
 
 def find_controller(metadata: Mapping[str, Any]) -> tuple[str, str]:
     """Kind and name of the object that controls this one, empty when none does."""
-    for one in metadata.get("ownerReferences") or ():
-        if one.get("controller"):
-            return str(one.get("kind", "")), str(one.get("name", ""))
+    for owner in metadata.get("ownerReferences") or ():
+        if owner.get("controller"):
+            return str(owner.get("kind", "")), str(owner.get("name", ""))
     return "", ""
 
 
 def is_owned_by(uid: str, live: Mapping[str, Any]) -> bool:
     """Whether an object has the owner with that uid."""
-    return any(one.get("uid") == uid for one in live["metadata"].get("ownerReferences") or [])
+    return any(owner.get("uid") == uid for owner in live["metadata"].get("ownerReferences") or [])
 
 
 def list_claims(pod: Mapping[str, Any]) -> list[str]:
     """Names of the PersistentVolumeClaims that a core/v1 Pod uses, generic ephemeral ones included."""
-    found = []
+    claims = []
     for volume in (pod.get("spec") or {}).get("volumes") or []:
         if "persistentVolumeClaim" in volume:
-            found.append(str(volume["persistentVolumeClaim"]["claimName"]))
+            claims.append(str(volume["persistentVolumeClaim"]["claimName"]))
         elif "ephemeral" in volume:
-            found.append(f"{pod['metadata']['name']}-{volume['name']}")
-    return found
+            claims.append(f"{pod['metadata']['name']}-{volume['name']}")
+    return claims
 
 
 def has_volume(pod: Mapping[str, Any]) -> bool:
@@ -203,7 +205,7 @@ def list_host_paths(pod_spec: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(path for path in paths if path)
 
 
-def _node_of(pod: Mapping[str, Any]) -> str:
+def _find_node(pod: Mapping[str, Any]) -> str:
     """The node that a pod is bound to, or the one that a DaemonSet's affinity names while it waits for the scheduler."""
     spec = pod.get("spec") or {}
     if spec.get("nodeName"):

@@ -52,22 +52,22 @@ class ConfigMaps:
         self._remedy = remedy
         self._known: dict[str, KnownText] = {}
 
-    def where(self, name: str) -> str:
+    def describe_place(self, name: str) -> str:
         """Where a text is stored, as text."""
         return f"ConfigMap {self._namespace}/{name}"
 
     def read(self, name: str) -> str | None:
         """A text, None when there is none. An empty one when it cannot be unpacked."""
         live = self._client.get(kinds.CONFIG_MAP, name, self._namespace)
-        return None if live is None else self._know(live)
+        return None if live is None else self._remember(live)
 
-    def all(self, **labels: str) -> Iterator[tuple[str, str]]:
+    def read_all(self, **labels: str) -> Iterator[tuple[str, str]]:
         """(name, text) of each, with these labels."""
         for item in self._list(labels):
-            yield item["metadata"]["name"], self._know(item)
+            yield item["metadata"]["name"], self._remember(item)
 
     def write(
-        self, name: str, text: str, meet: Callable[[str], None] = lambda _other: None, *,
+        self, name: str, text: str, meet: Callable[[str], None] = lambda _text: None, *,
         beside: Mapping[str, str] | None = None, labels: Mapping[str, str] | None = None, room: int = 0,
     ) -> None:  # fmt: skip
         """Write a text, bound to what was read or written here last. One that was deleted meanwhile is made again.
@@ -76,7 +76,7 @@ class ConfigMaps:
         room: bytes to leave free for what is added later. TooLargeError when it does not fit.
         """
         content = self._pack(name, text, beside or {}, room)
-        for _again in range(_TRIES):
+        for _attempt in range(_TRIES):
             try:
                 live = self._send(name, content, labels or {})
             except ClusterError as error:
@@ -88,10 +88,12 @@ class ConfigMaps:
                 self._known[name] = KnownText(text, live["metadata"]["resourceVersion"])
                 return
         raise ClusterError(
-            f"{self.where(name)} changes faster than it can be written. Find out what else writes it.", "conflict", 409
+            f"{self.describe_place(name)} changes faster than it can be written. Find out what else writes it.",
+            "conflict",
+            409,
         )
 
-    def named(self, **labels: str) -> list[str]:
+    def list_names(self, **labels: str) -> list[str]:
         """The names of the texts with these labels."""
         return [item["metadata"]["name"] for item in self._list(labels)]
 
@@ -115,7 +117,7 @@ class ConfigMaps:
         limit = LIMIT - room - sum(len(value.encode()) for value in beside.values())
         if len(packed) > limit:
             raise TooLargeError(
-                f"{self.where(name)}: its text has {len(packed)} bytes compressed, expected at most {limit}. {self._remedy}",
+                f"{self.describe_place(name)}: its text has {len(packed)} bytes compressed, expected at most {limit}. {self._remedy}",
                 "too_large",
             )
         return {
@@ -126,9 +128,9 @@ class ConfigMaps:
     def _send(
         self, name: str, content: Mapping[str, Mapping[str, str | None]], labels: Mapping[str, str]
     ) -> dict[str, Any]:
-        known = self._known.get(name)
+        last = self._known.get(name)
         labels = {MANAGED_BY: MANAGER, PART_OF: self._part, **labels}
-        if known is None:
+        if last is None:
             filled = {
                 part: {key: value for key, value in values.items() if value is not None}
                 for part, values in content.items()
@@ -136,17 +138,17 @@ class ConfigMaps:
             metadata = {"name": name, "namespace": self._namespace, "labels": labels}
             body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, **filled}
             return self._client.create_new(kinds.CONFIG_MAP, body, dry_run=False)
-        patch = {"metadata": {"labels": labels, "resourceVersion": known.version}, **content}
+        patch = {"metadata": {"labels": labels, "resourceVersion": last.version}, **content}
         return self._client.patch(kinds.CONFIG_MAP, name, self._namespace, patch, FIELD_MANAGER)
 
     def _read_again(self, name: str, text: str, meet: Callable[[str], None]) -> None:
         """It was written or deleted meanwhile: by another run, by a try of ours whose answer was lost, or it only got a label."""
         before = self._known.pop(name, None)
-        found = self.read(name)
-        if found not in (None, text, before.text if before else None):
-            meet(found)
+        current = self.read(name)
+        if current not in (None, text, before.text if before else None):
+            meet(current)
 
-    def _know(self, live: Mapping[str, Any]) -> str:
+    def _remember(self, live: Mapping[str, Any]) -> str:
         text, packed = (live.get("data") or {}).get(self._key), (live.get("binaryData") or {}).get(f"{self._key}.gz")
         try:
             text = text if text is not None else inflate(base64.b64decode(packed or "", validate=True)).decode()
@@ -162,7 +164,7 @@ class Files:
     def __init__(self, folder: str | Path) -> None:
         self._folder = Path(folder)
 
-    def where(self, name: str) -> str:
+    def describe_place(self, name: str) -> str:
         """Where a text is stored, as text."""
         return f"file {self._folder / name}"
 
@@ -173,7 +175,7 @@ class Files:
         except FileNotFoundError:
             return None
 
-    def all(self, pattern: str) -> Iterator[tuple[str, str]]:
+    def read_all(self, pattern: str) -> Iterator[tuple[str, str]]:
         """(name, text) of each; a directory that does not exist has none."""
         for path in sorted(self._folder.glob(pattern)):
             yield path.name, path.read_text(encoding="utf-8")

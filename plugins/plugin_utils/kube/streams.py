@@ -110,13 +110,13 @@ def read_messages(
     socket = _open_socket(dynamic, path, namespace, pod, timeout)
     try:
         while True:
-            left = deadline - time.monotonic()
-            if left <= 0:
+            time_left = deadline - time.monotonic()
+            if time_left <= 0:
                 raise StreamError(
                     f"{join_lines(' '.join(command))} in pod {namespace}/{pod} did not end within {timeout:.0f} s",
                     "timeout",
                 )
-            socket.settimeout(left)
+            socket.settimeout(time_left)
             data = socket.recv()
             data = data.encode() if isinstance(data, str) else data
             if not data:
@@ -141,16 +141,16 @@ def parse_exit_code(status: str) -> int:
     Raises ClusterError when the command could not be started.
     """
     try:
-        found = read_object(status)
+        result = read_object(status)
     except DecodeError:
-        found = {}
-    if found.get("status") == "Success":
+        result = {}
+    if result.get("status") == "Success":
         return 0
-    for cause in list_causes(found):
+    for cause in list_causes(result):
         code = read_number(cause.get("message"))
-        if found.get("reason") == "NonZeroExitCode" and cause.get("reason") == "ExitCode" and code is not None:
+        if result.get("reason") == "NonZeroExitCode" and cause.get("reason") == "ExitCode" and code is not None:
             return code
-    message = join_lines(str(found.get("message") or status))[:500]
+    message = join_lines(str(result.get("message") or status))[:500]
     raise ClusterError(f"the command could not be started: {message}", "exec_failed")
 
 
@@ -195,7 +195,7 @@ def build_headers(client: Any) -> Mapping[str, str]:
     headers = {name: str(value) for name, value in dict(client.default_headers).items() if name.lower() != "user-agent"}
     # Clients before 37 keep the token under the header's name, later ones under that of the scheme.
     names = ("authorization", "BearerToken")
-    token = next((found for name in names if (found := configuration.get_api_key_with_prefix(name))), None)
+    token = next((key for name in names if (key := configuration.get_api_key_with_prefix(name))), None)
     if token is None and getattr(configuration, "username", None):
         token = configuration.get_basic_auth_token()
     if token:

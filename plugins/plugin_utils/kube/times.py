@@ -14,7 +14,7 @@ def parse_time(text: Any) -> datetime | None:
     if not isinstance(text, str) or not text:
         return None
     try:
-        found = datetime.fromisoformat(text.replace("Z", "+00:00"))
+        moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
     except ValueError:
         return None
-    return (found if found.tzinfo else found.replace(tzinfo=timezone.utc)) if 1970 <= found.year < 9999 else None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)) if 1970 <= moment.year < 9999 else None

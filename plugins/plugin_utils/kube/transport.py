@@ -179,25 +179,25 @@ class Transport:
                 status, body = read_status_code(error), read_body(error)
                 if status is None and not is_connection(error):
                     raise
-                now = self._clock()
-                left = started + self.retry_for - now
-                if status == 403 and not is_ready and left > 0:
+                failed_at = self._clock()
+                time_left = started + self.retry_for - failed_at
+                if status == 403 and not is_ready and time_left > 0:
                     # What a server forbade before it was ready it may allow now.
-                    refused_at = now if refused_at is None else refused_at
+                    refused_at = failed_at if refused_at is None else refused_at
                     readiness = self._read_readiness()
-                    is_ready = readiness == 200 or (readiness != _NOT_READY and now - refused_at > _STARTUP_DOUBT)
+                    is_ready = readiness == 200 or (readiness != _NOT_READY and failed_at - refused_at > _STARTUP_DOUBT)
                     if is_ready:
                         continue
                 elif (
                     status is None
                     or (status in _TEMPORARY and not _is_answer(call, body))
-                    or (now - started < _WATCH_LAG and is_passing(status, body))
+                    or (failed_at - started < _WATCH_LAG and is_passing(status, body))
                 ):
                     is_ready, refused_at = False, None
                 else:
                     raise describe_failure(call, status, body) from error
                 wait = read_retry_after(error)
-                if left <= 0 or (wait is not None and wait > left):
+                if time_left <= 0 or (wait is not None and wait > time_left):
                     if status is not None:
                         raise describe_failure(call, status, body) from error
                     raise UnreachableError(
@@ -206,7 +206,7 @@ class Transport:
                         "If it is only slow, raise api_timeout.",
                         "unreachable",
                     ) from error
-                self._sleep(min(pause if wait is None else wait, max(left, 0.05)))
+                self._sleep(min(pause if wait is None else wait, max(time_left, 0.05)))
                 pause = min(pause * 2, _LONGEST_PAUSE)
 
     def _read_readiness(self) -> int:

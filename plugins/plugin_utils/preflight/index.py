@@ -249,7 +249,7 @@ class Index:
             for template in self.snapshot.templates
             if template.plugin is not None
             for name in names
-            if template.plugin.observed.serves_on_windows(name)
+            if template.plugin.observed.is_node_plugin_of(name)
         )
         return {name: tuple(sorted(_serving(some), key=lambda one: one.key)) for name, some in found.items()}
 

@@ -75,7 +75,7 @@ def simulate(snapshot: Snapshot, run: Run) -> Snapshot:
             if why_not(plugin.gate, node) is None:
                 pods.append(_pod(template, plugin, node.name))
                 brought = [
-                    DRIVERS[key].name for key in run.drivers if plugin.observed.serves_on_windows(DRIVERS[key].name)
+                    DRIVERS[key].name for key in run.drivers if plugin.observed.is_node_plugin_of(DRIVERS[key].name)
                 ]
                 ids.setdefault(node.name, {}).update(dict.fromkeys(brought, node.name))
     csi_nodes = {one.name: one for one in snapshot.csi_nodes}

@@ -67,7 +67,7 @@ def maps(
     for driver in DRIVERS.values():
         if driver.feature_states is not None:
             known = {one.observed.namespace for one in controllers if one.driver == driver.key}
-            known |= {one.namespace for one in plugins if one.serves_on_windows(driver.name)}
+            known |= {one.namespace for one in plugins if one.is_node_plugin_of(driver.name)}
             usual = {driver.namespace, *driver.controller.namespaces}
             known |= usual if namespaces is None else usual & namespaces
             keys += [(namespace, driver.feature_states.name) for namespace in sorted(known)]

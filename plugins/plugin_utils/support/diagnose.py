@@ -113,7 +113,7 @@ NEEDED: Mapping[str, str] = {
 def explain_missing_packages(missing: Collection[str]) -> list[str]:
     """A sentence for each package of NEEDED that is not installed."""
     return [
-        f"controller, {package}: it is not installed, and {why} needs it. Install it: {_install(package)}"
+        f"controller, {package}: it is not installed, and {why} needs it. Install it: {_suggest_install(package)}"
         for package, why in NEEDED.items()
         if package in missing
     ]
@@ -121,16 +121,28 @@ def explain_missing_packages(missing: Collection[str]) -> list[str]:
 
 def diagnose(controller: Controller, cluster: ClusterFacts, hosts: Sequence[HostFacts]) -> tuple[Diagnosis, ...]:
     """Everything that is wrong, the next thing to fix first."""
-    found = [*_controller(controller, hosts), *_cluster(cluster), *(one for host in hosts for one in _host(host))]
-    found += _driver(cluster, {one.id for one in found})
-    found += _conflicts(cluster)
-    unique = dict.fromkeys(found)
+    diagnoses = [
+        *_diagnose_controller(controller, hosts),
+        *_diagnose_cluster(cluster),
+        *(diagnosis for host in hosts for diagnosis in _diagnose_host(host)),
+    ]
+    diagnoses += _diagnose_driver(cluster, {diagnosis.id for diagnosis in diagnoses})
+    diagnoses += _diagnose_conflicts(cluster)
+    unique = dict.fromkeys(diagnoses)
     return tuple(
-        sorted(unique, key=lambda one: (_SEVERITIES.index(one.severity), LAYERS.index(one.layer), one.id, one.object))
+        sorted(
+            unique,
+            key=lambda diagnosis: (
+                _SEVERITIES.index(diagnosis.severity),
+                LAYERS.index(diagnosis.layer),
+                diagnosis.id,
+                diagnosis.object,
+            ),
+        )
     )
 
 
-def _controller(controller: Controller, hosts: Sequence[HostFacts]) -> Iterator[Diagnosis]:
+def _diagnose_controller(controller: Controller, hosts: Sequence[HostFacts]) -> Iterator[Diagnosis]:
     needed = dict(NEEDED)
     for host in hosts:
         why = f"the connection {host.connection} ({host.transport or 'default'}) of host {host.name}"
@@ -141,41 +153,41 @@ def _controller(controller: Controller, hosts: Sequence[HostFacts]) -> Iterator[
         if package in controller.missing:
             yield Diagnosis(
                 "controller", "CSI-X01", "blocker", f"controller, {package}", "is not installed", f"it is installed for {why}",
-                _install(package),
+                _suggest_install(package),
             )  # fmt: skip
     for package, release in controller.installed.items():
         least = LEAST.get(package)
-        if least and release and _below(release, least):
+        if least and release and _is_below(release, least):
             yield Diagnosis(
                 "controller", "CSI-X02", "blocker", f"controller, {package}", f"is release {release}", f"{least} or later",
-                _install(package),
+                _suggest_install(package),
             )  # fmt: skip
 
 
-def _install(package: str) -> str:
+def _suggest_install(package: str) -> str:
     if package == "ssh":
         return "Install the OpenSSH client on the controller."
     if package == "kubernetes.core":
         return "ansible-galaxy collection install --upgrade kubernetes.core"
-    asked = f"'{package}>={LEAST[package]}'" if package in LEAST else package
-    return f"pip install --upgrade {asked} in Ansible's Python, or use an execution environment that has it."
+    requirement = f"'{package}>={LEAST[package]}'" if package in LEAST else package
+    return f"pip install --upgrade {requirement} in Ansible's Python, or use an execution environment that has it."
 
 
-def _below(release: str, least: str) -> bool:
-    found, expected = (re.findall(r"\d+", text)[:3] for text in (release, least))
-    return [int(one) for one in found] < [int(one) for one in expected]
+def _is_below(release: str, least: str) -> bool:
+    release_numbers, least_numbers = (re.findall(r"\d+", text)[:3] for text in (release, least))
+    return [int(number) for number in release_numbers] < [int(number) for number in least_numbers]
 
 
-def _cluster(cluster: ClusterFacts) -> Iterator[Diagnosis]:
+def _diagnose_cluster(cluster: ClusterFacts) -> Iterator[Diagnosis]:
     if cluster.problem:
-        found, remedy = _parted(cluster.problem)
+        problem, remedy = _split_problem(cluster.problem)
         expected = {
             "configuration": "a kubeconfig with a context of this cluster",
             "unauthorized": "credentials that the API server accepts",
             "unreachable": "an API server that answers",
         }.get(cluster.reason, "the API server answers")
         ids = {"configuration": "CSI-X03", "unauthorized": "CSI-X04", "unreachable": "CSI-X05"}
-        yield Diagnosis("cluster", ids.get(cluster.reason, "CSI-X05"), "blocker", "cluster", found, expected, remedy)
+        yield Diagnosis("cluster", ids.get(cluster.reason, "CSI-X05"), "blocker", "cluster", problem, expected, remedy)
         return
     for role, rules in cluster.lacking.items():
         severity: Severity = "blocker" if role == "kubewin-preflight" else "warning"
@@ -186,37 +198,37 @@ def _cluster(cluster: ClusterFacts) -> Iterator[Diagnosis]:
         )  # fmt: skip
 
 
-def _host(host: HostFacts) -> Iterator[Diagnosis]:
-    about = f"host {host.name}"
+def _diagnose_host(host: HostFacts) -> Iterator[Diagnosis]:
+    title = f"host {host.name}"
     if not host.state:
-        yield _unreached(host, about)
+        yield _diagnose_unreached_host(host, title)
         return
     if not host.node:
-        found, remedy = _parted(host.unmatched or "it is no Node of this cluster.")
+        problem, remedy = _split_problem(host.unmatched or "it is no Node of this cluster.")
         remedy = remedy or "Set kubewin_node_name for the host."
-        yield Diagnosis("node", "CSI-X10", "blocker", about, found, "it is exactly one Node", remedy)
-    yield from _csi_proxy(host.state, about)
+        yield Diagnosis("node", "CSI-X10", "blocker", title, problem, "it is exactly one Node", remedy)
+    yield from _diagnose_csi_proxy(host.state, title)
     for finding in host.state.get("findings") or ():
         if finding["severity"] != "note":
             yield Diagnosis(
-                "csi-proxy", finding["id"], finding["severity"], f"{about}, {finding['object']}", finding["message"],
+                "csi-proxy", finding["id"], finding["severity"], f"{title}, {finding['object']}", finding["message"],
                 "none of it", finding["remedy"],
             )  # fmt: skip
     if host.state.get("smb_used") and host.state.get("smb_mappings") is None:
         yield Diagnosis(
-            "SMB", "CSI-X20", "warning", about, "its SMB mappings cannot be read: wmic.exe is missing", "the mappings of all sessions",
+            "SMB", "CSI-X20", "warning", title, "its SMB mappings cannot be read: wmic.exe is missing", "the mappings of all sessions",
             "If a mount of a share hangs, run Get-SmbGlobalMapping in PowerShell on the host.",
         )  # fmt: skip
-    yield from _mappings(host.state.get("smb_mappings"), about)
+    yield from _diagnose_mappings(host.state.get("smb_mappings"), title)
 
 
-def _unreached(host: HostFacts, about: str) -> Diagnosis:
-    found, remedy = _parted(host.problem or "it was not read.")
+def _diagnose_unreached_host(host: HostFacts, title: str) -> Diagnosis:
+    problem, remedy = _split_problem(host.problem or "it was not read.")
     if not host.password and host.transport not in _WITHOUT_PASSWORD and host.connection in ("winrm", "psrp"):
         remedy = "Set ansible_password for the host, from a vault or the AWX Machine credential."
         expected = "credentials of an administrator"
-        return Diagnosis("connection", "CSI-X07", "blocker", about, "no password is set", expected, remedy)
-    known = {
+        return Diagnosis("connection", "CSI-X07", "blocker", title, "no password is set", expected, remedy)
+    reasons = {
         "access_denied": ("CSI-X08", "an account that may log on and is an administrator"),
         "quota_exceeded": ("CSI-X09", "fewer shells and operations than WinRM allows"),
         "remote_shell_disabled": ("CSI-X11", "WinRM with remote shells, or the connection ssh"),
@@ -226,11 +238,11 @@ def _unreached(host: HostFacts, about: str) -> Diagnosis:
         "no_cmd": ("CSI-X12", "a Windows host that runs cmd.exe"),
         "delayed_expansion": ("CSI-X12", "cmd.exe without delayed expansion"),
     }
-    name, expected = known.get(host.reason, ("CSI-X13", "the host answers"))
-    return Diagnosis("connection", name, "blocker", about, found, expected, remedy or "See the connection's options.")
+    name, expected = reasons.get(host.reason, ("CSI-X13", "the host answers"))
+    return Diagnosis("connection", name, "blocker", title, problem, expected, remedy or "See the connection's options.")
 
 
-def _csi_proxy(state: Mapping[str, Any], about: str) -> Iterator[Diagnosis]:
+def _diagnose_csi_proxy(state: Mapping[str, Any], title: str) -> Iterator[Diagnosis]:
     service = state.get("service") or {}
     if state.get("serving"):
         return
@@ -241,70 +253,80 @@ def _csi_proxy(state: Mapping[str, Any], about: str) -> Iterator[Diagnosis]:
             return
         # Nodes whose drivers run as HostProcess containers need none; the readiness report says whether a volume does.
         name, severity = "CSI-X14", "warning"
-        found, expected = "csi-proxy is absent", "it serves, unless all drivers are HostProcess"
+        problem, expected = "csi-proxy is absent", "it serves, unless all drivers are HostProcess"
     elif service.get("state") != "running":
-        found = f"the service {service.get('name')} is {service.get('state')} (start mode {service.get('start_mode')})"
+        problem = (
+            f"the service {service.get('name')} is {service.get('state')} (start mode {service.get('start_mode')})"
+        )
         name, expected = "CSI-X15", "it is running"
         repair = f"{repair}, or on the host: sc.exe start {service.get('name')}"
     else:
         lacks = ", ".join(state.get("missing_pipes") or ()) or "all"
-        name, found = "CSI-X16", f"these pipes are not served: {lacks}"
+        name, problem = "CSI-X16", f"these pipes are not served: {lacks}"
         expected = "every required pipe is served"
-    yield Diagnosis("csi-proxy", name, severity, about, found, expected, repair)
+    yield Diagnosis("csi-proxy", name, severity, title, problem, expected, repair)
 
 
-def _mappings(mappings: Sequence[Mapping[str, Any]] | None, about: str) -> Iterator[Diagnosis]:
-    for one in mappings or ():
-        status = int(one["status"])
+def _diagnose_mappings(mappings: Sequence[Mapping[str, Any]] | None, title: str) -> Iterator[Diagnosis]:
+    for mapping in mappings or ():
+        status = int(mapping["status"])
         if status:
             yield Diagnosis(
-                "SMB", "CSI-X17", "warning", f"{about}, mapping of {one['remote']}", f"it is {_STATUS.get(status, f'in state {status}')}",
+                "SMB", "CSI-X17", "warning", f"{title}, mapping of {mapping['remote']}", f"it is {_STATUS.get(status, f'in state {status}')}",
                 "it is connected",
                 "When no pod on this node uses the share, remove the mapping there (Remove-SmbGlobalMapping) and delete the pod that waits: "
                 "the driver maps the share anew.",
             )  # fmt: skip
 
 
-def _driver(cluster: ClusterFacts, reported: set[str]) -> Iterator[Diagnosis]:
+def _diagnose_driver(cluster: ClusterFacts, reported: set[str]) -> Iterator[Diagnosis]:
     if cluster.unread and not cluster.problem:
-        found, remedy = _parted(cluster.unread)
-        yield Diagnosis("driver", "CSI-X18", "blocker", "readiness report", found, "a report", remedy)
-    for one in cluster.blockers:
+        problem, remedy = _split_problem(cluster.unread)
+        yield Diagnosis("driver", "CSI-X18", "blocker", "readiness report", problem, "a report", remedy)
+    for blocker in cluster.blockers:
         # What a host reported is in the layer of csi-proxy already.
-        if one["id"] not in reported:
-            yield Diagnosis("driver", one["id"], "blocker", one["object"], one["message"], "none of it", one["remedy"])
+        if blocker["id"] not in reported:
+            yield Diagnosis(
+                "driver",
+                blocker["id"],
+                "blocker",
+                blocker["object"],
+                blocker["message"],
+                "none of it",
+                blocker["remedy"],
+            )
 
 
-def _conflicts(cluster: ClusterFacts) -> Iterator[Diagnosis]:
-    for about in dict.fromkeys(about for about, message in cluster.events if _CONFLICT.search(message)):
+def _diagnose_conflicts(cluster: ClusterFacts) -> Iterator[Diagnosis]:
+    for title in dict.fromkeys(title for title, message in cluster.events if _CONFLICT.search(message)):
         yield Diagnosis(
-            "SMB", "CSI-X19", "blocker", about, "its mount fails with Windows error 1219: its node is connected to the server with other credentials",
+            "SMB", "CSI-X19", "blocker", title, "its mount fails with Windows error 1219: its node is connected to the server with other credentials",
             "one account for each SMB server on a node",
             "Use the same Secret in all StorageClasses and PersistentVolumes of that server, remove the old mapping on the node "
             "(Remove-SmbGlobalMapping), and delete the pod that waits.",
         )  # fmt: skip
 
 
-def _parted(text: str) -> tuple[str, str]:
+def _split_problem(text: str) -> tuple[str, str]:
     """What was found, and the remedy: the first sentence of our errors, and the rest."""
-    first, stop, rest = text.strip().partition(". ")
-    return first.rstrip("."), rest.strip() if stop else ""
+    first, stop, remedy = text.strip().partition(". ")
+    return first.rstrip("."), remedy.strip() if stop else ""
 
 
-def render(found: Sequence[Diagnosis]) -> list[str]:
+def render(diagnoses: Sequence[Diagnosis]) -> list[str]:
     """The text lines, the next thing to fix first."""
-    if not found:
+    if not diagnoses:
         return ["Nothing to fix was found, from the controller to the drivers."]
     lines = ["Fix these in this order; run diagnose again after each:"]
-    for number, one in enumerate(found, 1):
+    for number, diagnosis in enumerate(diagnoses, 1):
         lines += [
-            f"{number}. {one.severity} {one.id} {one.object}: {one.found}; expected: {one.expected}.",
-            f"   {one.remedy}",
+            f"{number}. {diagnosis.severity} {diagnosis.id} {diagnosis.object}: {diagnosis.found}; expected: {diagnosis.expected}.",
+            f"   {diagnosis.remedy}",
         ]
     return lines
 
 
-def is_passed(found: Sequence[Diagnosis], fail_on: str) -> bool:
+def is_passed(diagnoses: Sequence[Diagnosis], fail_on: str) -> bool:
     """Whether the run succeeds, as preflight decides it: what could not be read is a blocker here."""
     failing = {"never": "", "blocked": "blocker", "unknown": "blocker", "warning": "blocker warning"}[fail_on].split()
-    return not any(one.severity in failing for one in found)
+    return not any(diagnosis.severity in failing for diagnosis in diagnoses)

@@ -15,12 +15,12 @@ _NAMED = 20
 
 def explain(files: Sequence[Part], missing: Sequence[Missing], hosts: Sequence[str], path: str | None) -> list[str]:
     """The lines of the closing summary. path: the archive, None in check mode."""
-    size = sum(one.size for one in files) / MEBIBYTE
+    size = sum(part.size for part in files) / MEBIBYTE
     did = "Gathered" if path else "Would gather"
-    what = f"{len(hosts)} Windows host{'' if len(hosts) == 1 else 's'} and the cluster" if hosts else "the cluster"
-    lines = [f"{did} {len(files)} files ({size:.1f} MiB) of {what}."]
+    sources = f"{len(hosts)} Windows host{'' if len(hosts) == 1 else 's'} and the cluster" if hosts else "the cluster"
+    lines = [f"{did} {len(files)} files ({size:.1f} MiB) of {sources}."]
     if missing:
-        lines += ["Missing:", *(f"  {one.line()}" for one in missing[:_NAMED])]
+        lines += ["Missing:", *(f"  {gap.line()}" for gap in missing[:_NAMED])]
         lines += [f"  and {len(missing) - _NAMED} more, see summary.json"] if len(missing) > _NAMED else []
     lines.append(
         "Secrets are replaced. Names of hosts, namespaces and workloads are not: read the archive before you send it."

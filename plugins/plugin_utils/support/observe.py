@@ -38,44 +38,48 @@ class Gathered:
         self.missing: list[Missing] = []
         self._redactor = redactor
 
-    def objects(self, name: str, kind: Kind, found: Sequence[Object]) -> None:
+    def add_objects(self, name: str, kind: Kind, objects: Sequence[Object]) -> None:
         """A file with objects of the API, whose names may be shown in all that is read later."""
-        text = json.dumps(self._redactor.objects(kind.kind, found), indent=1, sort_keys=True)
+        text = json.dumps(self._redactor.redact_objects(kind.kind, objects), indent=1, sort_keys=True)
         self.parts.append(Part(f"cluster/{name}.json", text))
 
-    def log(self, path: str, raw: bytes) -> None:
+    def add_log(self, path: str, raw: bytes) -> None:
         """A container's log."""
-        self.parts.append(Part(path, self._redactor.log(raw)))
+        self.parts.append(Part(path, self._redactor.redact_log(raw)))
 
-    def lacks(self, what: str, error: ClusterError, verb: str, kind: Kind, resource: str = "") -> None:
+    def add_missing(self, what: str, error: ClusterError, verb: str, kind: Kind, resource: str = "") -> None:
         """Something may not, or cannot, be read."""
         lacking = Need(verb, kind.group, resource or kind.plural).rule() if error.status == 403 else ""
         why = f"this account may not {verb} {resource or kind.plural}." if lacking else str(error)
-        one = Missing(what, self._redactor.message(why), lacking)
-        if one not in self.missing:
-            self.missing.append(one)
+        gap = Missing(what, self._redactor.redact_message(why), lacking)
+        if gap not in self.missing:
+            self.missing.append(gap)
 
 
 def gather(client: Client, into: Gathered, notify: Callable[[str], None] = lambda text: None) -> None:
     """Read the cluster. Raises ClusterError where it cannot be reached at all."""
     notify("reading the objects of the cluster")
     into.parts.append(Part("cluster/version.json", json.dumps([{"gitVersion": client.read_version()}], indent=1)))
-    nodes = _listed(client, into, kinds.NODE, "nodes", label_selector=kinds.WINDOWS)
-    windows = {one["metadata"]["name"] for one in nodes}
+    nodes = _keep_objects(client, into, kinds.NODE, "nodes", label_selector=kinds.WINDOWS)
+    windows = {node["metadata"]["name"] for node in nodes}
     for kind in (kinds.CSI_NODE, kinds.CSI_DRIVER, kinds.VOLUME_ATTACHMENT, kinds.STORAGE_CLASS):
-        _listed(client, into, kind, kind.plural, keep=functools.partial(_is_about, kind=kind, windows=windows))
-    sets = _listed(
-        client, into, kinds.DAEMON_SET, "daemonsets", keep=lambda one: ObservedDaemonSet.from_object(one).plugin
+        _keep_objects(client, into, kind, kind.plural, keep=functools.partial(_is_about, kind=kind, windows=windows))
+    sets = _keep_objects(
+        client, into, kinds.DAEMON_SET, "daemonsets", keep=lambda live: ObservedDaemonSet.from_object(live).plugin
     )
-    owners = {(one["metadata"]["namespace"], one["metadata"]["name"]) for one in sets}
-    pods = _listed(
-        client, into, kinds.POD, "pods", keep=lambda one: _is_of(one, owners) and one["spec"].get("nodeName") in windows
+    owners = {(live["metadata"]["namespace"], live["metadata"]["name"]) for live in sets}
+    pods = _keep_objects(
+        client,
+        into,
+        kinds.POD,
+        "pods",
+        keep=lambda pod: _is_controlled_by(pod, owners) and pod["spec"].get("nodeName") in windows,
     )
-    _events(client, into, windows, {one["metadata"]["name"] for one in pods})
-    containers = list(_containers(pods))
+    _keep_events(client, into, windows, {pod["metadata"]["name"] for pod in pods})
+    containers = list(_list_containers(pods))
     for number, (namespace, pod, container) in enumerate(containers, 1):
         notify(f"reading logs, container {number} of {len(containers)}")
-        _logs(client, into, namespace, pod, container)
+        _keep_logs(client, into, namespace, pod, container)
 
 
 def list_missing_rules(client: Client, needs: Iterable[tuple[str, Need]]) -> dict[str, list[str]]:
@@ -107,58 +111,58 @@ def list_failed_mounts(client: Client) -> list[tuple[str, str]]:
     return mounts
 
 
-def _listed(
+def _keep_objects(
     client: Client, into: Gathered, kind: Kind, name: str, *, label_selector: str | None = None,
-    keep: Callable[[Object], bool] = lambda one: True, order: Callable[[Object], str] | None = None,
+    keep: Callable[[Object], bool] = lambda _live: True, order: Callable[[Object], str] | None = None,
 ) -> list[Object]:  # fmt: skip
     """Keep the objects of a kind, in an order only the last ones."""
     try:
-        found = [one for one in client.list(kind, label_selector=label_selector).items if keep(one)]
+        objects = [live for live in client.list(kind, label_selector=label_selector).items if keep(live)]
     except ClusterError as error:
         if error.status not in (403, 404):
             raise
-        into.lacks(f"cluster/{name}.json", error, "list", kind)
+        into.add_missing(f"cluster/{name}.json", error, "list", kind)
         return []
-    into.objects(name, kind, found if order is None else sorted(found, key=order)[-_EVENTS:])
-    return list(found)
+    into.add_objects(name, kind, objects if order is None else sorted(objects, key=order)[-_EVENTS:])
+    return list(objects)
 
 
-def _is_about(one: Object, kind: Kind, windows: set[str]) -> bool:
+def _is_about(live: Object, kind: Kind, windows: set[str]) -> bool:
     """Whether an object has to do with Windows nodes, where it says with which it has."""
     if kind is kinds.CSI_NODE:
-        return one["metadata"]["name"] in windows
-    return kind is not kinds.VOLUME_ATTACHMENT or one["spec"].get("nodeName") in windows
+        return live["metadata"]["name"] in windows
+    return kind is not kinds.VOLUME_ATTACHMENT or live["spec"].get("nodeName") in windows
 
 
-def _is_of(pod: Object, owners: set[tuple[str, str]]) -> bool:
+def _is_controlled_by(pod: Object, owners: set[tuple[str, str]]) -> bool:
     kind, name = find_controller(pod["metadata"])
     return kind == "DaemonSet" and (pod["metadata"]["namespace"], name) in owners
 
 
-def _events(client: Client, into: Gathered, windows: set[str], pods: set[str]) -> None:
+def _keep_events(client: Client, into: Gathered, windows: set[str], pods: set[str]) -> None:
     """Events of Windows nodes and plugin pods, and of volumes anywhere."""
 
-    def concerns(event: Object) -> bool:
-        about = event.get("involvedObject") or {}
+    def is_relevant(event: Object) -> bool:
+        involved = event.get("involvedObject") or {}
         host = (event.get("source") or {}).get("host") or event.get("reportingInstance")
         storage = ("PersistentVolumeClaim", "PersistentVolume", "VolumeAttachment", "CSINode", "StorageClass")
-        return about.get("name") in windows | pods or host in windows or about.get("kind") in storage
+        return involved.get("name") in windows | pods or host in windows or involved.get("kind") in storage
 
-    _listed(client, into, kinds.EVENT, "events", keep=concerns, order=_when)
+    _keep_objects(client, into, kinds.EVENT, "events", keep=is_relevant, order=_read_time)
 
 
-def _when(event: Object) -> str:
+def _read_time(event: Object) -> str:
     return str(event.get("lastTimestamp") or event.get("eventTime") or event["metadata"].get("creationTimestamp") or "")
 
 
-def _containers(pods: Sequence[Object]) -> Iterator[tuple[str, str, str]]:
+def _list_containers(pods: Sequence[Object]) -> Iterator[tuple[str, str, str]]:
     for pod in pods:
         spec, metadata = pod["spec"], pod["metadata"]
         for part in [*(spec.get("initContainers") or ()), *spec["containers"]]:
             yield metadata["namespace"], metadata["name"], part["name"]
 
 
-def _logs(client: Client, into: Gathered, namespace: str, pod: str, container: str) -> None:
+def _keep_logs(client: Client, into: Gathered, namespace: str, pod: str, container: str) -> None:
     for previous in (False, True):
         path = f"logs/{namespace}/{pod}/{container}{'.previous' if previous else ''}.log"
         try:
@@ -166,6 +170,6 @@ def _logs(client: Client, into: Gathered, namespace: str, pod: str, container: s
         except ClusterError as error:
             # Most containers have not been restarted.
             if not (previous and error.status in (400, 404)):
-                into.lacks(f"log of {namespace}/{pod} {container}", error, "get", kinds.POD, "pods/log")
+                into.add_missing(f"log of {namespace}/{pod} {container}", error, "get", kinds.POD, "pods/log")
             continue
-        into.log(path, raw)
+        into.add_log(path, raw)

@@ -36,63 +36,63 @@ def render_page(
         page.head(f"Support data: {title}"),
         page.header("Data for support", title, facts.items()),
         "<main>",
-        _missing(missing),
-        _hosts(hosts),
-        _findings(hosts),
-        _files(parts),
+        _render_missing(missing),
+        _render_hosts(hosts),
+        _render_findings(hosts),
+        _render_files(parts),
         "</main>",
         "<footer><p>Created by kubewin.csi, which changed nothing. Secrets are replaced; names are not.</p></footer>",
         "</body>\n</html>\n",
     ]
-    return "\n".join(one for one in body if one)
+    return "\n".join(section for section in body if section)
 
 
-def _section(key: str, title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def _render_section(key: str, title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return page.section(key, title, page.table(columns, page.rows(rows), f'aria-labelledby="{key}-title"'))
 
 
-def _missing(missing: Sequence[Missing]) -> str:
+def _render_missing(missing: Sequence[Missing]) -> str:
     if not missing:
         return page.section("missing", "What is missing", '<p class="empty">Nothing: everything was read.</p>')
-    rows = [(page.name(one.what), page.text(one.why), page.name(one.rule)) for one in missing]
-    return _section("missing", "What is missing", ("What", "Why", "Rule to add"), rows)
+    rows = [(page.name(gap.what), page.text(gap.why), page.name(gap.rule)) for gap in missing]
+    return _render_section("missing", "What is missing", ("What", "Why", "Rule to add"), rows)
 
 
-def _hosts(hosts: Sequence[Mapping[str, Any]]) -> str:
+def _render_hosts(hosts: Sequence[Mapping[str, Any]]) -> str:
     if not hosts:
         return ""
     rows = [
         (
-            page.name(one["name"]),
-            page.text(one.get("node") or "-"),
-            page.text(one.get("csi_proxy") or one.get("problem") or "not read"),
+            page.name(host["name"]),
+            page.text(host.get("node") or "-"),
+            page.text(host.get("csi_proxy") or host.get("problem") or "not read"),
         )
-        for one in hosts
-    ]
-    return _section("hosts", "Windows hosts", ("Host", "Node", "csi-proxy"), rows)
-
-
-def _findings(hosts: Sequence[Mapping[str, Any]]) -> str:
-    rows = [
-        (page.name(host["name"]), f'<span class="severity {page.text(one["severity"])}">{page.text(one["severity"])}</span> {page.text(one["id"])}',
-         page.text(one["message"]), page.text(one["remedy"]))
         for host in hosts
-        for one in host.get("findings") or ()
+    ]
+    return _render_section("hosts", "Windows hosts", ("Host", "Node", "csi-proxy"), rows)
+
+
+def _render_findings(hosts: Sequence[Mapping[str, Any]]) -> str:
+    rows = [
+        (page.name(host["name"]), f'<span class="severity {page.text(finding["severity"])}">{page.text(finding["severity"])}</span> {page.text(finding["id"])}',
+         page.text(finding["message"]), page.text(finding["remedy"]))
+        for host in hosts
+        for finding in host.get("findings") or ()
     ]  # fmt: skip
     columns = ("Host", "Finding", "What", "What to do")
-    return _section("findings", "Findings on hosts", columns, rows) if rows else ""
+    return _render_section("findings", "Findings on hosts", columns, rows) if rows else ""
 
 
-def _files(parts: Sequence[Part]) -> str:
+def _render_files(parts: Sequence[Part]) -> str:
     shown, room = [], _TOGETHER
     for part in parts:
         end = part.text[-min(_SHOWN, room) :] if room > 0 else ""
         room -= len(end)
-        shown.append(_file(part, end))
+        shown.append(_render_file(part, end))
     return page.section("files", number(len(parts), "file"), "".join(shown))
 
 
-def _file(part: Part, end: str) -> str:
+def _render_file(part: Part, end: str) -> str:
     problem = f' <span class="severity warning">{page.text(part.problem)}</span>' if part.problem else ""
     before = (
         f'<p class="soft">The last {len(end):,} characters; the archive has the whole file.</p>'

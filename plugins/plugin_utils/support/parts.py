@@ -68,20 +68,20 @@ def cut(part: Part, limit: int = PART) -> Part:
 def fit(parts: Iterable[Part], limit: int) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
     """(those that fit into so many bytes together, those that are left out), each by path. Smaller files of a kind come first."""
     kept: list[Part] = []
-    left: list[Part] = []
+    left_out: list[Part] = []
     room = limit
-    for part in sorted(parts, key=lambda one: (_rank(one.path), one.size, one.path)):
+    for part in sorted(parts, key=lambda part: (_rank(part.path), part.size, part.path)):
         if part.size <= room:
             kept.append(part)
             room -= part.size
         else:
-            left.append(part)
-    return _by_path(kept), _by_path(left)
+            left_out.append(part)
+    return _sort_by_path(kept), _sort_by_path(left_out)
 
 
 def _rank(path: str) -> int:
     return next((at for at, begin in enumerate(_ORDER) if path.startswith(begin)), len(_ORDER))
 
 
-def _by_path(parts: Sequence[Part]) -> tuple[Part, ...]:
-    return tuple(sorted(parts, key=lambda one: one.path))
+def _sort_by_path(parts: Sequence[Part]) -> tuple[Part, ...]:
+    return tuple(sorted(parts, key=lambda part: part.path))

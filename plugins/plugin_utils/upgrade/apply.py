@@ -110,7 +110,7 @@ class UpgradeObserver:
         keys = {
             (*named, pod.namespace)
             for pod, labels in labels_by_pod.items()
-            if pod.volumes and not pod.finished and (named := pod.workload(labels)) is not None
+            if pod.volumes and not pod.finished and (named := pod.find_workload(labels)) is not None
         }
         workloads = [
             UpgradeWorkload(kind, namespace, name, self._read_workload(kind, namespace, name).ready)
@@ -176,7 +176,7 @@ class UpgradeObserver:
         repelled = []
         for item in self._client.list(kinds.DAEMON_SET).items if names else ():
             observed = ObservedDaemonSet.from_object(item)
-            if not any(observed.serves_on_windows(name) for name in names):
+            if not any(observed.is_node_plugin_of(name) for name in names):
                 continue
             facts = DaemonSetFacts.from_object(item)
             if any(

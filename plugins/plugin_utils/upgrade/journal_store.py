@@ -44,7 +44,7 @@ class JournalStore:
     def location(self) -> str:
         """The objects and files of the journal, as text."""
         files = f" and {self._folder / self._name_file(_TEXT)}" if self._folder else ""
-        return f"{self._maps.where(self._object)}{files}"
+        return f"{self._maps.describe_place(self._object)}{files}"
 
     @property
     def _object(self) -> str:
@@ -58,15 +58,15 @@ class JournalStore:
         texts: dict[str, str] = {}
         live = self._maps.read(self._object)
         if live is not None:
-            texts[self._maps.where(self._object)] = live
+            texts[self._maps.describe_place(self._object)] = live
         if self._files is not None:
             name = self._name_file(_JSON)
             try:
                 copy = self._files.read(name)
             except (OSError, UnicodeDecodeError) as error:
-                self.warnings.append(f"{self._files.where(name)} cannot be read: {error}")
+                self.warnings.append(f"{self._files.describe_place(name)} cannot be read: {error}")
             else:
-                texts |= {self._files.where(name): copy} if copy is not None else {}
+                texts |= {self._files.describe_place(name): copy} if copy is not None else {}
         journals, bad = {}, []
         for store, text in texts.items():
             try:
@@ -85,7 +85,7 @@ class JournalStore:
     def find_unfinished(self) -> list[Journal]:
         """Return unfinished upgrades with other names. Omits unreadable journals, which their own runs report."""
         journals = []
-        for _object, text in self._maps.all():
+        for _object, text in self._maps.read_all():
             with contextlib.suppress(FormatError):
                 journals.append(from_json(text))
         return [journal for journal in journals if journal.name != self._name and journal.state != "finished"]
@@ -112,7 +112,7 @@ class JournalStore:
             current.generation == journal.generation and current.sequence == journal.sequence and current != journal
         ):
             raise ClusterError(
-                f"{self._maps.where(self._object)} was taken over by a later run (generation {current.generation}, this run "
+                f"{self._maps.describe_place(self._object)} was taken over by a later run (generation {current.generation}, this run "
                 f"has {journal.generation}). Wait for that run to end",
                 "taken_over",
             )

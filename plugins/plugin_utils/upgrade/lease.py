@@ -11,7 +11,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.fencing import Reference
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MANAGED_BY, MANAGER, PART_OF
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import About, Lease
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import Lease, LeaseSubject
 
 NAME = "kubewin-upgrade"
 PART = "upgrade"
@@ -34,5 +34,9 @@ def upgrade_lease(
             yield Reference(kinds.NODE, item["metadata"]["name"])
 
     return Lease(
-        client, About(namespace, NAME, labels, "an upgrade of this cluster"), holder, notify, late=list_late_writes
+        client,
+        LeaseSubject(namespace, NAME, labels, "an upgrade of this cluster"),
+        holder,
+        notify,
+        late=list_late_writes,
     )

@@ -23,7 +23,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError, StreamError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.kinds import Kind
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import About, Lease, bind_client
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import Lease, LeaseSubject, bind_client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.streams import Executed
 from ansible_collections.kubewin.csi.plugins.plugin_utils.verify import explain, objects
@@ -94,7 +94,7 @@ class Prover:
         self._scope, self._desired, self._limits = scope, desired, limits
         self._token, self._notify = token, notify
         subject = f"the verification in namespace {scope.namespace}"
-        lease = About(scope.namespace, f"{objects.PREFIX}-{scope.run}", scope.build_labels(), subject)
+        lease = LeaseSubject(scope.namespace, f"{objects.PREFIX}-{scope.run}", scope.build_labels(), subject)
         self._lease = Lease(client, lease, holder, notify)
         # Its objects carry its name. A run that finds its lease expired deletes the lease, and with it the right to make more.
         self._unbound, self._client = client, bind_client(client, self._lease.confirm)

@@ -38,7 +38,7 @@ _BEFORE = re.compile(r"[A-Za-z0-9+_=\u0080-\uffff!#$%&*~^-]*\Z")
 _AFTER = re.compile(r"[A-Za-z0-9+/_=\u0080-\uffff!#$%&*~^-]*")
 
 
-def _letters(text: str) -> str:
+def _read_letters(text: str) -> str:
     if not text.isascii():
         text = text.encode("ascii", "ignore").decode("ascii")
     return text.translate(_NO_LETTER)
@@ -73,9 +73,9 @@ class KnownSecrets:
         whole = {part.strip() for value in values for part in (value, *value.splitlines())}
         whole = {value for value in whole if len(value) >= LEAST}
         whole |= {unicodedata.normalize(form, value) for value in whole for form in ("NFC", "NFKC", "NFD")}
-        self._forms = sorted({form for value in whole for form in _forms(value)}, key=len, reverse=True)
-        found = {letters for value in whole for letters in _searched(value)}
-        self._letters = sorted((one for one in found if len(one) >= _LEAST_LETTERS), key=len, reverse=True)
+        self._forms = sorted({form for value in whole for form in _list_forms(value)}, key=len, reverse=True)
+        letters_of_secrets = {letters for value in whole for letters in _list_searched_forms(value)}
+        self._letters = sorted((one for one in letters_of_secrets if len(one) >= _LEAST_LETTERS), key=len, reverse=True)
         codes = (value.encode(code, "replace").hex() for value in whole for code in ("utf-8", "utf-16-le"))
         self._hex = [code for code in codes if len(code) >= 2 * _LEAST_LETTERS]
 
@@ -91,7 +91,7 @@ class KnownSecrets:
         return text if text.isascii() else self._hide_in(text, _read_compatible)
 
     def _hide_in(self, text: str, read: Callable[[str], str]) -> str:
-        whole = _letters(read(text))
+        whole = _read_letters(read(text))
         spans = [
             (match.start(), match.end())
             for searched, letters in ((self._letters, whole), (self._hex, whole.lower() if self._hex else ""))
@@ -112,38 +112,38 @@ def _hide_spans(text: str, spans: list[tuple[int, int]], decoded: bool, compatib
         end = match.end() if match else position + 1
         if compatible:
             character = unicodedata.normalize("NFKC", character)
-        places += [(position, end)] * len(_letters(character))
+        places += [(position, end)] * len(_read_letters(character))
         position = end
-    found = sorted({(places[begin][0], places[end - 1][1]) for begin, end in spans})
+    ranges = sorted({(places[begin][0], places[end - 1][1]) for begin, end in spans})
     parts, at = [], 0
-    for begin, end in found:
+    for begin, end in ranges:
         if end > at:
             word = _BEFORE.search(text, max(at, begin - 4096), max(at, begin))
-            rest = _AFTER.match(text, end)
+            end_match = _AFTER.match(text, end)
             parts += [text[at : word.start() if word else begin], HIDDEN]
-            at = rest.end() if rest else end
+            at = end_match.end() if end_match else end
     return "".join([*parts, text[at:]])
 
 
-def _searched(secret: str) -> Iterator[str]:
+def _list_searched_forms(secret: str) -> Iterator[str]:
     """The letters and digits of a secret, and of what Base64 makes of it wherever it stands in the bytes."""
-    yield _letters(secret)
+    yield _read_letters(secret)
     # One that has an escape in it loses that too where escapes are decoded.
-    yield _letters(_read_decoded(secret))
+    yield _read_letters(_read_decoded(secret))
     for raw in (secret.encode("utf-8", "replace"), secret.encode("utf-16-le", "replace")):
-        for core in _cores(raw):
+        for core in _list_cores(raw):
             yield core.translate(_NO_LETTER)
-            yield from (twice.translate(_NO_LETTER) for twice in _cores(core.encode("ascii")))
+            yield from (twice.translate(_NO_LETTER) for twice in _list_cores(core.encode("ascii")))
 
 
-def _cores(raw: bytes) -> Iterator[str]:
+def _list_cores(raw: bytes) -> Iterator[str]:
     """What Base64 makes of bytes at each place, without the characters that depend on their neighbours."""
     for before in range(3):
         last = len(raw) - (len(raw) + before) % 3
         yield base64.b64encode(b"\0" * before + raw[:last]).decode("ascii")[(0, 2, 3)[before] :].rstrip("=")
 
 
-def _forms(secret: str) -> Iterator[str]:
+def _list_forms(secret: str) -> Iterator[str]:
     """How texts write a secret, for those that have too few letters to be recognized by them."""
     yield secret
     escaped = json.dumps(secret)[1:-1]
@@ -157,5 +157,5 @@ def _forms(secret: str) -> Iterator[str]:
     if not secret.isascii():
         for code in ("latin-1", "cp1252", "cp850", "cp437"):
             yield secret.encode("utf-8").decode(code, "replace")
-            if len(_letters(secret)) < _LEAST_LETTERS:
+            if len(_read_letters(secret)) < _LEAST_LETTERS:
                 yield secret.encode(code, "replace").decode("utf-8", "replace")

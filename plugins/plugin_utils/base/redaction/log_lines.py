@@ -54,7 +54,7 @@ class LogLines:
         self._shown.clear()
         self._shown_entries.clear()
 
-    def text(self, text: str) -> str:
+    def redact(self, text: str) -> str:
         """Several lines."""
         if "\x00" in text:
             text = patterns.WIDE.sub(lambda match: match[0].replace("\x00", ""), text)
@@ -63,15 +63,15 @@ class LogLines:
                 mask("x", "key"), patterns.PEM_WHOLE.sub(lambda match: mask(match[0], "key"), text)
             )
         state = _State()
-        return "\n".join([self._line(line, state) for line in text.split("\n")])
+        return "\n".join([self._redact_line(line, state) for line in text.split("\n")])
 
-    def _line(self, line: str, state: _State, depth: int = 0) -> str:
+    def _redact_line(self, line: str, state: _State, depth: int = 0) -> str:
         header = patterns.HEADER.match(line)
         begin = header.end() if header else 0
         if begin:
             state.__init__()  # type: ignore[misc]  # a new line begins with a new state
         elif state.indent is not None and line.strip():
-            if self._continues(line, state):
+            if self._is_continued(line, state):
                 return line[: len(line) - len(line.lstrip())] + mask(line.strip()) + line[len(line.rstrip()) :]
             state.indent = None
         body = line[begin:]
@@ -85,7 +85,7 @@ class LogLines:
                 self._shown_entries[body] = shown
         return line[:begin] + shown
 
-    def _continues(self, line: str, state: _State) -> bool:
+    def _is_continued(self, line: str, state: _State) -> bool:
         """Whether a line belongs to the value of the name that the line above ended with."""
         indent = len(line) - len(line.lstrip())
         deeper = indent > (state.indent or 0) or (indent == state.indent and line.lstrip().startswith("- "))
@@ -97,25 +97,25 @@ class LogLines:
             return deeper or not re.match(r"""\s*(?:- )?[\w."'-]+\s*[:=]""", line)
         return deeper
 
-    def nested(self, text: str, depth: int) -> str:
+    def redact_quoted(self, text: str, depth: int) -> str:
         """A text inside of quotes."""
         if depth > _DEPTH:
             return mask(text)
-        found = self._shown.get(text)
-        if found is None:
+        shown = self._shown.get(text)
+        if shown is None:
             if len(self._shown) > 50_000:
                 self._shown.clear()
             plain = _unescape(text)
             if plain is None:
-                found = _Line(self, text, depth, _State()).show()
+                shown = _Line(self, text, depth, _State()).show()
             else:
                 state = _State()
-                found = json.dumps(
-                    "\n".join([self._line(line, state, depth) for line in plain.split("\n")]),
+                shown = json.dumps(
+                    "\n".join([self._redact_line(line, state, depth) for line in plain.split("\n")]),
                     ensure_ascii=text.isascii(),
                 )[1:-1]
-            self._shown[text] = found
-        return found
+            self._shown[text] = shown
+        return shown
 
     def show_word(self, word: str) -> str:
         """A word that has no name. In a message, only the user of a URL is hidden."""
@@ -144,7 +144,7 @@ class _Line:
         text, state = self._text, self._state
         if state.depth or state.element:
             self._end_open_value()
-        elif self._first and (shown := self._structured_line()) is not None:
+        elif self._first and (shown := self._redact_structured_line()) is not None:
             return shown
         lower = text.lower()
         if any(word in lower for word in patterns.COMMAND_WORDS):
@@ -182,7 +182,7 @@ class _Line:
         """Hide the rest of a value that began in a line above."""
         text, state = self._text, self._state
         if state.depth:
-            self._at, state.depth = _block_end(text, 0, state.depth)
+            self._at, state.depth = _find_block_end(text, 0, state.depth)
             end = self._at if state.depth else self._at - 1
         else:
             end = text.find("</")
@@ -234,10 +234,10 @@ class _Line:
             self._out.append(between[0])
             self._at = between.end()
 
-    def _quotation(self, begin: int) -> tuple[str, str, str, int] | None:
+    def _find_quotation(self, begin: int) -> tuple[str, str, str, int] | None:
         """(a quote, what stands behind it, the quote that closes it, where that ends), None if no quotation begins there."""
         quote, size = patterns.QUOTE.match(self._text, begin), len(self._text)
-        content, end = _quoted(self._text, quote.end(), quote[0]) if quote else (None, begin)
+        content, end = _find_quoted(self._text, quote.end(), quote[0]) if quote else (None, begin)
         return (
             None
             if quote is None or content is None
@@ -245,7 +245,7 @@ class _Line:
         )
 
     def _read_quoted(self, begin: int, quote: str) -> None:
-        text, quotation = self._text, self._quotation(begin)
+        text, quotation = self._text, self._find_quotation(begin)
         if quotation is None:
             self._out.append(quote)
             self._flag = self._scheme = False
@@ -253,7 +253,7 @@ class _Line:
         _quote, content, closing, end = quotation
         hides = self._flag or self._scheme or (self._is_argument() and not patterns.ARGUMENT.match(content))
         self._at = end
-        self._out += [quote, mask(content) if hides else self._lines.nested(content, self._depth + 1), closing]
+        self._out += [quote, mask(content) if hides else self._lines.redact_quoted(content, self._depth + 1), closing]
         # A pair of texts in a list: the name of a secret, and the secret.
         named = patterns.FIELD.fullmatch(content) is not None and is_secret(content.lstrip("-/"))
         self._flag, self._scheme = named and text[self._at :].lstrip()[:1] in (",", ""), False
@@ -261,7 +261,7 @@ class _Line:
             self._state.indent, self._state.only_next, self._flag = 0, True, False
 
     def _read_tag(self, tag: str) -> None:
-        shown, secret = self._tag(tag)
+        shown, secret = self._show_tag(tag)
         self._out.append(shown)
         self._commands = [command for command in self._commands if command >= self._at]
         if secret:
@@ -280,7 +280,7 @@ class _Line:
             self._flag = False
             return
         if is_secret(name) or (token[0] in "-/" and name in ("p", "u", "pw", "rp")):
-            shown, self._at = self._secret_value(token, name, at)
+            shown, self._at = self._hide_secret_value(token, name, at)
             self._out.append(shown)
             return
         identity = patterns.ID.match(text, at) if patterns.IDENTIFIED.search(name) else None
@@ -298,19 +298,22 @@ class _Line:
                 self._at = word.end()
                 self._read_word(match.start(), word[0])
             return
-        self._out.append(self._key(token, name))
-        shown, self._at = self._value(name, token, at)
+        self._out.append(self._show_key(token, name))
+        shown, self._at = self._show_value(name, token, at)
         self._out.append(shown)
         self._flag = self._scheme = False
 
-    def _structured_line(self) -> str | None:
+    def _redact_structured_line(self) -> str | None:
         """A line of YAML, of an ini file or of the registry, None if it is none."""
         text, state = self._text, self._state
         registry = patterns.REGISTRY.fullmatch(text) if "REG_" in text else None
         if registry:
             name, value = registry["name"], registry["value"]
-            keep = not is_secret(name) and (_harmless(name) or self._lines.own or self._words.is_plain(value.strip()))
-            return f"{registry['lead']}{self._lines.show_word(name)}{registry['between']}{self._lines.nested(value, self._depth) if keep else mask(value)}"
+            keep = not is_secret(name) and (
+                _is_harmless(name) or self._lines.own or self._words.is_plain(value.strip())
+            )
+            shown = self._lines.redact_quoted(value, self._depth) if keep else mask(value)
+            return f"{registry['lead']}{self._lines.show_word(name)}{registry['between']}{shown}"
         line = patterns.YAML.fullmatch(text)
         if line is None:
             return None
@@ -322,7 +325,7 @@ class _Line:
                 and self._depth == 0
                 and self._lines.judges
                 and not self._lines.own
-                and not _harmless(name)
+                and not _is_harmless(name)
                 and value[:1] not in ("[", "{", "(", '"', "'", "&", "<", "`")
             )
             if (
@@ -349,10 +352,10 @@ class _Line:
             return None
         return text[: line.start("value")] + " " + mask(value)
 
-    def _key(self, token: str, name: str) -> str:
-        return token if _harmless(name) or len(name) < 5 else token.replace(name, self._lines.show_word(name))
+    def _show_key(self, token: str, name: str) -> str:
+        return token if _is_harmless(name) or len(name) < 5 else token.replace(name, self._lines.show_word(name))
 
-    def _value(self, name: str, token: str, at: int) -> tuple[str, int]:
+    def _show_value(self, name: str, token: str, at: int) -> tuple[str, int]:
         """(what stands under a name that is not secret, where it ends). Empty if it is to be read on."""
         text, opaque = self._text, name.lower() in patterns.OPAQUE
         if opaque and patterns.BLOCK_MARK.fullmatch(text[at:].strip()):
@@ -361,14 +364,14 @@ class _Line:
         if (
             self._lines.own
             or not self._lines.judges
-            or (_harmless(name) and not (name == "key" and token.endswith("=")))
+            or (_is_harmless(name) and not (name == "key" and token.endswith("=")))
         ):
             return "", at
         space = patterns.BLANKS.match(text, at)
         begin = space.end() if space else at
-        if quotation := self._quotation(begin):
+        if quotation := self._find_quotation(begin):
             quote, content, closing, end = quotation
-            nested = self._lines.nested(content, self._depth + 1)
+            nested = self._lines.redact_quoted(content, self._depth + 1)
             shows = not opaque and (
                 self._words.is_plain(content)
                 or (nested == content and patterns.PLACE.match(content))
@@ -393,24 +396,24 @@ class _Line:
             return text[at:begin] + mask(bare[0]), bare.end()
         return "", at
 
-    def _secret_value(self, token: str, name: str, at: int) -> tuple[str, int]:
+    def _hide_secret_value(self, token: str, name: str, at: int) -> tuple[str, int]:
         """(a name and its hidden value, where it ends)."""
         text, state = self._text, self._state
         first = self._first and not "".join(self._out).strip()
         space = patterns.SPACES.match(text, at)
         begin = space.end() if space else at
-        lead = self._key(token, name) + text[at:begin]
+        lead = self._show_key(token, name) + text[at:begin]
         if begin >= len(text.rstrip()):
             state.indent, state.only_next = len(text) - len(text.lstrip()), True
             return lead, begin
         if mark := patterns.MARKED.match(text, begin):
             return lead + mark[0], mark.end()
-        if quotation := self._quotation(begin):
+        if quotation := self._find_quotation(begin):
             quote, content, closing, end = quotation
             return f"{lead}{quote}{content if is_empty(content) else mask(content)}{closing}", end
         block = patterns.BLOCK.match(text, begin)
         if block:
-            end, state.depth = _block_end(text, block.end() + 1, 1)
+            end, state.depth = _find_block_end(text, block.end() + 1, 1)
             inside = text[block.end() + 1 : end].strip("]})>")
             return lead + text[begin : block.end()] + (
                 mask(inside, "block") if inside else text[block.end() : end]
@@ -430,7 +433,7 @@ class _Line:
             return lead + value, begin + len(value)
         return lead + mask(value), begin + len(value)
 
-    def _tag(self, tag: str) -> tuple[str, bool]:
+    def _show_tag(self, tag: str) -> tuple[str, bool]:
         """(a tag of XML, whether the text behind it is a secret)."""
         name = re.match(r"</?([\w.-]+)", tag)[1]  # type: ignore[index]  # every token "tag" begins so
         secret = is_secret(name)
@@ -442,7 +445,7 @@ class _Line:
             if patterns.ID.match(value) and patterns.IDENTIFIED.search(key):
                 return match[0]
             keep = not (is_secret(key) or key.lower() in patterns.OPAQUE) or self._words.is_plain(value)
-            return f"{key}={match[2]}{self._lines.nested(value, self._depth + 1) if keep else mask(value)}{match[2]}"
+            return f"{key}={match[2]}{self._lines.redact_quoted(value, self._depth + 1) if keep else mask(value)}{match[2]}"
 
         shown = re.sub(r"""([\w.:-]+)\s*=\s*(["'])(.*?)\2""", show, tag) if "=" in tag else tag
         shown = shown if self._lines.show_word(name) == name else shown.replace(name, self._lines.show_word(name), 1)
@@ -450,7 +453,7 @@ class _Line:
 
 
 @lru_cache(maxsize=50_000)
-def _harmless(name: str) -> bool:
+def _is_harmless(name: str) -> bool:
     return re.sub(r"[^a-z0-9]", "", name.lower()) in HARMLESS
 
 
@@ -465,27 +468,27 @@ def _unescape(text: str) -> str | None:
     return plain if json.dumps(plain, ensure_ascii=text.isascii())[1:-1] == text else None
 
 
-def _quoted(text: str, at: int, quote: str) -> tuple[str | None, int]:
+def _find_quoted(text: str, at: int, quote: str) -> tuple[str | None, int]:
     """(what stands between a quote and the one that closes it, where that ends); None if the sign is no quote."""
     slashes, sign = quote[:-1], quote[-1]
     begin = at - len(quote)
     if sign == "'" and begin and text[begin - 1].isalnum():
         return None, at
-    found = at
-    while (found := text.find(sign, found)) >= 0:
-        before = found
+    position = at
+    while (position := text.find(sign, position)) >= 0:
+        before = position
         while before > at and text[before - 1] == "\\":
             before -= 1
-        run = found - before
+        run = position - before
         closes = run == len(slashes) or (not slashes and run % 2 == 0)
-        if closes and (sign != "'" or not text[found + 1 : found + 2].isalnum()):
-            return text[at : found - len(slashes)], found + 1
-        found += 1
+        if closes and (sign != "'" or not text[position + 1 : position + 2].isalnum()):
+            return text[at : position - len(slashes)], position + 1
+        position += 1
     # Cut off, or a backslash at the end of a path.
     return (None, at) if sign in "'`" else (text[at:], len(text) + 1)
 
 
-def _block_end(text: str, at: int, depth: int) -> tuple[int, int]:
+def _find_block_end(text: str, at: int, depth: int) -> tuple[int, int]:
     """(where a block of brackets ends, how many are open there)."""
     while depth and (match := patterns.BRACKET.search(text, at)):
         at = match.end()
@@ -495,6 +498,6 @@ def _block_end(text: str, at: int, depth: int) -> tuple[int, int]:
         elif sign in "])}>":
             depth -= 1
         else:
-            content, end = _quoted(text, at, sign)
+            content, end = _find_quoted(text, at, sign)
             at = min(end, len(text)) if content is not None else at
     return (at, 0) if not depth else (len(text), depth)

@@ -65,33 +65,33 @@ def is_secret_variable(name: str) -> bool:
     return name.lower() not in _DIRECTORIES and is_secret(name)
 
 
-def texts(value: Any) -> Iterator[str]:
+def list_texts(value: Any) -> Iterator[str]:
     """Every text in a structure."""
     if isinstance(value, Mapping):
         value = list(value.values())
     if isinstance(value, (list, tuple)):
         for item in value:
-            yield from texts(item)
+            yield from list_texts(item)
     elif value is not None and not isinstance(value, bool) and str(value):
         yield str(value)
 
 
-def kubeconfig_secrets(value: Any) -> Iterator[str]:
+def list_kubeconfig_secrets(value: Any) -> Iterator[str]:
     """The texts in a kubeconfig that are secrets (client-go, tools/clientcmd/api/v1/types.go)."""
     if isinstance(value, Mapping):
         # An entry of an exec plugin's environment.
         if set(value) == {"name", "value"} and _OF_KUBECONFIG.search(str(value["name"])):
-            yield from texts(value["value"])
+            yield from list_texts(value["value"])
         for name, item in value.items():
-            yield from texts(item) if _OF_KUBECONFIG.search(str(name)) else kubeconfig_secrets(item)
+            yield from list_texts(item) if _OF_KUBECONFIG.search(str(name)) else list_kubeconfig_secrets(item)
         if isinstance(value.get("args"), (list, tuple)):
-            yield from _flag_secrets([str(item) for item in value["args"]])
+            yield from _list_flag_secrets([str(item) for item in value["args"]])
     elif isinstance(value, (list, tuple)):
         for item in value:
-            yield from kubeconfig_secrets(item)
+            yield from list_kubeconfig_secrets(item)
 
 
-def _flag_secrets(words: Sequence[str]) -> Iterator[str]:
+def _list_flag_secrets(words: Sequence[str]) -> Iterator[str]:
     for word, following in zip(words, [*words[1:], ""], strict=True):
         flag, equals, text = word.partition("=")
         if flag.startswith("-") and _OF_KUBECONFIG.search(flag) and (text or following):

@@ -49,41 +49,41 @@ class Redactor:
         for lines in (self._logs, self._own):
             lines.forget()
 
-    def message(self, text: str) -> str:
+    def redact_message(self, text: str) -> str:
         """A message of this collection: only known secrets and named ones are hidden."""
-        return self._messages.text(self._known.hide(text))
+        return self._messages.redact(self._known.hide(text))
 
     def hide_known_secrets(self, text: str) -> str:
         """A text that was redacted before, without the secrets that another host holds."""
         return self._known.hide(text)
 
-    def log(self, raw: bytes | str) -> str:
+    def redact_log(self, raw: bytes | str) -> str:
         """A log, or what a program printed, which does nothing to a terminal."""
         text = decode(raw) if isinstance(raw, bytes) else raw
-        return mask_controls(self._logs.text(self._known.hide(text.replace(_CARRIED_NUL, "\x00"))))
+        return mask_controls(self._logs.redact(self._known.hide(text.replace(_CARRIED_NUL, "\x00"))))
 
-    def objects(self, kind: str, items: Sequence[Mapping[str, Any]]) -> list[Any]:
+    def redact_objects(self, kind: str, items: Sequence[Mapping[str, Any]]) -> list[Any]:
         """Objects of the API."""
-        self.learn(name for item in items for name in structured.object_names(kind, item))
-        return [structured.redact_object(kind, item, self._text) for item in items]
+        self.learn(name for item in items for name in structured.list_object_names(kind, item))
+        return [structured.redact_object(kind, item, self._redact_text) for item in items]
 
-    def structure(self, value: Any) -> Any:
+    def redact_structure(self, value: Any) -> Any:
         """A structure that this collection made, such as a result."""
-        return structured.redact_structure(value, self._text)
+        return structured.redact_structure(value, self._redact_text)
 
-    def report(self, path: str, text: str) -> str:
+    def redact_file(self, path: str, text: str) -> str:
         """A file that this collection wrote, by its name."""
         if path.endswith(".json"):
-            return structured.redact_json(text, self._text)
+            return structured.redact_json(text, self._redact_text)
         if path.endswith(".html"):
             parts = _HTML_TEXT.split(text)
             return self._known.hide(
                 "".join(
-                    part if at % 2 else html.escape(self._text(html.unescape(part)), quote=False)
+                    part if at % 2 else html.escape(self._redact_text(html.unescape(part)), quote=False)
                     for at, part in enumerate(parts)
                 )
             )
-        return self._text(text)
+        return self._redact_text(text)
 
-    def _text(self, text: str) -> str:
-        return self._own.text(self._known.hide(text))
+    def _redact_text(self, text: str) -> str:
+        return self._own.redact(self._known.hide(text))

@@ -39,22 +39,24 @@ def summarize(value: Any) -> str:
     return f"<{type(value).__name__}, {len(value) if hasattr(value, '__len__') else 1}>"
 
 
-def object_names(kind: str, item: Mapping[str, Any]) -> Iterator[str]:
+def list_object_names(kind: str, item: Mapping[str, Any]) -> Iterator[str]:
     """The names and ids in an object's fields that are shown."""
-    return _names("", item, NAMING, FIELDS.__contains__, 0) if kind in KINDS else iter(())
+    return _list_names("", item, NAMING, FIELDS.__contains__, 0) if kind in KINDS else iter(())
 
 
-def structure_names(value: Any) -> Iterator[str]:
+def list_structure_names(value: Any) -> Iterator[str]:
     """The names and ids in a structure that this collection made."""
-    return _names("", value, NAMING | _ALSO_NAMING, lambda key: not is_secret(key), 0)
+    return _list_names("", value, NAMING | _ALSO_NAMING, lambda key: not is_secret(key), 0)
 
 
-def _names(field: str, value: Any, naming: Collection[str], reads: Callable[[str], bool], depth: int) -> Iterator[str]:
+def _list_names(
+    field: str, value: Any, naming: Collection[str], reads: Callable[[str], bool], depth: int
+) -> Iterator[str]:
     if isinstance(value, (Mapping, list, tuple)) and depth <= _MOST_NESTED:
         parts = value.items() if isinstance(value, Mapping) else ((field, part) for part in value)
         for key, part in parts:
             if key == field or reads(str(key)):
-                yield from _names(str(key), part, naming, reads, depth + 1)
+                yield from _list_names(str(key), part, naming, reads, depth + 1)
     elif field in naming and isinstance(value, str) and _NAME.fullmatch(value):
         yield value
         # kubernetes.io/csi/<driver>^<handle>; registry/image@digest
@@ -117,7 +119,9 @@ def _redact_entry(of: str, key: str, value: Any, text: Text) -> Any:
     if isinstance(value, (bool, int, float)) and not is_secret(key):
         return value
     domain = key.partition("/")[0]
-    public = of != "annotations" or any(domain == one or domain.endswith(f".{one}") for one in PUBLIC_DOMAINS)
+    public = of != "annotations" or any(
+        domain == public_domain or domain.endswith(f".{public_domain}") for public_domain in PUBLIC_DOMAINS
+    )
     if is_secret(key) or not isinstance(value, str) or not public:
         return summarize(value)
     hashed = key in ("controller-revision-hash", "pod-template-hash", "pod-template-generation")

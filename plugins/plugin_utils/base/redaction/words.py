@@ -106,7 +106,7 @@ def _is_word(word: str) -> bool:
     return bits <= (_SHORT if len(word) < 7 else _LONG) * (len(word) + 1)
 
 
-def _are_words(letters: str) -> bool:
+def _is_words(letters: str) -> bool:
     """Whether letters are one word, or several with capitals: volumeHandle, MSFT, NodeStageVolume."""
     pieces = _PIECE.findall(letters)
     if len(pieces) == 1:
@@ -126,9 +126,7 @@ def _is_identifier(text: str) -> bool:
         return False
     return all(
         (part.isdigit() and len(part) <= 20)
-        or (
-            _are_words(part) if part.isalpha() else _is_numbered(part, len(parts)) or _SHAPE.fullmatch(part) is not None
-        )
+        or (_is_words(part) if part.isalpha() else _is_numbered(part, len(parts)) or _SHAPE.fullmatch(part) is not None)
         for part in parts
     )
 
@@ -138,7 +136,7 @@ def _is_numbered(part: str, parts: int) -> bool:
     if _NUMBERED.fullmatch(part):
         return True
     if version := re.fullmatch(r"([A-Za-z]{4,})[vV]\d(?:(?:beta|alpha)\d)?", part):
-        return _are_words(version[1])
+        return _is_words(version[1])
     word = part.rstrip("0123456789")
     return (
         parts > 1
@@ -183,27 +181,27 @@ class Words:
 
     def _judge(self, word: str) -> str:
         core = word.rstrip(_TRAILING)
-        rest = word[len(core) :]
+        suffix = word[len(core) :]
         start = core.lstrip(_LEADING)
         lead, core = core[: len(core) - len(start)], start
         if len(core) <= 3 or self.is_name(core) or _SHAPE.fullmatch(core):
             return word
         if len(core) > _LONGEST or core.count("@") > 3:
-            return lead + mask(core) + rest
+            return lead + mask(core) + suffix
         if "://" in core:
-            return lead + self._url(core) + rest
+            return lead + self._show_url(core) + suffix
         before, at, host = core.rpartition("@")
         if at:
-            return f"{lead}{mask(before) if ':' in before else self.show(before)}@{self.show(host)}{rest}"
+            return f"{lead}{mask(before) if ':' in before else self.show(before)}@{self.show(host)}{suffix}"
         if "/" in core or "\\" in core:
-            return lead + self._path(core) + rest
+            return lead + self._show_path(core) + suffix
         if ":" in core:
-            return lead + ":".join(self.show(part) for part in core.split(":")) + rest
+            return lead + ":".join(self.show(part) for part in core.split(":")) + suffix
         if "%" in core and unquote(core) != core:
             return word if self._judge(unquote(core)) == unquote(core) else mask(word)
-        return word if _is_identifier(core) else lead + mask(core) + rest
+        return word if _is_identifier(core) else lead + mask(core) + suffix
 
-    def _url(self, url: str) -> str:
+    def _show_url(self, url: str) -> str:
         scheme, _sign, place = url.partition("://")
         place, mark, query = re.fullmatch(r"([^?#]*)([?#]?)(.*)", place, re.DOTALL).groups()  # type: ignore[union-attr]  # matches every text
         head = re.match(r"[^/\\]*", place)[0]  # type: ignore[index]  # matches every text
@@ -211,7 +209,7 @@ class Words:
         user, at, host = authority.rpartition("@")
         if ":" in host and at == "" and not re.search(r":\d*$|\]$|^[A-Za-z]:$", host):
             host = mask(host)
-        shown = f"{scheme}://{mask(user) + at if at and user != 'git' else user + at}{self.show(host)}{self._path(path) if path else ''}"
+        shown = f"{scheme}://{mask(user) + at if at and user != 'git' else user + at}{self.show(host)}{self._show_path(path) if path else ''}"
         pairs = []
         for pair in query.split("&") if query else ():
             name, equals, value = pair.partition("=")
@@ -221,7 +219,7 @@ class Words:
             pairs.append(f"{self.show(name)}{equals}{value if keep and equals else mask(value) if equals else ''}")
         return shown + mark + "&".join(pairs)
 
-    def _path(self, path: str) -> str:
+    def _show_path(self, path: str) -> str:
         parts, before, lost = _SEPARATORS.split(path), "", 0
         for at in range(0, len(parts), 2):
             part = parts[at]

@@ -47,7 +47,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import (
     PART_OF,
     build_selector,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import About, Lease
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import Lease, LeaseSubject
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.modify import modify
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import is_owned_by
@@ -84,7 +84,7 @@ def handover_lease(client: Client, namespace: str, driver: Driver, notify: Calla
             yield Reference(kinds.NODE, node["metadata"]["name"])
 
     labels = {MANAGED_BY: MANAGER, PART_OF: driver.name}
-    about = About(
+    about = LeaseSubject(
         namespace, f"kubewin-handover-{driver.key.replace('_', '-')}", labels, f"a hand-over of {driver.title}"
     )
     return Lease(client, about, identify_process(os.getpid()), notify, late=late)
@@ -115,7 +115,7 @@ class Stage:
         mine = None
         for item in listed:
             found = ObservedDaemonSet.from_object(item)
-            if not found.serves_on_windows(driver.name):
+            if not found.is_node_plugin_of(driver.name):
                 continue
             whose = owner(driver, running_on, found)
             if whose is None:
@@ -163,7 +163,7 @@ class Stage:
         """Our DaemonSet that serves the driver."""
         for item in self._client.list(kinds.DAEMON_SET).items:
             found = ObservedDaemonSet.from_object(item)
-            if found.managed_by == MANAGER and found.serves_on_windows(self._driver.name):
+            if found.managed_by == MANAGER and found.is_node_plugin_of(self._driver.name):
                 return item
         raise ClusterError(
             f"this collection's DaemonSet of {self._driver.title} no longer exists. Run again", "conflict"

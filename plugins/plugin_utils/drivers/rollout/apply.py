@@ -36,7 +36,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import Clu
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.fencing import Reference
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import identify_process
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MANAGED_BY, MANAGER, MODE, build_selector
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import About, Lease, bind_client
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import Lease, LeaseSubject, bind_client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.modify import modify
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
 
@@ -52,7 +52,7 @@ def held_lease(client: Client, namespace: str, name: str, notify: Notify, patien
 
     Another run that holds it is waited for, at most `patience` seconds: ClusterError locked.
     """
-    about = About(
+    about = LeaseSubject(
         namespace, f"kubewin-roll-{name}", {MANAGED_BY: MANAGER}, f"the update of DaemonSet {namespace}/{name}"
     )
     reported: set[str] = set()

@@ -77,7 +77,7 @@ def find_target(client: Client, driver: Driver, daemon_set: str = "", namespace:
     own = next((one for _item, one in observed if one.name == name and one.managed_by == MANAGER), None)
     if own is not None:
         return Target(driver, own.namespace, name)
-    others = [(item, one) for item, one in observed if one.serves_on_windows(driver.name)]
+    others = [(item, one) for item, one in observed if one.is_node_plugin_of(driver.name)]
     if daemon_set:
         others = [(item, one) for item, one in others if one.name == daemon_set]
     if not others:
@@ -99,7 +99,7 @@ def installed_drivers(client: Client) -> InstalledDrivers:
     """Read which of the catalog's drivers have a Windows node plugin in a cluster, also of another owner."""
     observed = [ObservedDaemonSet.from_object(item) for item in client.list(kinds.DAEMON_SET).items]
     serving = {
-        key: [one.managed_by for one in observed if not one.going and one.serves_on_windows(driver.name)]
+        key: [one.managed_by for one in observed if not one.going and one.is_node_plugin_of(driver.name)]
         for key, driver in DRIVERS.items()
     }
     return InstalledDrivers(
@@ -130,7 +130,7 @@ class View:
             DaemonSetFacts.from_object(item)
             for item in listed
             if (item["metadata"]["namespace"], item["metadata"]["name"]) != mine
-            and ObservedDaemonSet.from_object(item).serves_on_windows(self._target.driver.name)
+            and ObservedDaemonSet.from_object(item).is_node_plugin_of(self._target.driver.name)
         )
         for source in self._sources():
             self._objects[source.kind], self._versions[source.kind] = self._list(source)

@@ -79,4 +79,4 @@ def test_ports_of_the_host_are_declared_or_follow_from_its_network() -> None:
 )
 def test_a_node_plugin_for_windows_is_known_by_its_paths(path: str, windows: bool, serves: bool) -> None:
     found = observed("plugin", path=path)
-    assert (found.on_windows, found.serves_on_windows(VSPHERE.name)) == (windows, serves)
+    assert (found.on_windows, found.is_node_plugin_of(VSPHERE.name)) == (windows, serves)

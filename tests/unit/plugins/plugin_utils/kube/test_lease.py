@@ -22,7 +22,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Cli
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.fencing import FENCED_BY, Reference
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import identify_process, identify_run, is_dead
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import About, Lease, bind_client
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import Lease, LeaseSubject, bind_client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.modify import modify
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import parse_time
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.apply import UpgradeExecutor, UpgradeObserver
@@ -61,13 +61,13 @@ class Waiting:
     ) -> None:  # fmt: skip
         self.store, self.waited, self.messages, self._meanwhile = store, 0.0, list[str](), meanwhile
         store.now = datetime.now(timezone.utc) + timedelta(seconds=ahead)
-        about = About("kubewin", "kubewin-upgrade", {}, "an upgrade of this cluster")
+        about = LeaseSubject("kubewin", "kubewin-upgrade", {}, "an upgrade of this cluster")
         self.lease = Lease(
             client_of(store), about, holder or identify_process(os.getpid()), self.messages.append, late=late,
             clock=lambda: self.waited, sleep=self._sleep,
         )  # fmt: skip
         # The first answer has the clock.
-        self.lease.others()
+        self.lease.find_other_run()
 
     def _sleep(self, seconds: float) -> None:
         assert self.store.now is not None
@@ -81,7 +81,10 @@ def test_a_run_that_renews_its_lease_excludes_a_second_one() -> None:
     first = elsewhere(store)
     first.take()
     second = Waiting(store, first.renew)
-    assert f"another run works on an upgrade of this cluster: {ELSEWHERE} renewed its lease" in second.lease.others()
+    assert (
+        f"another run works on an upgrade of this cluster: {ELSEWHERE} renewed its lease"
+        in second.lease.find_other_run()
+    )
     with pytest.raises(
         ClusterError, match=r"renewed its lease .*If it was killed, its lease expires within 45 s"
     ) as refused:
@@ -92,7 +95,7 @@ def test_a_run_that_renews_its_lease_excludes_a_second_one() -> None:
     # The same run keeps it, and releases it.
     first.end()
     assert LEASE not in store.things
-    assert second.lease.others() == ""
+    assert second.lease.find_other_run() == ""
     second.lease.take()
     second.lease.check()
     second.lease.end()
@@ -182,7 +185,7 @@ class Beside:
         run = upgrade_lease(client_of(self.store), "kubewin", ELSEWHERE)
         run.take()
         run.leave()
-        about = About("kubewin", "kubewin-upgrade", {}, "an upgrade of this cluster")
+        about = LeaseSubject("kubewin", "kubewin-upgrade", {}, "an upgrade of this cluster")
         self.lease = Lease(client_of(self.store), about, ELSEWHERE, clock=lambda: self.uptime, sleep=self._sleep)
         self.lease.keep(self._ended)
 
@@ -295,7 +298,7 @@ class Machine:
         self.store.now = datetime.now(timezone.utc)
         self.store._put(NODE, {"metadata": {"name": "win-1"}, "spec": {}})
         self.client = client_of(self.store)
-        about = About("kubewin", "kubewin-upgrade", {}, "an upgrade of this cluster")
+        about = LeaseSubject("kubewin", "kubewin-upgrade", {}, "an upgrade of this cluster")
         self.lease = Lease(self.client, about, identify_process(os.getpid()), clock=lambda: self.uptime)
         self.lease.take()
 

@@ -32,8 +32,8 @@ def test_a_text_is_read_as_it_was_written(size: int) -> None:
     store, text = ObjectStore(), noise(size)
     maps(store).write("first", text, beside={"text.txt": "for people"}, labels={"kubewin.io/of": "shop"})
     assert maps(store).read("first") == text
-    assert list(maps(store).all(**{"kubewin.io/of": "shop"})) == [("first", text)]
-    assert list(maps(store).all(**{"kubewin.io/of": "another"})) == []
+    assert list(maps(store).read_all(**{"kubewin.io/of": "shop"})) == [("first", text)]
+    assert list(maps(store).read_all(**{"kubewin.io/of": "another"})) == []
     [thing] = store.things.values()
     assert thing["data"]["text.txt"] == "for people"
     assert ("text.json" in thing["data"]) == (size <= 200_000)
@@ -114,9 +114,9 @@ def test_a_write_of_another_run_is_checked_and_a_label_or_a_lost_answer_is_not()
 def test_files_are_whole_and_for_their_owner_alone(tmp_path: Path) -> None:
     files = Files(tmp_path / "kept")
     assert files.read("first.json") is None
-    assert list(files.all("*.json")) == []
+    assert list(files.read_all("*.json")) == []
     files.write("first.json", "text")
     assert files.read("first.json") == "text"
-    assert list(files.all("*.json")) == [("first.json", "text")]
+    assert list(files.read_all("*.json")) == [("first.json", "text")]
     assert (tmp_path / "kept" / "first.json").stat().st_mode & 0o777 == 0o600
     assert (tmp_path / "kept").stat().st_mode & 0o777 == 0o700

@@ -41,9 +41,9 @@ def test_upstreams_own_plugins_are_recognised(plugin: Plugin) -> None:
     observed = ObservedDaemonSet.from_object(world.get("DaemonSet", plugin.daemon_set, plugin.namespace))
     assert observed.plugin
     by_name = plugin is not SECRETS
-    assert observed.serves_on_windows(plugin.driver) == by_name
+    assert observed.is_node_plugin_of(plugin.driver) == by_name
     others = {one.name for one in DRIVERS.values()} - {plugin.driver}
-    assert not [name for name in (*others, OTHER.driver, plugin.driver[:-1]) if observed.serves_on_windows(name)]
+    assert not [name for name in (*others, OTHER.driver, plugin.driver[:-1]) if observed.is_node_plugin_of(name)]
 
 
 def test_a_plugin_of_linux_is_none_of_windows() -> None:

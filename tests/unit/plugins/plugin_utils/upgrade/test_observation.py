@@ -84,11 +84,11 @@ def test_a_pod_that_does_not_end_is_named_once_its_time_is_over() -> None:
 def test_a_pod_names_its_workload() -> None:
     of_set = PodFacts.from_object({"metadata": {"namespace": "a", "name": "db-0", "uid": "1", "ownerReferences": [
         {"kind": "StatefulSet", "name": "db", "controller": True}]}})  # fmt: skip
-    assert of_set.workload({}) == ("StatefulSet", "db")
+    assert of_set.find_workload({}) == ("StatefulSet", "db")
     of_deployment = PodFacts.from_object({"metadata": {"namespace": "a", "name": "web-5d-x", "uid": "1", "ownerReferences": [
         {"kind": "ReplicaSet", "name": "web-5d", "controller": True}]}})  # fmt: skip
-    assert of_deployment.workload({"pod-template-hash": "5d"}) == ("Deployment", "web")
-    assert of_deployment.workload({}) is None
+    assert of_deployment.find_workload({"pod-template-hash": "5d"}) == ("Deployment", "web")
+    assert of_deployment.find_workload({}) is None
     assert UpgradeWorkload("Deployment", "a", "web", 2).title == "Deployment a/web"
 
 

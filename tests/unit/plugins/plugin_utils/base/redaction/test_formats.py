@@ -60,7 +60,7 @@ def test_no_planted_secret_survives(name: str) -> None:
             for carry, secret in zip(CARRIERS.values(), [*secrets, *secrets], strict=False)
         ]
         for text, secret in texts:
-            shown = redactor.log(text)
+            shown = redactor.redact_log(text)
             if part := part_survives(secret, shown):
                 leaks.append((case.title, part, text, shown))
     assert not leaks
@@ -71,7 +71,7 @@ def test_no_planted_secret_survives_in_a_log_of_all_formats(carrier: str) -> Non
     """Neighbours do not change what is hidden: one log of all cases, one after the other."""
     draw = random.Random(carrier)
     chosen = [(case, draw.choice(planted(case, draw))) for case in CASES]
-    shown = Redactor().log("\n".join(CARRIERS[carrier](case.plant(secret)) for case, secret in chosen))
+    shown = Redactor().redact_log("\n".join(CARRIERS[carrier](case.plant(secret)) for case, secret in chosen))
     assert not [
         (case.title, secret)
         for case, secret in chosen
@@ -81,7 +81,7 @@ def test_no_planted_secret_survives_in_a_log_of_all_formats(carrier: str) -> Non
 
 def test_words_that_were_shown_before_are_no_password_elsewhere() -> None:
     """Each word of the last line stands in a sentence above, and the last of them is joe's password there."""
-    shown = Redactor().log(
+    shown = Redactor().redact_log(
         "net user joe is sommerregen\nnet and user and joe and sommerregen\nnet user joe sommerregen"
     )
     assert shown.splitlines()[2] == "net user <str, 3> <str, 11>"

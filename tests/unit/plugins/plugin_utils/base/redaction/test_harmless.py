@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.names import texts as all_texts
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.names import list_texts as all_texts
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.redactor import Redactor
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.kinds import Kind
@@ -33,7 +33,7 @@ def test_there_are_enough_lines() -> None:
 
 @pytest.mark.parametrize("line", KEPT)
 def test_a_line_without_a_secret_stays(line: str) -> None:
-    assert Redactor(["another-secret"]).log(line) == line
+    assert Redactor(["another-secret"]).redact_log(line) == line
 
 
 def test_there_are_ten_troubles_and_each_has_its_source() -> None:
@@ -47,9 +47,9 @@ def test_the_archive_explains_a_trouble(trouble: dict[str, Any]) -> None:
     for item in trouble.get("objects", []):
         # A secret beside it does not take the explanation away.
         metadata = {**item["metadata"], "annotations": {"example.com/token": FOREIGN}}
-        gathered.objects(item["kind"], KINDS[item["kind"]], [{**item, "metadata": metadata}])
+        gathered.add_objects(item["kind"], KINDS[item["kind"]], [{**item, "metadata": metadata}])
     if "log" in trouble:
-        gathered.log("logs/a.log", f"{trouble['log']}\nlogin password={FOREIGN} {HELD}".encode())
+        gathered.add_log("logs/a.log", f"{trouble['log']}\nlogin password={FOREIGN} {HELD}".encode())
     archive = "\n".join(part.text for part in gathered.parts)
     texts = [
         archive,

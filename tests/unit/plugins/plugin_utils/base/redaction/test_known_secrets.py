@@ -20,8 +20,8 @@ import yaml
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.known_secrets import HIDDEN
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.names import (
     is_secret,
-    kubeconfig_secrets,
-    texts,
+    list_kubeconfig_secrets,
+    list_texts,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.redactor import Redactor, decode
 from unit.plugins.plugin_utils.base.redaction.reader import part_survives, survives
@@ -140,7 +140,7 @@ def test_a_secret_that_the_run_holds_never_survives(how: str, letters: str) -> N
         text = WRAPPED[how](planted)
         redactor = Redactor([planted])
         # A message to the user, and a file that was redacted before: nothing else is hidden there.
-        for found in (redactor.hide_known_secrets(text), redactor.message(text), redactor.log(text)):
+        for found in (redactor.hide_known_secrets(text), redactor.redact_message(text), redactor.redact_log(text)):
             assert not survives(planted, found), (planted, text, found)
         assert HIDDEN in redactor.hide_known_secrets(text)
 
@@ -150,7 +150,7 @@ def test_a_secret_with_a_name_never_survives(how: str) -> None:
     for seed in range(60):
         planted = secret(seed, PLAIN if how in ("net use", "url", "registry", "bearer", "web token") else SPECIAL, 24)
         text = NAMED[how](planted)
-        found = Redactor().log(text)
+        found = Redactor().redact_log(text)
         # Nor a part of it that is long enough to be worth something.
         assert not part_survives(planted, found), (planted, text, found)
 
@@ -159,8 +159,8 @@ def test_a_secret_with_a_name_never_survives(how: str) -> None:
 def test_a_second_time_changes_nothing(how: str) -> None:
     planted = secret(7, SPECIAL, 24)
     redactor = Redactor([planted])
-    once = redactor.log({**WRAPPED, **NAMED}[how](planted))
-    assert redactor.log(once) == once
+    once = redactor.redact_log({**WRAPPED, **NAMED}[how](planted))
+    assert redactor.redact_log(once) == once
 
 
 def test_secrets_of_the_run_are_found_by_their_names() -> None:
@@ -171,19 +171,19 @@ def test_secrets_of_the_run_are_found_by_their_names() -> None:
         "ansible_ssh_private_key_file": "/root/.ssh/id",
         "kubewin_hosts": "windows",
     }
-    found = {text for name, value in variables.items() if is_secret(name) for text in texts(value)}
+    found = {text for name, value in variables.items() if is_secret(name) for text in list_texts(value)}
     assert {"one", "two", "three"} <= found
     assert not {"/root/.ssh/id", "windows"} & found
     config = {"users": [{"name": "a", "user": {"token": "abc", "client-key": "/etc/key", "client-key-data": "ZGVm"}}]}
-    assert set(kubeconfig_secrets(config)) == {"abc", "ZGVm"}
+    assert set(list_kubeconfig_secrets(config)) == {"abc", "ZGVm"}
     assert not is_secret("nodeStageSecretRef")
 
 
 def test_logs_of_windows_are_read_in_the_encoding_that_they_have() -> None:
     for encoding in ("utf-16", "utf-8-sig", "utf-8"):
         assert decode("password=x".encode(encoding)) == "password=x"
-    assert "\x1b" not in Redactor().log(b"\x1b[31mred")
+    assert "\x1b" not in Redactor().redact_log(b"\x1b[31mred")
 
 
 def test_a_short_value_is_hidden_beside_its_name_alone() -> None:
-    assert Redactor(["abc"]).message("abc password=abc") == "abc password=<str, 3>"
+    assert Redactor(["abc"]).redact_message("abc password=abc") == "abc password=<str, 3>"

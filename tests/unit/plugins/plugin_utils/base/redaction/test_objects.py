@@ -58,12 +58,12 @@ def test_a_field_that_is_not_listed_is_hidden_at_every_place(name: str) -> None:
             if path[-1:] == ("labels",):
                 # Words may be labels; what has the name of a secret is none.
                 continue
-            shown = json.dumps(Redactor().objects("Pod", [item]))
+            shown = json.dumps(Redactor().redact_objects("Pod", [item]))
             assert not part_survives(PLANTED, shown), (path, value, shown)
 
 
 def test_what_explains_a_pod_stays() -> None:
-    (shown,) = Redactor().objects("Pod", [POD])
+    (shown,) = Redactor().redact_objects("Pod", [POD])
     expected = copy.deepcopy(POD)
     expected["metadata"]["annotations"]["example.com/note"] = "<str, 4>"
     expected["spec"]["containers"][0]["env"][1]["value"] = "<str, 4>"
@@ -75,13 +75,15 @@ def test_copies_of_the_manifest_are_left_out() -> None:
         "name": "a", "managedFields": [{"x": PLANTED}],
         "annotations": {"kubectl.kubernetes.io/last-applied-configuration": json.dumps({"x": PLANTED})},
     }  # fmt: skip
-    assert Redactor().objects("Pod", [{"metadata": metadata}]) == [{"metadata": {"name": "a", "annotations": {}}}]
+    assert Redactor().redact_objects("Pod", [{"metadata": metadata}]) == [
+        {"metadata": {"name": "a", "annotations": {}}}
+    ]
 
 
 @pytest.mark.parametrize("kind", ["Secret", "ConfigMap", "UnknownKind"])
 def test_of_these_kinds_only_that_an_object_is_there(kind: str) -> None:
     item = {"metadata": {"name": "a"}, "data": {"x": PLANTED}, "stringData": {"x": PLANTED}, "spec": {"x": PLANTED}}
-    shown = json.dumps(Redactor().objects(kind, [item]))
+    shown = json.dumps(Redactor().redact_objects(kind, [item]))
     assert not part_survives(PLANTED, shown)
     assert '"a"' in shown
 
@@ -93,7 +95,7 @@ def test_parameters_and_arguments_are_judged_by_their_names() -> None:
         "password": PLANTED,
         "sas": PLANTED,
     }
-    (shown,) = Redactor().objects(
+    (shown,) = Redactor().redact_objects(
         "StorageClass", [{"metadata": {"name": "a"}, "provisioner": "smb.csi.k8s.io", "parameters": parameters}]
     )
     hidden = f"<str, {len(PLANTED)}>"
@@ -102,7 +104,7 @@ def test_parameters_and_arguments_are_judged_by_their_names() -> None:
         "metadata": {"name": "a"},
         "spec": {"containers": [{"name": "a", "args": ["--password", PLANTED, "--v", "5", f"--token={PLANTED}"]}]},
     }
-    (shown,) = Redactor().objects("Pod", [pod])
+    (shown,) = Redactor().redact_objects("Pod", [pod])
     assert shown["spec"]["containers"][0]["args"] == ["--password", hidden, "--v", "5", f"--token={hidden}"]
 
 
@@ -110,7 +112,7 @@ def test_an_object_nested_without_end_is_cut() -> None:
     item: dict[str, Any] = {}
     for _level in range(900):
         item = {"nodeAffinity": item}
-    assert Redactor().objects("Pod", [{"metadata": {"name": "a"}, "spec": {"affinity": item}}])
+    assert Redactor().redact_objects("Pod", [{"metadata": {"name": "a"}, "spec": {"affinity": item}}])
 
 
 def test_every_kind_that_gather_reads_is_listed() -> None:
@@ -135,6 +137,6 @@ def test_every_kind_that_gather_reads_is_listed() -> None:
 def test_no_text_takes_long(text: str) -> None:
     """A host may write anything into its logs: 30,000 characters of one pattern are no work."""
     begin = time.process_time()
-    assert Redactor(["held-by-the-run"]).log(text * (30_000 // len(text)))
+    assert Redactor(["held-by-the-run"]).redact_log(text * (30_000 // len(text)))
     # Each takes less than half a second; one that grows with the square of the size took 12 s.
     assert time.process_time() - begin < 5
