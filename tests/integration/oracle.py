@@ -23,6 +23,12 @@ from typing import Any
 
 import yaml
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.controllers.external_provisioner import (
+    ExternalProvisioner,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.controllers.persistent_volume_controller import (
+    PersistentVolumeController,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluster import ObservedCluster
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import (
@@ -32,11 +38,10 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storag
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.kubelet.admission import BEYOND_SCHEDULER
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.observe import take
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.bind import Bind
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.framework import Scheduler
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import Claims
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.provision import Provision
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.schedule import BEYOND, Schedule
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import Answer, PodToStart
 from integration.kube import connect
 from lab.cluster.api import Api, ApiError
@@ -232,7 +237,11 @@ class Oracle:
     def _round(self, lived: Sequence[_Living], number: int, tally: Tally) -> None:
         index = Index(take(self._client))
         claims = Claims(index)
-        steps = (Bind(index, claims), Provision(index, claims), Schedule(index, claims))
+        steps = (
+            PersistentVolumeController(index, claims),
+            ExternalProvisioner(index, claims),
+            Scheduler(index, claims),
+        )
         evaluated = [(one, _evaluated(index, steps, one, number)) for one in lived]
         _each(lambda one: one.start(number), lived)
         self._until_decided(evaluated, number)
@@ -568,7 +577,7 @@ def _before(cluster: Cluster) -> str:
 def _to_be(index: Index, pod: PodToStart, nodes: int) -> str:
     """The phase that a pod's only claim comes to, by the step that binds; empty where that is not known."""
     claims = Claims(index)
-    words = {one.word for one in Bind(index, claims)(pod, nodes)}
+    words = {one.word for one in PersistentVolumeController(index, claims)(pod, nodes)}
     [wanted] = claims.of(pod)
     if "unknown" in words or wanted.claim is None:
         return ""
@@ -599,10 +608,10 @@ def _evaluated(index: Index, steps: Iterable[Any], one: _Living, number: int) ->
             covered = [answer.nodes for answer in answers if answer.volume == about]
             assert sum(covered) == nodes, f"{step} does not cover each node once"
         for answer in answers:
-            if answer.word == "blocked" and not answer.because.startswith(BEYOND):
+            if answer.word == "blocked" and not answer.because.startswith(BEYOND_SCHEDULER):
                 bad |= answer.nodes
             if answer.word != "ok":
-                if not answer.because.startswith(BEYOND):
+                if not answer.because.startswith(BEYOND_SCHEDULER):
                     good &= ~answer.nodes
                 reported.append(
                     f"{answer.step} {answer.word} on {', '.join(index.names(answer.nodes))}: {answer.because}"

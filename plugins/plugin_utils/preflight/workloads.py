@@ -13,8 +13,20 @@ from itertools import chain
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import parse_time
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.admission import Admission
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.controllers.external_provisioner import (
+    ExternalProvisioner,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.controllers.persistent_volume_controller import (
+    PersistentVolumeController,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, union
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import change_template, found, unread
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.attach_capacity import (
+    AttachCapacity,
+    StartingWorkload,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.framework import Scheduler
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.subjects import Subjects
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Usage, Workload
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import (
@@ -26,12 +38,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict impo
     WorkloadVerdict,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.volumes import VolumesEvaluation
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.bind import Bind
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import Claims
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.limits import Starting
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.mount import Mounts
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.provision import Provision
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.schedule import Schedule
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.walk import Rules, Walks
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import Answer as StepAnswer
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart, Word
@@ -85,17 +93,18 @@ def evaluate(
     those about what a driver has in the cluster. on_nodes: by node, and everywhere: those that keep any pod from starting.
     """
     claims = Claims(index)
-    schedule = Schedule(index, claims)
+    scheduler = Scheduler(index, claims)
+    capacity = AttachCapacity(index, scheduler.volume_limits)
     mounts = Mounts(index, claims, use, subjects, volumes, halves)
     rules: Rules = {
-        "bind": (Bind(index, claims),),
-        "provision": (Provision(index, claims),),
-        "schedule": (schedule,),
+        "bind": (Admission(index), PersistentVolumeController(index, claims)),
+        "provision": (ExternalProvisioner(index, claims),),
+        "schedule": (scheduler,),
         "attach": (mounts.attach,),
         "stage": (mounts.stage, _NodeRule(index, on_nodes)),
         "publish": (mounts.publish,),
     }
-    evaluator = _Evaluator(index, subjects, volumes, schedule, others, everywhere)
+    evaluator = _Evaluator(index, subjects, volumes, capacity, others, everywhere)
     for workload in use.workloads:
         # Without a Windows node only what asks for one is about Windows.
         if workload.on_windows if index.windows else workload.nowhere:
@@ -113,16 +122,16 @@ class _Evaluator:
         index: Index,
         subjects: Subjects,
         volumes: VolumesEvaluation,
-        schedule: Schedule,
+        capacity: AttachCapacity,
         others: Iterable[Finding],
         everywhere: Sequence[Finding],
     ) -> None:
-        self._index, self._subjects, self._volumes, self._schedule = index, subjects, volumes, schedule
+        self._index, self._subjects, self._volumes, self._capacity = index, subjects, volumes, capacity
         self._blocked = group_values((finding.object, finding) for finding in others if finding.severity == "blocker")
         self._shown = {(finding.id, finding.object) for finding in others}
         lists = unread(index.snapshot.unread)
         self._vetoes = (*lists, *everywhere)
-        self._starting: list[Starting] = []
+        self._starting: list[StartingWorkload] = []
         self.verdicts: dict[str, WorkloadVerdict] = {}
         self.findings: list[Finding] = []
         # With a list that was not read it is unknown which workloads there are.
@@ -136,7 +145,7 @@ class _Evaluator:
         lacking = self._subjects.missing.get(workload.key, [])
         own = [*_hidden(self._index, workload)]
         answer, because = _starts_again(workload, walks, volumes, lacking)
-        if answer == "yes" and (shortage := self._schedule.together(workload, walks.places)):
+        if answer == "yes" and (shortage := self._capacity.check_workload(workload, walks.places)):
             answer, because = "no", shortage.message
             own.append(shortage)
         if workload.done:
@@ -201,7 +210,7 @@ class _Evaluator:
 
     def mark_crowded_workloads(self) -> None:
         """Make those unknown that start each by itself and find no room together."""
-        for keys, shortage in self._schedule.crowded(self._starting):
+        for keys, shortage in self._capacity.find_contended_workloads(self._starting):
             self.findings.append(shortage)
             self.stopping.add(shortage)
             for key in keys:

@@ -143,6 +143,13 @@ class Claims:
         claim = request.claim
         return [one for one in self._free.get(request.storage_class, ()) if fits(one, claim) and serves(one, claim)]
 
+    def find_volume(self, request: Request) -> ObservedVolume | None:
+        """The volume that a claim has or asks for, or that it gets before its pod is placed; None if that is not decided."""
+        if request.volume is not None or not request.open or self.waits(request):
+            return request.volume
+        volumes = self.candidates(request)
+        return volumes[0] if len({reachable(self._index, volume) for volume in volumes}) == 1 else None
+
     def promised(self, request: Request) -> ObservedVolume | None:
         """A volume reserved for a claim that the scheduler takes for it and the volume controller never binds.
 

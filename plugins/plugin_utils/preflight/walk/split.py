@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import found
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import (
     Answer,
@@ -44,6 +45,10 @@ class Split:
         """Whether it can is not known, because this list could not be read."""
         self.unknown(self.nodes, id_, what, f"let this account list {resource}")
 
+    def note_about(self, word: Word, nodes: int, id_: str, about: str, what: str, remedy: str) -> None:
+        """Either of these, with a finding about another object."""
+        self.note(word, nodes, partial(found, id_, about, what, (f"{about}: {self._volume}",), remedy))
+
     def note(self, word: Word, nodes: int, finding: Callable[[], Finding]) -> None:
         """Either of these, with a finding of another maker."""
         if nodes & self.nodes:
@@ -51,18 +56,18 @@ class Split:
 
     def answers(self, because: str) -> list[Answer]:
         """The answers. because: why it is ok where nothing was noted."""
-        left, found = self.nodes, []
+        left, answers = self.nodes, []
         for word, noted in self._noted.items():
             for nodes, make in noted:
                 if some := nodes & left:
                     finding = make()
-                    found.append(
+                    answers.append(
                         Answer(self._step, word, some, self._volume, finding.message, finding.evidence, (finding,))
                     )
                     left &= ~some
         if left:
-            found.append(Answer(self._step, "ok", left, self._volume, because))
-        return found
+            answers.append(Answer(self._step, "ok", left, self._volume, because))
+        return answers
 
 
 def unclaimed(step: Step, pod: PodToStart, nodes: int) -> list[Answer]:

@@ -51,7 +51,8 @@ class Walked:
     def decides(self, answer: Answer) -> bool:
         """Whether an answer takes one of the last nodes: those that the scheduler may choose, or those before it."""
         if self.placed:
-            unsure = answer.word == "unknown" and answer.step != "schedule" and not self.ok
+            of_pod = answer.step == "schedule" and not answer.volume
+            unsure = answer.word == "unknown" and not of_pod and not self.ok
             return answer.step not in _SEEN_BY_SCHEDULER or unsure
         return answer.step == max((one.step for one in self.stopped()), key=STEPS.index)
 

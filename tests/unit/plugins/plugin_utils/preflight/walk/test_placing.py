@@ -8,6 +8,13 @@ from collections.abc import Sequence
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.admission import Admission
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.controllers.external_provisioner import (
+    ExternalProvisioner,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.controllers.persistent_volume_controller import (
+    PersistentVolumeController,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluster import ObservedCluster
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedCsiNode
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot, Unread
@@ -19,10 +26,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storag
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.bind import Bind
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.framework import Scheduler
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import Claims
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.provision import Provision
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.schedule import Schedule
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import Answer
 from situations.placing import CASES, Case, Plant, both, reserved, unbound, unread, waiting
 from situations.random_clusters import MARK, ZONE, Cluster, made, smallest
@@ -65,12 +70,16 @@ def answers(plant: Plant, node: str = "") -> tuple[Index, list[Answer]]:
     pod = to_start(web)
     claims = Claims(index)
     nodes = index.bit[node] if node else index.all
-    found: list[Answer] = []
-    for step in (Bind(index, claims), Provision(index, claims), Schedule(index, claims)):
+    found = Admission(index)(pod, nodes)
+    for step in (
+        PersistentVolumeController(index, claims),
+        ExternalProvisioner(index, claims),
+        Scheduler(index, claims),
+    ):
         expected = step(pod, nodes)
         # The walk reports inline volumes as such: nothing binds or provisions them.
         named = [one.volume_key for one in claims.of(pod)]
-        for about in ["", *named] if isinstance(step, Schedule) else named:
+        for about in ["", *named] if isinstance(step, Scheduler) else named:
             covered = [one.nodes for one in expected if one.volume == about]
             assert sum(covered) == nodes
             for one in covered:
@@ -167,7 +176,7 @@ def paper(seed: int) -> Snapshot:
 def test_every_pod_has_an_answer_of_every_step_for_every_node(seed: int) -> None:
     index = Index(paper(seed))
     claims = Claims(index)
-    steps = (Bind(index, claims), Provision(index, claims), Schedule(index, claims))
+    steps = (PersistentVolumeController(index, claims), ExternalProvisioner(index, claims), Scheduler(index, claims))
     for observed in index.snapshot.pods:
         pod = to_start(observed)
         for step in steps:

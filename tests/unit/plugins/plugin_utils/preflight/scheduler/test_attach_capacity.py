@@ -7,7 +7,9 @@ import random
 from itertools import combinations
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.limits import overfull
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.attach_capacity import (
+    find_overfull_groups,
+)
 
 
 def _room(rooms: dict[tuple[int, ...], int], groups: tuple[int, ...]) -> int:
@@ -23,7 +25,7 @@ def test_it_finds_too_many_exactly_where_there_are_too_many(seed: int) -> None:
     needed = [luck.randint(0, 5) for dummy in range(count)]
     # Hall: all units find room when no set of groups needs more than the places that take any of them have.
     fits = all(sum(needed[one] for one in some) <= _room(rooms, some) for some in every)
-    found = list(overfull(needed, rooms))
+    found = list(find_overfull_groups(needed, rooms))
     assert bool(found) != fits
     for groups, room in found:
         assert room == _room(rooms, groups)

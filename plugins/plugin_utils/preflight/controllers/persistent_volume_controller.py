@@ -4,22 +4,18 @@
 """The first step: is each claim of a pod bound, or will it be. Pure.
 
 Source: https://github.com/kubernetes/kubernetes, pkg/controller/volume/persistentvolume/pv_controller.go, and
-pkg/scheduler/framework/plugins volumebinding and volumerestrictions.
+pkg/scheduler/framework/plugins/volumebinding.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import timedelta
-from functools import cached_property, partial
+from functools import partial
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import parse_time
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedClaim, ObservedVolume
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod, ObservedTemplate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import found
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scope import root_of
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import (
     NO_PROVISIONER,
@@ -35,11 +31,10 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split import Split, unclaimed
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import Answer, PodToStart
 
-ALONE = "ReadWriteOncePod"
 _MADE_WITHIN = timedelta(minutes=10)
 
 
-class Bind:
+class PersistentVolumeController:
     """The step for one snapshot."""
 
     def __init__(self, index: Index, claims: Claims) -> None:
@@ -55,7 +50,6 @@ class Bind:
                 self._missing(pod, split)
                 answers += split.answers("")
                 continue
-            self._shared(request, pod, split)
             if request.claim.deleting and not pod.node:
                 what = "it is being deleted, so the scheduler places no pod that uses it"
                 split.blocked(nodes, "CSI-V40", what, "wait until the claim is deleted, then recreate it")
@@ -82,66 +76,6 @@ class Bind:
             return
         what = f"{pod.workload} uses the claim, but the claim does not exist"
         split.blocked(split.nodes, "CSI-V27", what, "create the claim, or correct the workload")
-
-    # ReadWriteOncePod
-
-    @cached_property
-    def _users(self) -> Mapping[str, list[ObservedPod]]:
-        """By claim, the pods on nodes that have it."""
-        at_work = (pod for pod in self._index.snapshot.pods if pod.node and not pod.finished)
-        return group_values((f"{pod.namespace}/{name}", pod) for pod in at_work for name in pod.volumes.claims)
-
-    @cached_property
-    def _named(self) -> Mapping[str, Mapping[str, None]]:
-        """By claim, what makes pods that name it."""
-        own = (one for one in self._index.snapshot.templates if not one.owner and one.runs)
-        pairs = group_values((f"{one.namespace}/{name}", one.key) for one in own for name in one.volumes.claims)
-        return {claim: dict.fromkeys(keys) for claim, keys in pairs.items()}
-
-    @cached_property
-    def _templates(self) -> Mapping[tuple[str, str, str], ObservedTemplate]:
-        return {(one.kind, one.namespace, one.name): one for one in self._index.snapshot.templates}
-
-    def _shared(self, request: Request, pod: PodToStart, split: Split) -> None:
-        claim = request.claim
-        if ALONE not in claim.access_modes or request.made:
-            return
-        remedy = "give each pod a claim of its own, or use ReadWriteOnce"
-        if pod.count > 1 or (claim.key in pod.shared and self._several(pod)):
-            some = f"{pod.count} pods" if pod.count > 1 else "several pods"
-            what = f"its access mode is {ALONE}, and {some} of {pod.workload} share it"
-            split.blocked(split.nodes, "CSI-V42", what, remedy)
-            return
-        if "pods" in self._index.unread:
-            what = f"its access mode is {ALONE}, and pods could not be read"
-            split.unread("CSI-V41", "pods", what)
-            return
-        for other in self._users.get(claim.key, ()):
-            if not self._is_replaced(other, pod):
-                what = f"its access mode is {ALONE}, and pod {other.key} on {other.node} uses it"
-                split.blocked(split.nodes, "CSI-V42", what, remedy)
-                return
-        named = self._named.get(claim.key, {})
-        other_key = next((one for one in named if one != pod.workload), "")
-        if other_key and pod.workload in named and not self._users.get(claim.key):
-            what = f"its access mode is {ALONE}, and {other_key} also uses it"
-            split.blocked(split.nodes, "CSI-V42", what, remedy)
-        elif pod.surges:
-            what = f"its access mode is {ALONE}, and a rollout of {pod.workload} starts the new pod before the old one ends"
-            remedy = "set the strategy of the Deployment to Recreate, or maxSurge to 0"
-            split.unknown(split.nodes, "CSI-V43", what, remedy)
-
-    def _several(self, pod: PodToStart) -> bool:
-        """Whether a workload with a pod on each node, or with ordinals, has more than one."""
-        nodes = self._index.fitting(pod.placement) & self._index.windows
-        return not pod.workload.startswith("DaemonSet ") or bool(nodes & (nodes - 1))
-
-    def _is_replaced(self, other: ObservedPod, pod: PodToStart) -> bool:
-        """Whether a pod on a node is this one, or goes before this one comes."""
-        if (other.namespace, other.name) == (pod.namespace, pod.name):
-            return True
-        kind, namespace, name = root_of(other, self._templates)
-        return f"{kind} {namespace}/{name}" == pod.workload
 
     # Bound claims
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How many volumes of a driver a node still takes, counted as the scheduler does. Pure.
+"""The NodeVolumeLimits filter: how many volumes of a driver a node still takes. Pure.
 
 Source: https://github.com/kubernetes/kubernetes, pkg/scheduler/framework/plugins/nodevolumelimits/csi.go: unique volumes
 of the pods on the node, migrated in-tree ones included, and attachments of CSI volumes that no pod there has.
@@ -10,11 +10,9 @@ of the pods on the node, migrated in-tree ones included, and attachments of CSI 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import cached_property
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation import TranslationError, parse_ebs_id
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import Source
@@ -31,40 +29,17 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words i
 
 # In-tree plugins whose volumes count for their CSI driver (nodevolumelimits/utils.go, isCSIMigrationOn).
 COUNTED = ("awsElasticBlockStore", "azureDisk", "gcePersistentDisk", "cinder", "portworxVolume")
-# Volumes that a pod names itself and that two pods on a node do not share, or only so (volumerestrictions, isVolumeConflict).
-_ALONE = ("awsElasticBlockStore", "gcePersistentDisk", "rbd", "iscsi")
-_SHARED_BY: Mapping[str, Callable[[Source, Source], bool]] = {
-    "awsElasticBlockStore": lambda one, other: False,
-    "gcePersistentDisk": lambda one, other: one.read_only and other.read_only,
-}
-
 Unique = tuple[str, str]
 
 
-# A workload, its pods with the nodes where each may be put, and its pods of today.
-Starting = tuple[str, Sequence[tuple[PodToStart, int]], Sequence[ObservedPod]]
-
-
-@dataclass(frozen=True, slots=True)
-class Crowd:
-    """Workloads that need more volumes of a driver than there is room for on nodes."""
-
-    driver: str
-    workloads: tuple[str, ...]
-    nodes: int
-    needed: int
-    room: int
-
-
-class Limits:
-    """Attach limits of the nodes of a snapshot."""
+class NodeVolumeLimits:
+    """The filter for one snapshot."""
 
     def __init__(self, index: Index, claims: Claims) -> None:
         self._index, self._claims = index, claims
 
-    def narrow(self, pod: PodToStart, split: Split) -> None:
+    def filter_pod(self, pod: PodToStart, split: Split) -> None:
         """Note the nodes that take no more volumes, with what is not known of them."""
-        self._apart(pod, split)
         volumes = set(self._of(pod))
         if not volumes:
             return
@@ -91,85 +66,19 @@ class Limits:
                 remedy = "add nodes, or move pods with volumes of this driver to other nodes"
                 split.blocked(full, "CSI-W20", what, remedy)
 
-    def too_many(
-        self, pods: Sequence[PodToStart], now: Iterable[ObservedPod], nodes: int
-    ) -> tuple[str, int, int] | None:
-        """A driver of which a workload's pods together need more volumes than these nodes take: both numbers, or None.
-
-        now: its pods of today, which go before. The limit of one node for one pod is not checked here.
-        """
-        named: set[Unique] = set()
-        needed: Counter[str] = Counter()
-        for pod in pods:
-            own, made = self._needs(pod)
-            named |= own
-            needed += made
-        for driver, dummy in named:
-            needed[driver] += 1
-        gone = named.union(*map(self._of_pod, now))
-        for driver, number in sorted(needed.items()):
-            room, limits = 0, self._limits.get(driver, {})
-            for node in self._index.each(nodes):
-                if node.name not in limits:
-                    break
-                room += self._left(driver, node.name, gone)
-                if room >= number:
-                    break
-            else:
-                return driver, number, room
-        return None
-
-    def crowded(self, some: Sequence[Starting]) -> Iterator[Crowd]:
-        """Workloads that together need more volumes of a driver than the nodes take where they may go.
-
-        The others stay as they are. A volume that several pods have counts once, and what one node takes of one pod is not
-        checked: what this finds cannot start, whatever the scheduler does.
-        """
-        if not self._limits:
-            return
-        needed_by: dict[str, dict[int, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
-        places: dict[Unique, int] = defaultdict(int)
-        users: dict[Unique, str] = {}
-        for key, pods, dummy in some:
-            for pod, nodes in pods:
-                own, made = self._needs(pod)
-                for one in own:
-                    places[one] |= nodes
-                    users.setdefault(one, key)
-                for driver, count in made.items():
-                    needed_by[driver][nodes][key] += count
-        for one, nodes in places.items():
-            needed_by[one[0]][nodes][users[one]] += 1
-        gone = set(places).union(*(self._of_pod(pod) for dummy, also_dummy, now in some for pod in now))
-        for driver, by_nodes in sorted(needed_by.items()):
-            limits, unlimited = self._limits.get(driver, {}), self._index.all
-            for name in limits:
-                unlimited &= ~self._index.bit.get(name, 0)
-            groups = sorted((nodes for nodes in by_nodes if not nodes & unlimited), key=lambda one: one.bit_count())
-            on = group_values(
-                (node.name, number) for number, nodes in enumerate(groups) for node in self._index.each(nodes)
-            )
-            rooms: Counter[tuple[int, ...]] = Counter()
-            for name, numbers in on.items():
-                rooms[tuple(numbers)] += self._left(driver, name, gone)
-            for numbers_, room in overfull([by_nodes[nodes].total() for nodes in groups], rooms):
-                crowd = [groups[number] for number in numbers_]
-                needed = sum((by_nodes[nodes] for nodes in crowd), Counter())
-                yield Crowd(driver, tuple(sorted(needed)), union(crowd), needed.total(), room)
-
-    def _left(self, driver: str, node: str, gone: set[Unique]) -> int:
+    def count_room(self, driver: str, node: str, gone: set[Unique]) -> int:
         """How many volumes of a driver a node with a limit takes besides those that stay there."""
         held, attached = self._held[node]
-        return max(0, self._limits[driver][node] - sum(one[0] == driver for one in (held | attached) - gone))
+        return max(0, self.limits[driver][node] - sum(one[0] == driver for one in (held | attached) - gone))
 
-    def _needs(self, pod: PodToStart) -> tuple[set[Unique], Counter[str]]:
+    def collect_needs(self, pod: PodToStart) -> tuple[set[Unique], Counter[str]]:
         """The volumes that a pod names, and how many of each driver are made with its like."""
         made = {unique for one in self._claims.of(pod) if one.made for unique in self._of_request(one)}
         needed = Counter(driver for driver, dummy in made)
         return set(self._of(pod)) - made, Counter({driver: count * pod.count for driver, count in needed.items()})
 
     @cached_property
-    def _limits(self) -> dict[str, dict[str, int]]:
+    def limits(self) -> dict[str, dict[str, int]]:
         """By driver, the limit of each node that has one."""
         found: dict[str, dict[str, int]] = defaultdict(dict)
         for one in self._index.csi_nodes.values():
@@ -210,7 +119,7 @@ class Limits:
         found: dict[str, tuple[set[Unique], set[Unique]]] = defaultdict(lambda: (set(), set()))
         for pod in self._index.snapshot.pods:
             if pod.node in self._index.csi_nodes and not pod.finished:
-                found[pod.node][0].update(self._of_pod(pod))
+                found[pod.node][0].update(self.volumes_of(pod))
         for node, some in self._index.attachments.items():
             for one in some:
                 volume = self._index.volumes.get(one.volume)
@@ -218,7 +127,8 @@ class Limits:
                     found[node][1].add((one.attacher, volume.source.handle))
         return found
 
-    def _of_pod(self, pod: ObservedPod) -> Iterator[Unique]:
+    def volumes_of(self, pod: ObservedPod) -> Iterator[Unique]:
+        """The volumes of a pod of today that count."""
         names = [*pod.volumes.claims, *(f"{pod.name}-{one.name}" for one in pod.volumes.ephemeral)]
         for name in names:
             claim = self._index.claims.get(f"{pod.namespace}/{name}")
@@ -251,73 +161,6 @@ class Limits:
         if known is None or known.field in COUNTED:
             # A name that no driver gives: two claims are two volumes.
             yield provisioner(storage_class), f"claim {claim.key}"
-
-    def _apart(self, pod: PodToStart, split: Split) -> None:
-        own = [one.source for one in pod.inline if one.source.field in _ALONE]
-        if not own:
-            return
-        for other in self._index.snapshot.pods:
-            nodes = self._index.bit.get(other.node, 0) & split.nodes
-            if not nodes or other.finished:
-                continue
-            for one in other.volumes.inline:
-                alike = [mine for mine in own if (mine.field, mine.handle) == (one.source.field, one.source.handle)]
-                if alike and one.source.field in _SHARED_BY:
-                    if not all(_SHARED_BY[one.source.field](mine, one.source) for mine in alike):
-                        what = f"pod {other.key} on {other.node} has the same disk {one.source.handle}"
-                        split.blocked(nodes, "CSI-W20", what, "use the disk in one pod only")
-                elif alike:
-                    what = (
-                        f"pod {other.key} on {other.node} has a volume of kind {one.source.field} that may be the same"
-                    )
-                    split.unknown(nodes, "CSI-W21", what, "use claims for these volumes")
-
-
-def overfull(needed: Sequence[int], rooms: Mapping[tuple[int, ...], int]) -> Iterator[tuple[tuple[int, ...], int]]:
-    """Groups that together need more than all places that take any of them have, with what these have.
-
-    rooms: by the groups that a kind of place takes. Every unit is placed on its own, by a maximum flow; where that leaves one
-    over, the groups that could have made way for it are too many (Hall's theorem).
-    """
-    left = dict(rooms)
-    reached = group_values((group, place) for place in rooms for group in place)
-    put: Counter[tuple[int, tuple[int, ...]]] = Counter()
-    reported: set[int] = set()
-    for group, asked in enumerate(needed):
-        count = asked
-        while count and group not in reported:
-            # From the group to places that take it, and from each place to groups that could leave it.
-            came: dict[tuple[int, ...], int] = {}
-            from_: dict[int, tuple[int, ...]] = {}
-            queue, free, next_ = [group], None, 0
-            while free is None and next_ < len(queue):
-                one, next_ = queue[next_], next_ + 1
-                for place in reached[one]:
-                    if place in came:
-                        continue
-                    came[place] = one
-                    if left[place]:
-                        free = place
-                        break
-                    for other in place:
-                        if put[other, place] and other not in queue:
-                            from_[other] = place
-                            queue.append(other)
-            if free is None:
-                reported.update(queue)
-                yield tuple(sorted(queue)), sum(rooms[place] for place in came)
-                break
-            way, amount = [(came[free], free)], min(count, left[free])
-            while way[-1][0] != group:
-                place = from_[way[-1][0]]
-                amount = min(amount, put[way[-1][0], place])
-                way.append((came[place], place))
-            for step, (one, place) in enumerate(way):
-                put[one, place] += amount
-                if step + 1 < len(way):
-                    put[one, way[step + 1][1]] -= amount
-            left[free] -= amount
-            count -= amount
 
 
 def _of_source(source: Source, inline: bool = False) -> Iterator[Unique]:

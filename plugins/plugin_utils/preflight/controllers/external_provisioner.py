@@ -32,7 +32,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words i
 _CAPACITIES_SINCE = (1, 24)
 
 
-class Provision:
+class ExternalProvisioner:
     """The step for one snapshot."""
 
     def __init__(self, index: Index, claims: Claims) -> None:

@@ -1,0 +1,31 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The kubelet's admission of a pod that was put on its node. Pure."""
+
+from __future__ import annotations
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split import Split
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import SPEC_OS, PodToStart
+
+_NOT_READY = "the node is not Ready"
+# What begins the reasons that are not the scheduler's: it puts the pod there, and the kubelet does not start it.
+BEYOND_SCHEDULER = (SPEC_OS, _NOT_READY)
+
+
+class KubeletAdmission:
+    """The kubelets of one snapshot."""
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+        self._not_ready = sum(index.bit[node.name] for node in index.node_list if not node.ready)
+
+    def filter_pod(self, pod: PodToStart, split: Split) -> None:
+        """Block nodes whose kubelet runs another operating system than the pod, or does not run."""
+        os = pod.placement.os
+        if os and (other := self._index.linux if os == "windows" else self._index.windows):
+            what = f"{SPEC_OS}{os}, and a kubelet of the other operating system rejects its pod"
+            split.blocked(other, "CSI-W20", what, f"add nodeSelector kubernetes.io/os={os}")
+        if not pod.node:
+            split.blocked(self._not_ready, "CSI-W20", _NOT_READY, "check the conditions of the node")

@@ -1,0 +1,170 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Room for the volumes of all pods together, where each pod by itself finds room. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, union
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import found
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import listed
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_volume_limits import (
+    NodeVolumeLimits,
+    Unique,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Workload
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart
+
+# Pods with the nodes where each may be put.
+Places = Sequence[tuple[PodToStart, int]]
+# A workload, its pods, and its pods of today.
+StartingWorkload = tuple[str, Places, Sequence[ObservedPod]]
+
+_REMEDY = "add nodes, or let fewer pods run"
+
+
+class AttachCapacity:
+    """The attach limits of one snapshot."""
+
+    def __init__(self, index: Index, limits: NodeVolumeLimits) -> None:
+        self._index, self._limits = index, limits
+
+    def check_workload(self, workload: Workload, places: Places) -> Finding | None:
+        """That nodes take each of a workload's pods, and not the volumes of all of them; its pods of today go before."""
+        if sum(pod.count for pod, _nodes in places) < 2 or workload.kind == "DaemonSet":
+            return None
+        nodes = union(nodes for dummy, nodes in places)
+        named: set[Unique] = set()
+        needed: Counter[str] = Counter()
+        for pod, dummy in places:
+            own, made = self._limits.collect_needs(pod)
+            named |= own
+            needed += made
+        needed.update(volume[0] for volume in named)
+        leaving = named.union(*map(self._limits.volumes_of, workload.pods))
+        for driver, number in sorted(needed.items()):
+            room = self._count_room(driver, nodes, leaving, number)
+            if room < number:
+                what = f"its pods need {number} volumes of {driver}, and the nodes that accept them can attach {room}"
+                evidence = tuple(f"Node {node.name}" for node in self._index.each(nodes))[:3]
+                return found("CSI-N33", workload.key, what, evidence, _REMEDY, "blocker")
+        return None
+
+    def _count_room(self, driver: str, nodes: int, leaving: set[Unique], enough: int) -> int:
+        """How many volumes nodes take together, up to enough; a node without a limit takes all."""
+        limits, room = self._limits.limits.get(driver, {}), 0
+        for node in self._index.each(nodes):
+            room += self._limits.count_room(driver, node.name, leaving) if node.name in limits else enough
+            if room >= enough:
+                break
+        return room
+
+    def find_contended_workloads(
+        self, workloads: Sequence[StartingWorkload]
+    ) -> Iterator[tuple[tuple[str, ...], Finding]]:
+        """Workloads that together need more volumes of a driver than the nodes take where they may go.
+
+        All other workloads stay as they are. A volume that several pods have counts once, and what one node takes of one
+        pod is not checked: what this finds cannot start, whatever the scheduler does.
+        """
+        if not self._limits.limits:
+            return
+        by_driver = self._collect_needs(workloads)
+        volumes = {
+            volume
+            for dummy, places, now in workloads
+            for pod, also in places
+            for volume in self._limits.collect_needs(pod)[0]
+        }
+        leaving = volumes.union(*(self._limits.volumes_of(pod) for dummy, places, now in workloads for pod in now))
+        for driver, by_nodes in sorted(by_driver.items()):
+            limits, unlimited = self._limits.limits.get(driver, {}), self._index.all
+            for name in limits:
+                unlimited &= ~self._index.bit.get(name, 0)
+            groups = sorted((nodes for nodes in by_nodes if not nodes & unlimited), key=lambda nodes: nodes.bit_count())
+            groups_by_node = group_values(
+                (node.name, number) for number, nodes in enumerate(groups) for node in self._index.each(nodes)
+            )
+            rooms: Counter[tuple[int, ...]] = Counter()
+            for name, numbers in groups_by_node.items():
+                rooms[tuple(numbers)] += self._limits.count_room(driver, name, leaving)
+            for overfull, room in find_overfull_groups([by_nodes[nodes].total() for nodes in groups], rooms):
+                contended = [groups[number] for number in overfull]
+                needed = sum((by_nodes[nodes] for nodes in contended), Counter())
+                keys = tuple(sorted(needed))
+                what = f"{listed(keys, 3)} need {needed.total()} volumes of {driver} together"
+                what += f", and the nodes that accept them can attach {room}"
+                evidence = tuple(f"Node {node.name}" for node in self._index.each(union(contended)))[:3]
+                yield keys, found("CSI-N33", f"Windows nodes, driver {driver}", what, evidence, _REMEDY, "blocker")
+
+    def _collect_needs(self, workloads: Sequence[StartingWorkload]) -> Mapping[str, Mapping[int, Counter[str]]]:
+        """By driver and nodes, how many volumes each workload needs there."""
+        needs: dict[str, dict[int, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
+        nodes_of: dict[Unique, int] = defaultdict(int)
+        users: dict[Unique, str] = {}
+        for key, places, dummy in workloads:
+            for pod, nodes in places:
+                own, made = self._limits.collect_needs(pod)
+                for volume in own:
+                    nodes_of[volume] |= nodes
+                    users.setdefault(volume, key)
+                for driver, count in made.items():
+                    needs[driver][nodes][key] += count
+        for volume, nodes in nodes_of.items():
+            needs[volume[0]][nodes][users[volume]] += 1
+        return needs
+
+
+def find_overfull_groups(
+    needed: Sequence[int], rooms: Mapping[tuple[int, ...], int]
+) -> Iterator[tuple[tuple[int, ...], int]]:
+    """Groups that together need more than all places that take any of them have, with what these have.
+
+    rooms: by the groups that a kind of place takes. Every unit is placed on its own, by a maximum flow; where that leaves one
+    over, the groups that could have made way for it are too many (Hall's theorem).
+    """
+    left = dict(rooms)
+    reached = group_values((group, place) for place in rooms for group in place)
+    put: Counter[tuple[int, tuple[int, ...]]] = Counter()
+    reported: set[int] = set()
+    for group, asked in enumerate(needed):
+        count = asked
+        while count and group not in reported:
+            # From the group to places that take it, and from each place to groups that could leave it.
+            came: dict[tuple[int, ...], int] = {}
+            from_: dict[int, tuple[int, ...]] = {}
+            queue, free, next_ = [group], None, 0
+            while free is None and next_ < len(queue):
+                one, next_ = queue[next_], next_ + 1
+                for place in reached[one]:
+                    if place in came:
+                        continue
+                    came[place] = one
+                    if left[place]:
+                        free = place
+                        break
+                    for other in place:
+                        if put[other, place] and other not in queue:
+                            from_[other] = place
+                            queue.append(other)
+            if free is None:
+                reported.update(queue)
+                yield tuple(sorted(queue)), sum(rooms[place] for place in came)
+                break
+            way, amount = [(came[free], free)], min(count, left[free])
+            while way[-1][0] != group:
+                place = from_[way[-1][0]]
+                amount = min(amount, put[way[-1][0], place])
+                way.append((came[place], place))
+            for step, (one, place) in enumerate(way):
+                put[one, place] += amount
+                if step + 1 < len(way):
+                    put[one, way[step + 1][1]] -= amount
+            left[free] -= amount
+            count -= amount

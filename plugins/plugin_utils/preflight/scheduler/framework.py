@@ -1,0 +1,89 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The third step: on which nodes does the scheduler put a pod. Pure.
+
+Each filter is a file of this folder, named as the plugin of https://github.com/kubernetes/kubernetes,
+pkg/scheduler/framework/plugins.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Protocol
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import found
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.kubelet.admission import KubeletAdmission
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_affinity import NodeAffinity
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_name import NodeName
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_unschedulable import (
+    NodeUnschedulable,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_volume_limits import NodeVolumeLimits
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.taint_toleration import TaintToleration
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.volume_binding import VolumeBinding
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.volume_restrictions import (
+    VolumeRestrictions,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.volume_zone import VolumeZone
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import Claims
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split import Split
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import Answer, PodToStart
+
+
+class Filter(Protocol):
+    """A plugin that filters nodes by a pod."""
+
+    def filter_pod(self, pod: PodToStart, split: Split) -> None:
+        """Note the nodes that do not take the pod."""
+
+
+class Scheduler:
+    """The scheduler for one snapshot."""
+
+    def __init__(self, index: Index, claims: Claims) -> None:
+        self._index, self._claims = index, claims
+        self.volume_limits = NodeVolumeLimits(index, claims)
+        self._restrictions = VolumeRestrictions(index)
+        self._binding, self._zone = VolumeBinding(index, claims), VolumeZone(index, claims)
+        node_name, affinity, taints = NodeName(index), NodeAffinity(index), TaintToleration(index)
+        kubelet = KubeletAdmission(index)
+        # No scheduler is asked about a pod that names its node.
+        self._of_bound_pods: tuple[Filter, ...] = (node_name, taints, affinity, kubelet)
+        self._filters: tuple[Filter, ...] = (
+            affinity, taints, NodeUnschedulable(index), self._restrictions, self.volume_limits, kubelet,
+        )  # fmt: skip
+
+    def __call__(self, pod: PodToStart, nodes: int) -> list[Answer]:
+        """Where the scheduler puts a pod, of nodes: by the pod itself, and by each of its volumes."""
+        maker = partial(_make_finding, pod)
+        split = Split("schedule", nodes, maker)
+        if not pod.node:
+            self._check_profile(pod, split)
+        for plugin in self._of_bound_pods if pod.node else self._filters:
+            plugin.filter_pod(pod, split)
+        answers = split.answers("the scheduler may put it there")
+        for request in self._claims.of(pod):
+            split = Split("schedule", nodes, maker, request.volume_key)
+            self._restrictions.filter_claim(request, pod, split)
+            because = self._binding.filter_claim(request, pod, split)
+            self._zone.filter_claim(request, pod, split)
+            answers += split.answers(because)
+        return answers
+
+    def _check_profile(self, pod: PodToStart, split: Split) -> None:
+        """Whether these are the filters that decide, and whether the pod is in the queue."""
+        if pod.placement.scheduler:
+            what = f"spec.schedulerName is {pod.placement.scheduler}, whose rules are unknown"
+            split.unknown(split.nodes, "CSI-W21", what, "check the events of its pods")
+        if pod.placement.gated:
+            what = "the pod has schedulingGates, and waits until a controller removes them"
+            split.unknown(split.nodes, "CSI-W21", what, "find the controller that removes the gates")
+        if "nodes" in self._index.unread:
+            split.unread("CSI-W21", "nodes", "nodes could not be read")
+
+
+def _make_finding(pod: PodToStart, id_: str, message: str, remedy: str) -> Finding:
+    return found(id_, pod.workload, message, (f"Pod {pod.namespace}/{pod.name}",), remedy)

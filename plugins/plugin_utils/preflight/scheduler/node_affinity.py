@@ -1,0 +1,32 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The NodeAffinity filter: node selector and required node affinity, with the selector of the RuntimeClass. Pure."""
+
+from __future__ import annotations
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import ANYWHERE
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split import Split
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart
+
+
+class NodeAffinity:
+    """The filter for one snapshot."""
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+
+    def filter_pod(self, pod: PodToStart, split: Split) -> None:
+        """Block nodes that do not match."""
+        index, placement = self._index, pod.placement
+        added = index.runtime_classes.get(placement.runtime_class, ANYWHERE)
+        for by, selector in (("nodeSelector", placement.selector), ("RuntimeClass", added.selector)):
+            for key, value in selector:
+                what = f"{by} {key}={value} does not match the node's labels"
+                outside = index.all & ~index.with_label(key, value)
+                split.blocked(outside, "CSI-W20", what, "label the nodes, or change the selector")
+        if placement.terms is not None:
+            outside = index.all & ~index.matching(placement.terms, exact=True)
+            what = "its required node affinity does not match the node"
+            split.blocked(outside, "CSI-W20", what, "label the nodes, or change the affinity")

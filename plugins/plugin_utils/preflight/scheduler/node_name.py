@@ -1,0 +1,24 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The NodeName filter: a pod that names its node runs on that node only. Pure."""
+
+from __future__ import annotations
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split import Split
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart
+
+
+class NodeName:
+    """The filter for one snapshot."""
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+
+    def filter_pod(self, pod: PodToStart, split: Split) -> None:
+        """Block all other nodes."""
+        if pod.node:
+            what = f"the pod is bound to node {pod.node}"
+            remedy = "delete the pod, so that the scheduler places a new one"
+            split.blocked(split.nodes & ~self._index.bit.get(pod.node, 0), "CSI-W20", what, remedy)

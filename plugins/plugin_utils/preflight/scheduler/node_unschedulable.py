@@ -1,0 +1,29 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The NodeUnschedulable filter: cordoned nodes. Pure."""
+
+from __future__ import annotations
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import Taint
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, accepted
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.taint_toleration import (
+    collect_tolerations,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split import Split
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart
+
+_UNSCHEDULABLE = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+
+
+class NodeUnschedulable:
+    """The filter for one snapshot."""
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+        self._cordoned = sum(index.bit[node.name] for node in index.node_list if node.cordoned)
+
+    def filter_pod(self, pod: PodToStart, split: Split) -> None:
+        """Block cordoned nodes, unless the pod tolerates that."""
+        if not accepted(_UNSCHEDULABLE, collect_tolerations(self._index, pod)):
+            split.blocked(self._cordoned, "CSI-W20", "the node is cordoned", "kubectl uncordon the node")

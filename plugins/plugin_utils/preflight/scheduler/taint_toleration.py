@@ -1,0 +1,60 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The TaintToleration filter. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import Taint
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import ANYWHERE, Toleration
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, accepted
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split import Split
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart
+
+# Admission gives every pod the first two, and the DaemonSet controller all of them to its pods.
+_GIVEN = tuple(
+    Toleration(f"node.kubernetes.io/{key}", "Exists", "", "NoExecute") for key in ("not-ready", "unreachable")
+)
+_OF_DAEMONS = _GIVEN + tuple(
+    Toleration(f"node.kubernetes.io/{key}", "Exists", "", "NoSchedule")
+    for key in ("disk-pressure", "memory-pressure", "pid-pressure", "unschedulable")
+)
+_OPERATORS = ("Equal", "Exists")
+
+
+def collect_tolerations(index: Index, pod: PodToStart) -> tuple[Toleration, ...]:
+    """All tolerations of a pod, with those of its RuntimeClass and those that admission or its controller adds."""
+    added = index.runtime_classes.get(pod.placement.runtime_class, ANYWHERE).tolerations
+    given = _OF_DAEMONS if pod.workload.startswith("DaemonSet ") else _GIVEN
+    return pod.placement.tolerations + added + given
+
+
+class TaintToleration:
+    """The filter for one snapshot."""
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+        self._taints: dict[tuple[Taint, ...], int] = defaultdict(int)
+        for node in index.node_list:
+            self._taints[node.taints] |= index.bit[node.name]
+
+    def filter_pod(self, pod: PodToStart, split: Split) -> None:
+        """Block nodes with a taint that the pod does not tolerate. A pod that is bound already is only evicted, by NoExecute."""
+        effects = ("NoExecute",) if pod.node else ("NoSchedule", "NoExecute")
+        tolerations = collect_tolerations(self._index, pod)
+        known = tuple(toleration for toleration in tolerations if toleration.operator in _OPERATORS)
+        for taints, nodes in self._taints.items():
+            for taint in taints:
+                if not nodes & split.nodes or taint.effect not in effects or accepted(taint, known):
+                    continue
+                shown = f"{taint.key}={taint.value}" if taint.value else taint.key
+                compared = [one for one in tolerations if one.operator not in _OPERATORS and one.key == taint.key]
+                if compared:
+                    what = f"its toleration of taint {shown}:{taint.effect} has operator {compared[0].operator}, expected Equal or Exists"
+                    split.unknown(nodes, "CSI-W21", what, "use operator Equal or Exists")
+                    continue
+                what = f"taint {shown}:{taint.effect} is not tolerated"
+                remedy = "add a toleration to its pods, or remove the taint when its cause is fixed"
+                split.blocked(nodes, "CSI-W20", what, remedy)

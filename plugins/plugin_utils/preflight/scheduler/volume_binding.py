@@ -1,0 +1,197 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The VolumeBinding filter: where a pod reaches the volumes of its claims, those that it has and those that it will get. Pure.
+
+Also upstream's binder.go, which binds or provisions the volumes of claims that wait for their pod.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import groupby
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation import (
+    REGIONS,
+    ZONES,
+    TranslationError,
+    parse_ebs_id,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import Requirement, Term
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedClass, ObservedVolume
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, union
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import (
+    Claims,
+    Request,
+    provisioner,
+    reachable,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split import Split
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart
+
+# By field of an in-tree volume, the label for its zone once the scheduler translates it, which it does on nodes whose
+# CSINode names the plugin (https://github.com/kubernetes/csi-translation-lib, plugins; binder.go, tryTranslatePVToCSI).
+_TRANSLATED = {
+    "awsElasticBlockStore": ("kubernetes.io/aws-ebs", "topology.ebs.csi.aws.com/zone"),
+    "gcePersistentDisk": ("kubernetes.io/gce-pd", "topology.gke.io/zone"),
+    "cinder": ("kubernetes.io/cinder", "topology.cinder.csi.openstack.org/zone"),
+}
+
+
+class VolumeBinding:
+    """The filter for one snapshot."""
+
+    def __init__(self, index: Index, claims: Claims) -> None:
+        self._index, self._claims = index, claims
+        self._migrated_nodes: dict[str, int] = {}
+        self._topology_keys: dict[str, tuple[str, ...]] = {}
+
+    def filter_claim(self, request: Request, pod: PodToStart, split: Split) -> str:
+        """Note the nodes from which the volume is not reached; returns why the others are ok."""
+        index, claim = self._index, request.claim
+        if request.missing:
+            return "the claim does not exist"
+        volume = self._claims.find_volume(request)
+        if volume is not None:
+            self._filter_by_affinity(request, volume, split)
+            return f"volume {volume.name} is reachable there"
+        if request.open and not self._claims.waits(request) and self._claims.candidates(request):
+            what = f"{request.volume_key}: several volumes fit, and different nodes reach them"
+            split.unknown(split.nodes, "CSI-W21", what, "set spec.volumeName in the claim")
+            return ""
+        # If the node is gone, the external-provisioner asks the scheduler for another one
+        # (https://github.com/kubernetes-csi/external-provisioner, pkg/controller/controller.go, prepareProvision).
+        if claim.selected_node in index.bit and self._claims.waits(request):
+            outside = index.all & ~index.bit.get(claim.selected_node, 0)
+            what = f"{request.volume_key}: the scheduler has selected node {claim.selected_node} for its volume"
+            remedy = f"if provisioning hangs: kubectl -n {claim.namespace} annotate pvc {claim.name} volume.kubernetes.io/selected-node-"
+            split.blocked(outside, "CSI-W20", what, remedy)
+            return "the scheduler has chosen the node"
+        if not request.open or self._claims.waits(request):
+            self._filter_free_volumes(request, pod, split)
+            return "its volume is selected or provisioned where the pod goes"
+        self._check_immediate_provisioning(request, split)
+        return "its volume is reachable wherever it is provisioned"
+
+    def _filter_free_volumes(self, request: Request, pod: PodToStart, split: Split) -> None:
+        """Free volumes that the scheduler chooses on a node and does not bind there.
+
+        It chooses the smallest by node affinity as written, and translates it before it binds the volume (binder.go,
+        checkBindings). Another open claim of the pod can take the smallest one.
+        """
+        others = sum(each.open for each in self._claims.of(pod)) > 1
+        left = self._index.all
+        for dummy, alike in groupby(
+            self._claims.candidates(request) if request.open else (), key=lambda volume: volume.size
+        ):
+            some = list(alike)
+            reached = [reachable(self._index, volume) & left for volume in some]
+            bound = [nodes & self._find_bindable_nodes(volume) for nodes, volume in zip(reached, some, strict=True)]
+            for volume, nodes, good in zip(some, reached, bound, strict=True):
+                what = f"{request.volume_key}: volume {volume.name} fits, but its node affinity or labels, translated for CSI, do not match the node"
+                remedy = "name another volume in the claim's spec.volumeName, or correct the zone of the volume"
+                lost = 0 if others else nodes & ~good & ~union(bound)
+                split.blocked(lost, "CSI-W20", what, remedy)
+                split.unknown(nodes & ~good & ~lost, "CSI-W21", what, remedy)
+            left &= ~union(reached)
+
+    def _find_bindable_nodes(self, volume: ObservedVolume) -> int:
+        """The nodes on which the scheduler binds a volume."""
+        nodes = self._match_affinity(volume)
+        return (
+            nodes
+            if _is_translatable(volume)
+            else nodes & ~self._find_migrated_nodes(_TRANSLATED[volume.source.field][0])
+        )
+
+    def _filter_by_affinity(self, request: Request, volume: ObservedVolume, split: Split) -> None:
+        outside = self._index.all & ~self._match_affinity(volume)
+        if not _is_translatable(volume) and (
+            migrated := self._find_migrated_nodes(_TRANSLATED[volume.source.field][0])
+        ):
+            what = f"{request.volume_key}: volumeID {volume.source.handle} of volume {volume.name} is not an AWS volume ID, expected vol-... or aws://zone/vol-..."
+            # The scheduler gives a pod up at such a node, unless something else keeps the pod off it before.
+            remedy = (
+                "recreate the PersistentVolume with the volume ID of AWS; until then the scheduler rejects its pods"
+            )
+            split.blocked(migrated, "CSI-W20", what, remedy)
+            split.unknown(split.nodes, "CSI-W21", what, remedy)
+        if outside & split.nodes:
+            what = f"{request.volume_key}: nodeAffinity of volume {volume.name} does not match the node"
+            remedy = "add a node that reaches the volume, or copy the data to another volume"
+            if volume.source.field == "local" and not self._match_affinity(volume):
+                what = f"{request.volume_key}: volume {volume.name} is a disk of a deleted node"
+                remedy = "add the node again with the same name, or restore the data to another volume"
+            split.blocked(outside, "CSI-W20", what, remedy)
+
+    def _match_affinity(self, volume: ObservedVolume) -> int:
+        """The nodes that the affinity of a volume lets pass, which is translated on nodes that migrate its plugin."""
+        nodes = reachable(self._index, volume)
+        plugin, key = _TRANSLATED.get(volume.source.field, ("", ""))
+        moved = self._find_migrated_nodes(plugin)
+        if not moved:
+            return nodes
+        translated = reachable(self._index, replace(volume, terms=_translate_affinity(volume, key)))
+        return (nodes & ~moved) | (translated & moved)
+
+    def _find_migrated_nodes(self, plugin: str) -> int:
+        """The nodes whose kubelet uses CSI for an in-tree plugin."""
+        if plugin and plugin not in self._migrated_nodes:
+            moved = (one.name for one in self._index.csi_nodes.values() if plugin in (one.migrated or ()))
+            self._migrated_nodes[plugin] = sum(self._index.bit.get(name, 0) for name in moved)
+        return self._migrated_nodes.get(plugin, 0)
+
+    def _check_immediate_provisioning(self, request: Request, split: Split) -> None:
+        """A claim whose volume is provisioned before its pod is scheduled, without regard to the pod."""
+        storage_class = self._claims.storage_class(request)
+        if storage_class is None:
+            return
+        if "csinodes" in self._index.unread:
+            what = (
+                f"{request.volume_key}: CSINodes could not be read, so where its volume can be provisioned is unknown"
+            )
+            split.unread("CSI-W21", "csinodes", what)
+        if storage_class.name not in self._topology_keys:
+            self._topology_keys[storage_class.name] = self._find_topology_keys(storage_class)
+        if keys := self._topology_keys[storage_class.name]:
+            what = f"{request.volume_key}: its volume is provisioned in any zone before the pod is scheduled ({', '.join(keys)})"
+            remedy = "use a StorageClass with volumeBindingMode WaitForFirstConsumer"
+            split.unknown(split.nodes, "CSI-W21", what, remedy)
+
+    def _find_topology_keys(self, storage_class: ObservedClass) -> tuple[str, ...]:
+        """The labels by which nodes differ in whether they reach volumes of a class."""
+        index, name = self._index, provisioner(storage_class)
+        keys = {key for node in index.csi_nodes.values() if (entry := node.entry(name)) for key in entry.topology_keys}
+        keys |= {part.key for term in storage_class.allowed or () for part in term}
+        labels = sorted(keys)
+        places = {tuple(node.labels.get(key) for key in labels) for node in index.node_list}
+        return tuple(labels) if len(places) > 1 else ()
+
+
+def _is_translatable(volume: ObservedVolume) -> bool:
+    """Whether the scheduler can read the volume's handle; it parses only those of AWS."""
+    if volume.source.field == "awsElasticBlockStore":
+        try:
+            parse_ebs_id(volume.source.handle)
+        except TranslationError:
+            return False
+    return True
+
+
+def _translate_affinity(volume: ObservedVolume, key: str) -> tuple[Term, ...] | None:
+    """A volume's affinity once it is translated: its label of the zone becomes the driver's."""
+    terms, places = volume.terms or (), dict(volume.places)
+    named = {one.key for term in terms for one in term if not one.field}
+    which = next((n for n in (0, 1) if ZONES[n] in named), next((n for n in (0, 1) if ZONES[n] in places), 0))
+    zone = ZONES[which]
+    if any(one.key == zone and one.values for term in terms for one in term):
+        terms = tuple(tuple(replace(one, key=key) if one.key == zone else one for one in term) for term in terms)
+    elif zone in places:
+        zones = tuple(sorted({part.strip() for part in places[zone].split("__")} - {""}))
+        if zones:
+            terms = tuple((*term, Requirement(key, "In", zones)) for term in terms or ((),))
+    if which == 1:
+        terms = tuple(
+            tuple(replace(one, key=REGIONS[0]) if one.key == REGIONS[1] else one for one in term) for term in terms
+        )
+    return terms or None

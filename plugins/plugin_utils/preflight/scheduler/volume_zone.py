@@ -1,0 +1,59 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The VolumeZone filter: labels of zone and region that volumes carry. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation import REGIONS, ZONES
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import Requirement
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import Claims, Request
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split import Split
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart
+
+
+class VolumeZone:
+    """The filter for one snapshot."""
+
+    def __init__(self, index: Index, claims: Claims) -> None:
+        self._index, self._claims = index, claims
+
+    def filter_claim(self, request: Request, pod: PodToStart, split: Split) -> None:
+        """Block nodes whose labels are not those of the volume."""
+        volume = self._claims.find_volume(request)
+        if volume is not None and volume.places and not _is_ephemeral(request, pod):
+            outside = self._find_zoned_nodes() & ~self._match_zone(volume.places)
+            shown = ", ".join(f"{key}={value}" for key, value in volume.places)
+            what = f"{request.volume_key}: labels {shown} of volume {volume.name} do not match the node's labels"
+            split.blocked(outside, "CSI-W20", what, "add a node in the volume's zone, or correct the labels")
+
+    def _find_zoned_nodes(self) -> int:
+        """Nodes with any label of zone or region."""
+        return self._index.matching(tuple((Requirement(key, "Exists"),) for key in (*ZONES, *REGIONS)), exact=True)
+
+    def _match_zone(self, places: Iterable[tuple[str, str]]) -> int:
+        """Nodes whose labels are a volume's; the newer label of a node answers for the older one of a volume."""
+        index, nodes = self._index, self._index.all
+        for key, text in places:
+            values = {part.strip() for part in text.split("__")}
+            if "" in values:
+                # The scheduler passes over a label that it cannot read.
+                continue
+            newer = ZONES[0] if key in ZONES else REGIONS[0]
+            own = index.matching(((Requirement(key, "Exists"),),), exact=True)
+            here = newest = 0
+            for value in values:
+                here |= index.with_label(key, value)
+                newest |= index.with_label(newer, value)
+            nodes &= here | (newest & ~own)
+        return nodes
+
+
+def _is_ephemeral(request: Request, pod: PodToStart) -> bool:
+    """Whether it is a generic ephemeral volume, whose zone labels the scheduler does not compare."""
+    if request.made and not pod.workload.startswith("StatefulSet "):
+        return True
+    return bool(request.claim.pod) and request.claim.pod == pod.name
