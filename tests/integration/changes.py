@@ -20,6 +20,7 @@ from integration.kube import connect
 from integration.playbooks import meanwhile, start
 from lab.cluster.api import Api, Object
 from lab.handle import Lab, eventually, ready
+from situations.cluster import disk_handle
 
 # The driver's role alone, against the cluster: what the play does for each driver, without the hosts.
 APPLY = """
@@ -165,7 +166,11 @@ def workload(api: Api, driver: Driver, node: str) -> None:
                 "capacity": capacity,
                 "accessModes": modes,
                 "persistentVolumeReclaimPolicy": "Retain",
-                "csi": {"driver": driver.name, "volumeHandle": f"disk-{node}", "fsType": "ntfs"},
+                "csi": {
+                    "driver": driver.name,
+                    "volumeHandle": disk_handle(driver.name, f"disk-{node}"),
+                    "fsType": "ntfs",
+                },
                 "claimRef": {"namespace": "default", "name": name},
             },
         },

@@ -315,6 +315,16 @@ def csi(driver: str, handle: str, fs_type: str = "ntfs") -> Object:
     return {"csi": {**source, "fsType": fs_type} if fs_type else source}
 
 
+def disk_handle(driver: str, name: str) -> str:
+    """The handle of a disk or share in the form of its driver."""
+    forms = {
+        "ebs.csi.aws.com": f"vol-{name.replace('-', '')}",
+        "disk.csi.azure.com": f"/subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/disks/{name}",
+        "pd.csi.storage.gke.io": f"projects/p/regions/r/disks/{name}",
+    }
+    return forms.get(driver, name)
+
+
 def smb(handle: str) -> Object:
     """A share of SMB with what its driver needs for it."""
     return {

@@ -12,6 +12,7 @@ from situations.cluster import (
     attach,
     controller,
     csi,
+    disk_handle,
     host,
     namespace,
     node,
@@ -108,9 +109,10 @@ def use(world: World, case: Case, on: str) -> None:
     """A workload with a volume of the driver on a node."""
     driver, name = case.driver, f"data-{on}"
     attached = bool(driver.csi_driver.get("attachRequired", True))
-    source = csi(driver.name, f"disk-{on}", "ntfs" if driver.fstypes else "")
+    handle = disk_handle(driver.name, f"disk-{on}")
+    source = csi(driver.name, handle, "ntfs" if driver.fstypes else "")
     source = smb(f"disk-{on}") if driver.key == "smb" else source
     volume(world, f"pv-{on}", source, name, storage_class=driver.storage_class.name, provisioned_by=driver.name)
     if attached:
-        attach(world, f"pv-{on}", on, driver.name, f"disk-{on}")
+        attach(world, f"pv-{on}", on, driver.name, handle)
     workload(world, "Deployment", f"app-{on}", pod_spec(name), on=[on])

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from situations import drivers, harmless, hidden, live, next_pods, targets, unstarted, volumes, walked, whole
+from situations import drivers, harmless, hidden, live, next_pods, semantics, targets, unstarted, volumes, walked, whole
 from situations.base import SITUATIONS, Situation
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "hidden",
     "live",
     "next_pods",
+    "semantics",
     "targets",
     "unstarted",
     "volumes",

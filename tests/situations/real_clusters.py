@@ -159,7 +159,7 @@ def handle_of(driver: str, name: str) -> str:
         "ebs.csi.aws.com": f"vol-0{sum(name.encode()):016x}",
         "disk.csi.azure.com": "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/mc_erp/providers/"
         f"Microsoft.Compute/disks/pvc-{name}",
-        "pd.csi.storage.gke.io": f"projects/erp-prod/zones/a/disks/pvc-{name}",
+        "pd.csi.storage.gke.io": f"projects/erp-prod/regions/europe-west1/disks/pvc-{name}",
     }
     return forms[driver]
 

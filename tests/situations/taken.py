@@ -105,19 +105,27 @@ def an_ebs_disk_that_many_nodes_may_write(world: World, wrong: bool) -> None:
 
 @pair("CSI-V31")
 def an_azure_disk_that_many_nodes_may_read(world: World, wrong: bool) -> None:
-    waits(world, csi(AZURE_DISK.name, "/disks/x"), accessModes=["ReadOnlyMany" if wrong else "ReadWriteOnce"])
+    waits(
+        world,
+        csi(AZURE_DISK.name, "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/disks/x"),
+        accessModes=["ReadOnlyMany" if wrong else "ReadWriteOnce"],
+    )
 
 
 @pair("CSI-V31")
 def a_gce_disk_that_many_nodes_write_by_csi(world: World, wrong: bool) -> None:
     install(world, "gce_pd", "csi_proxy")
-    waits(world, csi(GCE.name, "projects/p/x"), accessModes=["ReadWriteMany" if wrong else "ReadWriteOnce"])
+    waits(
+        world,
+        csi(GCE.name, "projects/p/regions/r/disks/x"),
+        accessModes=["ReadWriteMany" if wrong else "ReadWriteOnce"],
+    )
 
 
 @pair("CSI-V32", word="UNKNOWN", starts_again="unknown")
 def a_gce_disk_that_is_attached_read_only(world: World, wrong: bool) -> None:
     install(world, "gce_pd", "csi_proxy")
-    source = csi(GCE.name, "projects/p/x")
+    source = csi(GCE.name, "projects/p/regions/r/disks/x")
     source["csi"]["readOnly"] = wrong
     waits(world, source)
 
@@ -125,7 +133,9 @@ def a_gce_disk_that_is_attached_read_only(world: World, wrong: bool) -> None:
 @pair("CSI-V32", word="UNKNOWN", starts_again="unknown")
 def a_gce_disk_that_many_nodes_read(world: World, wrong: bool) -> None:
     install(world, "gce_pd", "csi_proxy")
-    waits(world, csi(GCE.name, "projects/p/x"), accessModes=["ReadOnlyMany" if wrong else "ReadWriteOnce"])
+    waits(
+        world, csi(GCE.name, "projects/p/regions/r/disks/x"), accessModes=["ReadOnlyMany" if wrong else "ReadWriteOnce"]
+    )
 
 
 @pair("CSI-V31")
@@ -189,7 +199,7 @@ def a_device_that_a_container_mounts(world: World, wrong: bool) -> None:
 @pair("CSI-V14")
 def a_gce_disk_with_ext4(world: World, wrong: bool) -> None:
     install(world, "gce_pd", "csi_proxy")
-    waits(world, csi(GCE.name, "projects/p/x", "ext4" if wrong else "ntfs"))
+    waits(world, csi(GCE.name, "projects/p/regions/r/disks/x", "ext4" if wrong else "ntfs"))
 
 
 @pair("CSI-V14")
@@ -199,7 +209,7 @@ def a_vsphere_disk_with_xfs(world: World, wrong: bool) -> None:
 
 @pair("CSI-V18", word="UNKNOWN", starts_again="unknown")
 def an_azure_disk_with_ext4_by_its_attributes(world: World, wrong: bool) -> None:
-    source = csi(AZURE_DISK.name, "/disks/x", "ntfs")
+    source = csi(AZURE_DISK.name, "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/disks/x", "ntfs")
     source["csi"]["volumeAttributes"] = {"fsType": "ext4" if wrong else "ntfs"}
     waits(world, source)
 

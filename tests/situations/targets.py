@@ -168,7 +168,7 @@ def an_ebs_volume_from_before_the_operator_had_csi_proxy(world: World) -> None:
     openshift(world, "4.11.9", "AWS")
     operator(world, "6.0.0")
     install(world, "aws_ebs", "csi_proxy")
-    on_windows(world, "ebs", {"awsElasticBlockStore": {"volumeID": "aws://a/vol-1", "fsType": "ntfs"}})
+    on_windows(world, "ebs", {"awsElasticBlockStore": {"volumeID": "aws:///vol-1", "fsType": "ntfs"}})
 
 
 @situation("6.6", target=Target(openshift="4.23.1"), only_here=NO_OPENSHIFT)

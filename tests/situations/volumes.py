@@ -172,7 +172,7 @@ def a_disk_named_ext4_that_windows_has_mounted(world: World) -> None:
 @situation("correction 5", "CSI-V32", classes={"pv-ebs": "UNKNOWN"})
 def an_ebs_volume_that_names_no_file_system(world: World) -> None:
     install(world, "aws_ebs", "csi_proxy")
-    on_windows(world, "ebs", {"awsElasticBlockStore": {"volumeID": "aws://a/vol-1"}})
+    on_windows(world, "ebs", {"awsElasticBlockStore": {"volumeID": "aws:///vol-1"}})
     world.get("Pod", "ebs-0", SHOP)["status"]["phase"] = "Pending"
 
 

@@ -285,7 +285,8 @@ class Driver:
     keeps away from. prerequisites: what is required but not visible in the cluster. drain_to: modes to which a node
     may be switched only without volumes of this driver on it. counters: directory on a host where its HostProcess mode
     keeps a file for each volume in use, empty where it keeps none. advisories: published weaknesses of releases.
-    known_issues: errors without a released fix.
+    known_issues: errors without a released fix. handle: the pattern of its volume handles, by the group zone with the
+    zone of the volume; empty where every handle may be one.
     """
 
     key: str
@@ -323,6 +324,7 @@ class Driver:
     counters: str = ""
     advisories: tuple[Advisory, ...] = ()
     known_issues: tuple[KnownIssue, ...] = ()
+    handle: str = ""
 
     @property
     def service_account(self) -> str:

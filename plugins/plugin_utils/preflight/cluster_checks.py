@@ -198,7 +198,7 @@ def _classes(index: Index, demand: Mapping[str, int]) -> Iterator[Finding]:
             continue
         own = [one for one in classes if one.provisioner in (name, driver.in_tree)]
         # What the provisioner makes of a class that names none is its own default, which is ext4 where "" does not do.
-        if own and not any(_file_system(one.parameters) in driver.fstypes for one in own):
+        if own and not any(_file_system(one.parameters).lower() in driver.fstypes for one in own):
             evidence = tuple(
                 f"StorageClass {one.name}: {_file_system(one.parameters) or 'no file system named'}" for one in own
             )

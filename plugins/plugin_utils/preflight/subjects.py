@@ -170,8 +170,8 @@ class _Collector:
             if self._all_reserved(made, workload, keys):
                 continue
             key = f"new claim {workload.namespace}/{made.name} of {workload.key}"
-            source = self._by_class(made.storage_class, key, workload)
-            source = self._there(self._claims.new(made, workload.namespace, workload.name), source, workload)
+            request = self._claims.new(made, workload.namespace, workload.name)
+            source = self._there(request, self._by_class(request, key, workload), workload)
             if source is not None:
                 subject = self._subjects.setdefault(key, Subject(key, source, made=made))
                 keys.append(key)
@@ -228,7 +228,7 @@ class _Collector:
         request = self._claims.there(claim)
         if request.volume is not None:
             return self._of_volume(request.volume, claim)
-        source = self._by_class(claim.storage_class, f"PersistentVolumeClaim {name}", workload)
+        source = self._by_class(request, f"PersistentVolumeClaim {name}", workload)
         source = self._there(request, source, workload)
         if source is None:
             return None
@@ -256,19 +256,19 @@ class _Collector:
         key = f"inline {one.source.field} {one.name} of {workload.key}"
         return self._subjects.setdefault(key, Subject(key, one.source, inline=True))
 
-    def _by_class(self, name: str | None, about: str, workload: Workload) -> Source | None:
+    def _by_class(self, request: Request, about: str, workload: Workload) -> Source | None:
         """What a claim without a volume will get, by its class."""
         index = self._index
         if self._is_unread("storageclasses", workload):
             return None
-        if name is None:
-            storage_class = index.default_class
+        name, storage_class = request.storage_class, index.classes.get(request.storage_class)
+        wrong = f"its StorageClass {name} does not exist"
+        if not name and request.claim.storage_class is None:
             wrong = "it has no StorageClass, and there is no default class"
+            if index.default_class is not None:
+                wrong = f"it has no StorageClass, and API server {index.kubernetes} gives it no default one later"
         elif not name:
             return None
-        else:
-            storage_class = index.classes.get(name)
-            wrong = f"its StorageClass {name} does not exist"
         if storage_class is None:
             self._lacks(workload, "CSI-V26", about, wrong, "create the StorageClass, or a claim that names another one")
             return None

@@ -18,6 +18,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import gr
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import capability, in_tree
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.capability import RequestedVolume, VolumeSupport
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation import choose_google_mode
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluster import PROFILE
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedVolume
@@ -39,6 +40,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict impo
     VolumeClass,
     VolumeVerdict,
 )
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.volume_handles import parse_volume_handle
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import Step, Word
 
 # From the one that allows least to the one that allows most, as Pod Security has them.
@@ -196,6 +198,9 @@ class _Volume:
             self._finds("CSI-V30", what, "move the data to a share or disk whose CSI driver supports Windows")
             yield self._verdict("DEAD", nodes, what)
             return
+        if subject.source.field in in_tree.KEPT and subject.asked is not None and subject.asked.block:
+            yield self._raw(nodes)
+            return
         if subject.source.field in in_tree.KEPT:
             yield self._verdict("NOT_CSI", nodes, f"kind {subject.source.field} does not use CSI")
             return
@@ -213,7 +218,7 @@ class _Volume:
         if dead := nodes & paths.dead:
             yield self._dead(dead)
         if own := nodes & paths.in_tree:
-            yield self._in_tree(own)
+            yield self._raw(own) if subject.asked is not None and subject.asked.block else self._in_tree(own)
         if unknown := nodes & paths.unknown:
             what = f"its kubelets mount {subject.source.field} in-tree or by CSI; their CSINodes do not show which"
             remedy = "let this account read CSINodes, or upgrade the kubelets"
@@ -226,6 +231,12 @@ class _Volume:
             yield self._broken(broken)
             csi &= ~broken
         if not csi:
+            return
+        if not parse_volume_handle(subject.source).valid:
+            what = f"its volumeHandle {subject.source.handle} is none that {subject.driver} can read"
+            yield self._wrong(
+                "CSI-V31", what, "recreate the PersistentVolume with the right handle", csi, "NATIVE_REFUSED"
+            )
             return
         for refused, some in self._refused(csi):
             if refused is None:
@@ -346,7 +357,16 @@ class _Volume:
         what = f"kind {self._subject.source.field} was removed in Kubernetes {plugin.gone if plugin else ''}, and so was its translation"
         return self._wrong("CSI-V12", what, "create a volume of the CSI driver and copy the data", nodes, "DEAD")
 
+    def _raw(self, nodes: int) -> Message:
+        what, remedy = "its volumeMode is Block", "use a volume with volumeMode Filesystem"
+        return self._wrong("CSI-V15", what, remedy, nodes, "DEAD")
+
     def _in_tree(self, nodes: int) -> Message:
+        named = self._subject.source.fs_type.lower()
+        if named in LINUX_FILE_SYSTEMS and not self._mounted_on_windows():
+            what = f"its fsType is {named}, which kubelets on Windows do not format, and nothing on Windows has mounted it yet"
+            remedy = "check the disk; set fsType ntfs in its StorageClass or in the volume"
+            return self._wrong("CSI-V18", what, remedy, nodes, "UNKNOWN")
         first = self._index.names(nodes)[0]
         how = f"kubelet {self._index.nodes[first].kubelet} on {first} mounts {self._subject.source.field} in-tree"
         if self._control:
@@ -381,7 +401,7 @@ class _Volume:
             return
         asked = self._asked(driver)
         if driver is None and not asked.block:
-            yield None, nodes
+            yield self._check_linux_file_system(), nodes
             return
         found_: dict[VolumeSupport, int] = {}
         rest = nodes
@@ -402,7 +422,7 @@ class _Volume:
         modes = asked.access_modes if asked is not None else ()
         if source.field == "gcePersistentDisk":
             # By its translation, as CSI-V29 says.
-            modes = tuple("ReadWriteOnce" if one == "ReadWriteMany" else one for one in modes)
+            modes = (choose_google_mode(modes),) if modes else ()
         shares = driver is not None and not driver.fstypes
         return RequestedVolume(
             access_modes=modes,
@@ -435,27 +455,33 @@ class _Volume:
 
     def _file_system(self, answer: VolumeSupport, driver: Driver | None) -> Finding | None:
         """What its file system makes of it, when nothing else is refused."""
-        subject, named = self._subject, self._subject.source.attribute or self._subject.source.fs_type
+        named = self._subject.source.attribute or self._subject.source.fs_type
         if driver is None or not driver.fstypes:
             return None
         reason = f"its fsType is {named}" if named else "it has no fsType"
         if answer.word == "no":
             usable = " or ".join(one for one in driver.fstypes if one)
             what = f"{reason}, expected {usable}: {driver.title} {answer.why}"
-            rewrite = _RECREATE if subject.source.field == "csi" else "convert it"
+            rewrite = _RECREATE if self._subject.source.field == "csi" else "convert it"
             remedy = f"if Windows formatted it: {rewrite} with fsType ntfs; if Linux did, use it on Linux only"
             return self._made("CSI-V14", what, remedy)
         if self._mounted_on_windows():
             return None
-        if named in LINUX_FILE_SYSTEMS and subject.volume is not None:
-            what = f"its fsType is {named} and nothing on Windows has mounted it yet, so its content is unknown"
-            return self._made(
-                "CSI-V18", what, "check the disk before Windows mounts it, or first use it on Windows when it is new"
-            )
+        if (finding := self._check_linux_file_system()) is not None:
+            return finding
         if answer.word == "unknown":
             what = f"{reason}, and {driver.title} {answer.why}"
             return self._made("CSI-V32", what, f"{_RECREATE} with fsType ntfs, and its StorageClass for new ones")
         return None
+
+    def _check_linux_file_system(self) -> Finding | None:
+        """That a disk may have a file system that Windows formats anew."""
+        named = (self._subject.source.attribute or self._subject.source.fs_type).lower()
+        if named not in LINUX_FILE_SYSTEMS or self._subject.volume is None or self._mounted_on_windows():
+            return None
+        what = f"its fsType is {named} and nothing on Windows has mounted it yet, so its content is unknown"
+        remedy = "check the disk before Windows mounts it, or first use it on Windows when it is new"
+        return self._made("CSI-V18", what, remedy)
 
     def _word_of(self, feature: str) -> str:
         if feature in capability.ACCESS_MODES:

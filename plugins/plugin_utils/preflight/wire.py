@@ -40,7 +40,7 @@ _OWNERS = _many(_object("kind name controller"))
 _CONDITIONS = _many(_object("type status reason message lastTransitionTime"))
 _REQUIREMENTS = _many(_object("key operator values"))
 _NODE_SELECTOR = _object(nodeSelectorTerms=_many(_object(matchExpressions=_REQUIREMENTS, matchFields=_REQUIREMENTS)))
-_TOLERATIONS = _many(_object("key operator value effect"))
+_TOLERATIONS = _many(_object("key operator value effect tolerationSeconds"))
 _NAME_AND_LABELS = _object("namespace name labels")
 
 # Where volumes are
@@ -72,11 +72,14 @@ _CLAIM_SPEC = _object(
     dataSource=_THERE,
     dataSourceRef=_THERE,
 )
+_CLAIM_TEMPLATE = _object(
+    metadata=_object("name", annotations=_object("volume.beta.kubernetes.io/storage-class")), spec=_CLAIM_SPEC
+)
 _POD_VOLUME = _object(
     "name",
     **_SOURCES,
     persistentVolumeClaim=_object("claimName"),
-    ephemeral=_object(volumeClaimTemplate=_object(spec=_CLAIM_SPEC)),
+    ephemeral=_object(volumeClaimTemplate=_CLAIM_TEMPLATE),
     image=_THERE,
     gitRepo=_THERE,
     photonPersistentDisk=_THERE,
@@ -139,7 +142,7 @@ TemplateList = _listed(
             selector=_object("matchLabels"),
             template=_POD_TEMPLATE,
             jobTemplate=_object(spec=_object("parallelism completions", template=_POD_TEMPLATE)),
-            volumeClaimTemplates=_many(_object(metadata=_object("name"), spec=_CLAIM_SPEC)),
+            volumeClaimTemplates=_many(_CLAIM_TEMPLATE),
             ordinals=_object("start"),
             strategy=_STRATEGY,
             updateStrategy=_STRATEGY,

@@ -156,6 +156,8 @@ DRIVER = base.Driver(
     windows_builds=("17763", "20348", "26100"),
     windows_since={"20348": "1.12.0", "26100": "1.56.0"},
     fstypes=("ntfs",),
+    # Source: the ID that the API of EC2 gives a volume.
+    handle=r"vol-[0-9A-Za-z]+",
     capabilities=_CAPABILITIES,
     mirrors=("registry.k8s.io/provider-aws/aws-ebs-csi-driver",),
     platform_daemonsets={"eks": "ebs-csi-node-windows"},

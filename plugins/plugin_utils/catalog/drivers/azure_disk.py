@@ -138,6 +138,8 @@ DRIVER = base.Driver(
     in_tree="kubernetes.io/azure-disk",
     windows_builds=("17763", "20348"),
     fstypes=("ntfs", ""),
+    # Source: pkg/azureutils/azure_disk_utils.go IsValidDiskURI.
+    handle=r"(?i:/subscriptions/.+)",
     capabilities=_CAPABILITIES,
     avoid_nodes={"type": ("virtual-kubelet",)},
     platform_daemonsets={"aks": "csi-azuredisk-node-win"},

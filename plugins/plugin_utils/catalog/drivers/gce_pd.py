@@ -107,6 +107,8 @@ DRIVER = base.Driver(
     windows_builds=("17763", "20348"),
     windows_since={"20348": "1.18.0"},
     fstypes=("ntfs",),
+    # Source: pkg/common/utils.go VolumeIDToKey.
+    handle=r"projects/[^/]+/(?:zones/(?P<zone>[^/]+)|regions/[^/]+)/disks/[^/]+",
     capabilities=_CAPABILITIES,
     platform_daemonsets={"gke": "pdcsi-node-windows"},
     credentials=(base.Credential("controller", "Secret cloud-sa, key cloud-sa.json"),),

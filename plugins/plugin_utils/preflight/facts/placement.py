@@ -76,7 +76,7 @@ class Placement:
         """Read a core/v1 PodSpec.
 
         Reads os.name, nodeSelector, affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution, tolerations
-        (key, operator, value, effect), runtimeClassName, securityContext.windowsOptions, schedulerName, schedulingGates.
+        (key, operator, value, effect, tolerationSeconds), runtimeClassName, securityContext.windowsOptions, schedulerName, schedulingGates.
         """
         fields = tuple(map(spec.get, _PLACING))
         if _LAST and fields == _LAST[0][0]:
@@ -95,9 +95,12 @@ class Placement:
                     str(one.get("effect") or ""),
                 )
                 for one in spec.get("tolerations") or ()
-                # Every pod gets these two at admission, so they do not matter.
-                if one.get("key") not in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-                or (one.get("operator"), one.get("effect")) != ("Exists", "NoExecute")
+                # One with a time only puts the eviction off. Every pod gets these two at admission, so they do not matter.
+                if one.get("tolerationSeconds") is None
+                and (
+                    one.get("key") not in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+                    or (one.get("operator"), one.get("effect")) != ("Exists", "NoExecute")
+                )
             ),
             runtime_class=str(spec.get("runtimeClassName") or ""),
             windows_options=bool((spec.get("securityContext") or {}).get("windowsOptions")),

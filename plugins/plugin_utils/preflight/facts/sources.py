@@ -16,6 +16,7 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
 
+OLD_CLASS = "volume.beta.kubernetes.io/storage-class"
 PIPE = "\\\\.\\pipe\\csi-proxy-"
 
 
@@ -133,16 +134,18 @@ class ClaimTemplate:
     narrowed: tuple[str, ...] = ()
 
     @classmethod
-    def from_spec(cls, name: str, spec: Mapping[str, Any] | None) -> ClaimTemplate:
-        """Read a core/v1 PersistentVolumeClaimSpec.
+    def from_object(cls, name: str, item: Mapping[str, Any]) -> ClaimTemplate:
+        """Read a core/v1 PersistentVolumeClaim, or a template of one.
 
-        Reads storageClassName, accessModes, volumeMode, resources.requests.storage, and whether selector, dataSource,
+        Reads metadata.annotations (the beta annotation of the class, which comes first) and of spec storageClassName,
+        accessModes, volumeMode, resources.requests.storage, and whether selector, dataSource,
         dataSourceRef and volumeAttributesClassName are there.
         """
-        given = spec or {}
+        given = item.get("spec") or {}
+        annotations = (item.get("metadata") or {}).get("annotations") or {}
         return cls(
             name=name,
-            storage_class=given.get("storageClassName"),
+            storage_class=annotations.get(OLD_CLASS, given.get("storageClassName")),
             access_modes=share_modes(tuple(given.get("accessModes") or ())),
             block=given.get("volumeMode") == "Block",
             size=quantity(((given.get("resources") or {}).get("requests") or {}).get("storage")),
@@ -187,7 +190,7 @@ class Volumes:
     def from_spec(cls, spec: Mapping[str, Any]) -> Volumes:
         """Read a core/v1 PodSpec.
 
-        Reads of each entry of volumes: name, persistentVolumeClaim.claimName, of ephemeral.volumeClaimTemplate.spec what
+        Reads of each entry of volumes: name, persistentVolumeClaim.claimName, of ephemeral.volumeClaimTemplate what
         ClaimTemplate reads, hostPath.path, and what Source reads; of image, gitRepo and photonPersistentDisk that they are there;
         of containers and initContainers volumeDevices (name).
         """
@@ -203,8 +206,8 @@ class Volumes:
                     name = str(volume.get("name", ""))
                     devices = tuple(claims[-1] if one == name else one for one in devices)
             elif (made := volume.get("ephemeral")) is not None:
-                template = (made.get("volumeClaimTemplate") or {}).get("spec")
-                ephemeral.append(ClaimTemplate.from_spec(str(volume.get("name", "")), template))
+                template = made.get("volumeClaimTemplate") or {}
+                ephemeral.append(ClaimTemplate.from_object(str(volume.get("name", "")), template))
             elif (path := volume.get("hostPath")) is not None:
                 text = str(path.get("path", "")).replace("/", "\\").lower()
                 if text.startswith(PIPE):

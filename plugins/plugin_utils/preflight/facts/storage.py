@@ -14,6 +14,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation import REGIONS, ZONES
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import Requirement, Term, terms_of
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import (
+    OLD_CLASS,
     ClaimTemplate,
     Source,
     quantity,
@@ -24,7 +25,6 @@ MIGRATED_TO = "pv.kubernetes.io/migrated-to"
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 PROVISIONERS = ("volume.kubernetes.io/storage-provisioner", "volume.beta.kubernetes.io/storage-provisioner")
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
-OLD_CLASS = "volume.beta.kubernetes.io/storage-class"
 DEFAULT_CLASS = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
 
 _PLACES = (*ZONES, *REGIONS)
@@ -127,13 +127,13 @@ class ObservedClaim:
         """
         metadata, spec, status = claim["metadata"], claim.get("spec") or {}, claim.get("status") or {}
         annotations = metadata.get("annotations") or {}
-        asked = ClaimTemplate.from_spec("", spec)
+        asked = ClaimTemplate.from_object("", claim)
         return cls(
             namespace=sys.intern(str(metadata["namespace"])),
             name=str(metadata["name"]),
             uid=str(metadata.get("uid") or ""),
             volume=str(spec.get("volumeName") or ""),
-            storage_class=annotations.get(OLD_CLASS, asked.storage_class),
+            storage_class=asked.storage_class,
             access_modes=asked.access_modes,
             block=asked.block,
             size=asked.size,

@@ -201,7 +201,7 @@ class ObservedTemplate:
         """Read a Deployment, StatefulSet, DaemonSet or ReplicaSet (apps/v1), ReplicationController (v1), Job or CronJob (batch/v1).
 
         Reads metadata (namespace, name, ownerReferences (kind, name, controller)); without a controller also
-        spec.replicas, paused, volumeClaimTemplates (metadata.name, spec as ClaimTemplate reads it), spec.ordinals.start,
+        spec.replicas, paused, volumeClaimTemplates (metadata.name, and what ClaimTemplate reads), spec.ordinals.start,
         status (conditions (type, status, reason, message, lastTransitionTime), replicas, currentRevision, updateRevision),
         and below spec.template.spec (of a CronJob spec.jobTemplate.spec.template.spec) nodeName and what Placement, Volumes
         and find_dependencies read; of Jobs and CronJobs parallelism and completions; of Deployments strategy, of others
@@ -234,7 +234,7 @@ class ObservedTemplate:
             node=str(pod.get("nodeName") or ""),
             volumes=Volumes.from_spec(pod),
             claim_templates=tuple(
-                ClaimTemplate.from_spec(str(one["metadata"]["name"]), one.get("spec"))
+                ClaimTemplate.from_object(str(one["metadata"]["name"]), one)
                 for one in spec.get("volumeClaimTemplates") or ()
             ),
             first=int((spec.get("ordinals") or {}).get("start") or 0),

@@ -49,18 +49,29 @@ class AttachCapacity:
         needed.update(volume[0] for volume in named)
         leaving = named.union(*map(self._limits.volumes_of, workload.pods))
         for driver, number in sorted(needed.items()):
-            room = self._count_room(driver, nodes, leaving, number)
+            room = self._count_room(driver, nodes, leaving, number, self._find_least_share(driver, places))
             if room < number:
                 what = f"its pods need {number} volumes of {driver}, and the nodes that accept them can attach {room}"
                 evidence = tuple(f"Node {node.name}" for node in self._index.each(nodes))[:3]
                 return found("CSI-N33", workload.key, what, evidence, _REMEDY, "blocker")
         return None
 
-    def _count_room(self, driver: str, nodes: int, leaving: set[Unique], enough: int) -> int:
-        """How many volumes nodes take together, up to enough; a node without a limit takes all."""
+    def _find_least_share(self, driver: str, places: Places) -> int:
+        """How many volumes each pod has at least that no other pod has: a node takes all of these or none."""
+        users = Counter(volume for pod, _nodes in places for volume in self._limits.collect_needs(pod)[0])
+        shares = []
+        for pod, _nodes in places:
+            own, made = self._limits.collect_needs(pod)
+            alone = sum(volume[0] == driver and users[volume] == 1 for volume in own) if pod.count == 1 else 0
+            shares.append(alone + made[driver] // pod.count)
+        return max(1, min(shares))
+
+    def _count_room(self, driver: str, nodes: int, leaving: set[Unique], enough: int, share: int) -> int:
+        """How many volumes nodes take together in whole shares, up to enough; a node without a limit takes all."""
         limits, room = self._limits.limits.get(driver, {}), 0
         for node in self._index.each(nodes):
-            room += self._limits.count_room(driver, node.name, leaving) if node.name in limits else enough
+            free = self._limits.count_room(driver, node.name, leaving) if node.name in limits else enough
+            room += free - free % share
             if room >= enough:
                 break
         return room

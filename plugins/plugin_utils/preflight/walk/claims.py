@@ -28,6 +28,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words i
 
 NO_PROVISIONER = ("", "kubernetes.io/no-provisioner")
 WAITS = "WaitForFirstConsumer"
+# Feature gate RetroactiveDefaultStorageClass, on by default (https://github.com/kubernetes/kubernetes, pkg/features/kube_features.go).
+_RETROACTIVE_DEFAULT = (1, 26)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,8 @@ class Claims:
     def __init__(self, index: Index) -> None:
         self._index = index
         self._last: tuple[PodToStart | None, tuple[Request, ...]] = (None, ())
+        # A claim that was created while there was no default class gets a later one.
+        self._sets_default_later = index.kubernetes is None or index.kubernetes.minor >= _RETROACTIVE_DEFAULT
 
     @cached_property
     def _free(self) -> Mapping[str, list[ObservedVolume]]:
@@ -122,7 +126,8 @@ class Claims:
     def _one(self, volume_key: str, claim: ObservedClaim, made: bool = False) -> Request:
         name = claim.storage_class
         if name is None:
-            name = self._index.default_class.name if self._index.default_class is not None else ""
+            default = self._index.default_class if made or self._sets_default_later else None
+            name = default.name if default is not None else ""
         volume = self._index.volumes.get(claim.volume)
         if not claim.volume and claim.phase not in ("Bound", "Lost"):
             reserved = [one for one in self._index.reserved.get(claim.key, ()) if belongs(one, claim)]

@@ -15,16 +15,19 @@ from functools import cached_property
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation import ZONES
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import parse
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import parse_time
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import Requirement
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import BY_NAME, Index, union
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import found, unread
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.migration import control_plane
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.nodes import attachment_findings
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.subjects import Subject, Subjects
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Usage
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Usage, Workload
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding, Severity
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.volume_handles import parse_volume_handle
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.volumes import Message, VolumesEvaluation
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import Claims
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import (
@@ -46,12 +49,12 @@ class _Use:
     """The users of a claim, gone through once for all of them.
 
     holding: of the first two workloads that have a live pod with it on a node, that pod by the workload's key. going: its
-    pods that are being deleted. starting: keys of the workloads that start pods, empty while one has a pod on a node.
+    pods that are being deleted. starting: the workloads that start pods, by key, empty while one has a pod on a node.
     """
 
     holding: Mapping[str, ObservedPod]
     going: tuple[ObservedPod, ...]
-    starting: Mapping[str, None]
+    starting: Mapping[str, Workload]
 
 
 class Mounts:
@@ -75,7 +78,8 @@ class Mounts:
         live = {one.name: one.spec.get("attachRequired", True) for one in index.snapshot.drivers}
         known = {**required, **live} if "csidrivers" in index.unread else live
         self._unattached = frozenset(name for name, needed in known.items() if not needed)
-        self._declared = frozenset(known) | {one.attacher for one in index.snapshot.attachments if one.attached}
+        attaching = {one.attacher for one in index.snapshot.attachments if one.attached}
+        self._declared = frozenset(known).intersection(BY_NAME) | attaching
         # What explains an answer that depends on a list, where nothing else does.
         self._unread = unread(index.snapshot.unread)
 
@@ -155,6 +159,12 @@ class Mounts:
         lacks = tuple(one for one in self._halves.get(subject.driver, ()) if one.id != "CSI-C17" or subject.plugin)
         if by_csi and lacks:
             yield Answer("attach", "blocked", by_csi, volume, lacks[0].message, lacks[0].evidence, lacks)
+        zone = parse_volume_handle(subject.source).zone
+        if outside := nodes & self._find_nodes_outside(zone, subject.driver):
+            what = f"its handle names zone {zone}, and no node of another zone can attach it"
+            remedy = f"set spec.nodeAffinity of the volume to zone {zone}, so that the scheduler avoids other nodes"
+            evidence = (f"{subject.title}: handle {subject.source.handle}",)
+            yield self._stops("blocked", "CSI-V31", subject, volume, outside, what, remedy, evidence)
         if subject.driver in self._unattached:
             return
         if "volumeattachments" in self._index.unread:
@@ -169,14 +179,23 @@ class Mounts:
                     yield Answer("attach", word, nodes, volume, findings[0].message, findings[0].evidence, findings)
                     return
         if subject.driver not in self._declared and not subject.inline:
-            what = f"there is no CSIDriver {subject.driver}, so kubelets wait for an attachment, and none was ever made"
-            evidence = (f"CSIDriver {subject.driver}: none", f"VolumeAttachments of {subject.driver}: none attached")
-            remedy = "create the CSIDriver of the driver's own manifests"
+            what = f"kubelets wait for an attachment by {subject.driver}, and none was ever made"
+            evidence = (f"VolumeAttachments of {subject.driver}: none attached",)
+            remedy = "check that the driver's external-attacher runs, and that its CSIDriver exists"
             if well := by_csi & self._well(key):
                 yield self._stops("unknown", "CSI-V32", subject, volume, well, what, remedy, evidence)
         yield from self._migrated(subject, volume, nodes)
         if _one_node_only(subject):
             yield from self._one_node(pod, subject, volume, key, nodes)
+
+    def _find_nodes_outside(self, zone: str, driver: str) -> int:
+        """The nodes that say that they are in another zone than this."""
+        if not zone:
+            return 0
+        known = BY_NAME.get(driver)
+        keys = (*ZONES, *(known.topology_keys if known is not None else ()))
+        zoned = self._index.matching(tuple((Requirement(key, "Exists"),) for key in keys), exact=True)
+        return zoned & ~union(self._index.with_label(key, zone) for key in keys)
 
     def _migrated(self, subject: Subject, volume: str, nodes: int) -> Iterator[Answer]:
         """Where kubelet and control plane go different ways, the one waits for what the other does not do."""
@@ -237,7 +256,7 @@ class Mounts:
                 remedy = "run both workloads on one node by nodeSelector, or give each a volume of its own"
                 severity: Severity | None = "blocker" if rest == nodes else None
                 yield self._stops("blocked", "CSI-V53", subject, volume, rest, what, remedy, observed, severity)
-        elif nodes & (nodes - 1) and (other := self._rival(pod, subject)):
+        elif other := self._rival(pod, subject, nodes):
             what = f"{other} names it too, it is attached to one node at a time, and nothing keeps both on one node"
             observed = (f"{other} and {pod.workload}: {volume} in their pod templates", *self._modes(subject))
             remedy = "keep both workloads on one node by nodeSelector, or give each a volume of its own"
@@ -275,13 +294,15 @@ class Mounts:
         if claim not in self._uses:
             workloads, placed = self._use.users.get(claim, ()), self._placed.get(claim, ())
             holding: dict[str, ObservedPod] = {}
-            starting: dict[str, None] = {}
+            starting: dict[str, Workload] = {}
             if len(workloads) > 1:
                 live = (pair for pair in placed if not pair[1].finished and not pair[1].deleting)
                 while len(holding) < 2 and (pair := next(live, None)) is not None:
                     holding.setdefault(*pair)
                 if not any(pod.node and not pod.finished for user in workloads for pod in user.pods):
-                    starting = {one.key: None for one in workloads if one.template is not None and one.template.runs}
+                    starting = {
+                        user.key: user for user in workloads if user.template is not None and user.template.runs
+                    }
             self._uses[claim] = _Use(holding, tuple(pod for dummy, pod in placed if pod.gone_by), starting)
         return self._uses[claim]
 
@@ -293,10 +314,14 @@ class Mounts:
                 return one
         return None
 
-    def _rival(self, pod: PodToStart, subject: Subject) -> str:
-        """A workload that starts with the same volume as this one, while no pod of either is on a node."""
+    def _rival(self, pod: PodToStart, subject: Subject, nodes: int) -> str:
+        """A workload that starts with the same volume, maybe on another node, while no pod of either is on a node."""
         starting = self._users(subject).starting
-        return next((one for one in starting if one != pod.workload), "") if pod.workload in starting else ""
+        if pod.workload not in starting:
+            return ""
+        several = bool(nodes & (nodes - 1))
+        rivals = (user for key, user in starting.items() if key != pod.workload)
+        return next((rival.key for rival in rivals if several or rival.eligible != nodes), "")
 
     @staticmethod
     def _modes(subject: Subject) -> tuple[str, ...]:

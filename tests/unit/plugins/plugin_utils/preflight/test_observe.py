@@ -211,13 +211,13 @@ def test_a_failing_page_is_retried(path: str, trouble: Trouble, undisturbed: Sna
 
 
 def test_a_page_whose_answer_is_lost_is_retried(monkeypatch: pytest.MonkeyPatch, undisturbed: Snapshot) -> None:
-    monkeypatch.setattr(client, "_SILENCE", 0.5)
+    monkeypatch.setattr(client, "SILENCE", 0.5)
     with ApiPeer(SHELVES, objects=OBJECTS, trouble=once(PODS, Trouble(delay=5))) as peer:
         assert same(on(peer, retry_for=1), undisturbed)
 
 
 def test_a_slow_page_is_waited_for_until_the_timeout(monkeypatch: pytest.MonkeyPatch, undisturbed: Snapshot) -> None:
-    monkeypatch.setattr(client, "_SILENCE", 0.2)
+    monkeypatch.setattr(client, "SILENCE", 0.2)
     with ApiPeer(SHELVES, objects=OBJECTS, trouble=once(PODS, Trouble(delay=0.6))) as peer:
         assert same(on(peer, retry_for=2), undisturbed)
         assert sum(asked.path == PODS for asked in peer.asked) == -(-SHELVES[PODS].count // 16)
@@ -243,7 +243,7 @@ def test_a_storm_that_does_not_end_is_refused() -> None:
 
 
 def test_a_page_that_never_arrives_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "_SILENCE", 0.3)
+    monkeypatch.setattr(client, "SILENCE", 0.3)
 
     def slow(asked: Asked) -> Trouble | None:
         return Trouble(delay=3) if asked.path == PODS and asked.number else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
@@ -29,6 +30,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.framework import Scheduler
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import Claims
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import Answer
+from situations.cluster import claim_of, healthy
 from situations.placing import CASES, Case, Plant, both, reserved, unbound, unread, waiting
 from situations.random_clusters import MARK, ZONE, Cluster, made, smallest
 from situations.world import NOW, World, to_start
@@ -223,3 +225,17 @@ def test_a_step_that_depends_on_an_unread_list_is_never_ok() -> None:
         reported = answers(both(spoilt, gone(resource)), "win-1")[1]
         assert (step, "unknown") in {(one.step, one.word) for one in reported}, resource
         assert not [one for one in reported if one.word == "blocked"], resource
+
+
+@pytest.mark.parametrize(("kubernetes", "expected"), [("v1.25.16", ""), ("v1.26.0", "vsphere-csi-windows")])
+def test_a_claim_from_before_the_default_class_gets_it_where_the_control_plane_sets_it_later(
+    kubernetes: str, expected: str
+) -> None:
+    world = healthy()
+    world.get("StorageClass", "vsphere-csi-windows")["metadata"]["annotations"] = {
+        "storageclass.kubernetes.io/is-default-class": "true"
+    }
+    claim_of(world, "early", storage_class=None)
+    snapshot = world.snapshot()
+    index = Index(replace(snapshot, cluster=replace(snapshot.cluster, kubernetes=kubernetes)))
+    assert Claims(index).there(index.claims["shop/early"]).storage_class == expected

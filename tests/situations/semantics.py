@@ -1,0 +1,115 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What the API, a kubelet or a driver makes of a field, where a reader of the object expects something else."""
+
+from __future__ import annotations
+
+from situations.base import AZURE_DISK, GCE, VSPHERE, on_windows, situation
+from situations.cluster import SHOP, csi, install, pod_spec, volume, windows_nodes, workload
+from situations.foreign import Plugin, deploy
+from situations.world import World
+
+HOST = "kubernetes.io/hostname"
+
+
+@situation("API semantics", "CSI-V26", starts_again={"StatefulSet shop/old": "no"})
+def a_claim_template_with_the_annotation_of_a_class_that_is_gone(world: World) -> None:
+    template = {
+        "metadata": {"name": "data", "annotations": {"volume.beta.kubernetes.io/storage-class": "gone"}},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": "vsphere-csi-windows",
+            "resources": {"requests": {"storage": "10Gi"}},
+        },
+    }
+    workload(
+        world, "StatefulSet", "old", pod_spec(), replicas=1, status={"replicas": 1}, volumeClaimTemplates=[template]
+    )
+
+
+@situation("API semantics", "CSI-W20", starts_again={"Deployment shop/web": "no", "Deployment shop/static": "yes"})
+def pods_that_tolerate_a_taint_for_a_minute(world: World) -> None:
+    for one in windows_nodes(world):
+        one["spec"]["taints"] = [{"key": "os", "value": "Windows", "effect": "NoExecute"}]
+    for one in world.objects:
+        template = (one.get("spec") or {}).get("template") or {}
+        for toleration in (template.get("spec") or {}).get("tolerations") or ():
+            toleration.pop("effect", None)
+    spec = world.get("Deployment", "web", SHOP)["spec"]["template"]["spec"]
+    spec["tolerations"] = [{"key": "os", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}]
+
+
+@situation("early returns", "CSI-V15", starts_again={"Deployment shop/raw": "no"})
+def a_local_volume_that_is_a_raw_device(world: World) -> None:
+    on_windows(world, "raw", {"local": {"path": "C:\\disk"}}, volumeMode="Block")
+
+
+@situation("handles", "CSI-V31", starts_again={"Deployment shop/typo": "no"})
+def a_disk_whose_handle_is_no_disk_of_azure(world: World) -> None:
+    on_windows(world, "typo", csi(AZURE_DISK.name, "resourceGroups/rg/disks/d"))
+
+
+@situation("handles", "CSI-V31", starts_again={"Deployment shop/far": "unknown"})
+def a_disk_of_google_whose_handle_alone_names_its_zone(world: World) -> None:
+    install(world, "gce_pd", "csi_proxy")
+    volume(world, "pv-far", csi(GCE.name, "projects/p/zones/a/disks/d"), "far")
+    workload(world, "Deployment", "far", pod_spec("far"), on=["win-1"])
+
+
+@situation("handles", starts_again={"Deployment shop/near": "yes"})
+def a_disk_of_google_that_stays_in_the_zone_of_its_handle(world: World) -> None:
+    install(world, "gce_pd", "csi_proxy")
+    volume(world, "pv-near", csi(GCE.name, "projects/p/zones/a/disks/d"), "near")
+    zone = {"kubernetes.io/os": "windows", "topology.kubernetes.io/zone": "a"}
+    workload(world, "Deployment", "near", pod_spec("near", nodeSelector=zone), on=["win-1"])
+
+
+@situation("together", "CSI-V53", starts_again={"Deployment shop/one": "unknown", "Deployment shop/two": "unknown"})
+def a_disk_for_workloads_that_are_pinned_to_different_nodes(world: World) -> None:
+    volume(world, "pv-both", csi(VSPHERE.name, "fcd-both"), "both")
+    for name, node in (("one", "win-1"), ("two", "win-2")):
+        selector = {"kubernetes.io/os": "windows", HOST: node}
+        workload(world, "Deployment", name, pod_spec("both", nodeSelector=selector), replicas=1, status={"replicas": 1})
+
+
+@situation("together", "CSI-N33", starts_again={"StatefulSet shop/pairs": "no"})
+def pods_with_two_volumes_each_on_nodes_with_an_odd_room(world: World) -> None:
+    for node in ("win-1", "win-2"):
+        drivers = world.get("CSINode", node)["spec"]["drivers"]
+        next(one for one in drivers if one["name"] == VSPHERE.name)["allocatable"] = {"count": 1 + 3}
+    templates = [
+        {
+            "metadata": {"name": name},
+            "spec": {
+                "accessModes": ["ReadWriteOnce"],
+                "storageClassName": "vsphere-csi-windows",
+                "resources": {"requests": {"storage": "10Gi"}},
+            },
+        }
+        for name in ("data", "log")
+    ]
+    workload(
+        world, "StatefulSet", "pairs", pod_spec(), replicas=3, status={"replicas": 3}, volumeClaimTemplates=templates
+    )
+
+
+def use_unknown_driver(world: World, fs_type: str, *, attaches: bool) -> None:
+    deploy(world, Plugin("disk.example.com", "disk-node", "storage", "disk.example.com", ""))
+    world.add("CSIDriver", "disk.example.com", spec={"attachRequired": attaches})
+    volume(world, "pv-foreign", csi("disk.example.com", "x", fs_type), "foreign")
+    workload(world, "Deployment", "foreign", pod_spec("foreign"), replicas=1)
+
+
+@situation("unknown", "CSI-N46", "CSI-V18", starts_again={"Deployment shop/foreign": "unknown"})
+def a_disk_of_an_unknown_driver_that_linux_may_have_formatted(world: World) -> None:
+    use_unknown_driver(world, "ext4", attaches=False)
+
+
+@situation("unknown", "CSI-N46", "CSI-V32", starts_again={"Deployment shop/foreign": "unknown"})
+def a_disk_of_an_unknown_driver_that_never_attached_one(world: World) -> None:
+    use_unknown_driver(world, "", attaches=True)
+
+
+@situation("false blockers", starts_again={"Deployment shop/loud": "yes"})
+def a_file_system_in_capital_letters(world: World) -> None:
+    on_windows(world, "loud", csi(VSPHERE.name, "fcd-loud", "NTFS"))
