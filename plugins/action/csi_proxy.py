@@ -14,9 +14,15 @@ from typing import Any, ClassVar
 
 from ansible.errors import AnsibleError
 from ansible.module_utils.common.parameters import remove_values
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import find_secrets, read_access
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import (
+    find_secrets,
+    read_access,
+    read_variable,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results import read_plans
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.interruption import interruptible
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.start import INPUTS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import CLUSTER_ARG_SPEC, connect
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import SERVING_LABEL
@@ -52,6 +58,19 @@ class ActionModule(WindowsAction):
             options |= {name: value for name, value in access.items() if name not in self._task.args}
             self._secrets = find_secrets(CLUSTER_ARG_SPEC, options)
         return options
+
+    def read_run(self, task_vars: Mapping[str, Any]) -> dict[str, Any]:
+        """Whether a planned driver uses csi-proxy on this host, and what the inputs decide."""
+        host, plans = str(task_vars["inventory_hostname"]), read_plans(task_vars)
+        matched = (task_vars.get("kubewin_nodes") or {}).get("matched") or {}
+        # Before its Node is known by what the host reports, its name decides.
+        node = matched.get(host) or read_variable(self._templar, task_vars, "kubewin_node_name") or host
+        needed = [plan for plan in plans if plan["uses_csi_proxy"] and node not in plan["unselected_nodes"]]
+        inputs = task_vars[INPUTS]
+        return {
+            "needed": not plans or bool(needed),
+            **{name: inputs[name] for name in ("allow_downgrade", "quiesce", "quiesce_timeout") if name in inputs},
+        }
 
     def prepare(self, options: dict[str, Any]) -> model.Desired:
         desired = build_desired(options)

@@ -14,8 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from ansible.release import __version__ as core
+from ansible_collections.kubewin.csi.plugins.action import readiness_info
 from ansible_collections.kubewin.csi.plugins.modules.diagnosis import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results import diagnosed, observed, read_rows
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import DEFAULT_DRIVER
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import read_argument_spec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import serialize
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
@@ -54,6 +57,19 @@ class ActionModule(ClusterAction):
     argument_spec = read_argument_spec(DOCUMENTATION)
     remainder = "Nothing was changed"
 
+    def read_run(self) -> dict[str, Any]:
+        """The hosts of the play, and the drivers that the inputs name or that this collection installed."""
+        installed = self.task_vars.get("kubewin_installed") or {}
+        own = [] if self.inputs["drivers"] else installed.get("own_drivers") or []
+        return {
+            "hosts": read_rows(diagnosed, self.task_vars),
+            "drivers": own or self.inputs["drivers"] or [DEFAULT_DRIVER],
+        }
+
+    def sum_up(self) -> None:
+        """The list is printed once, with what failed."""
+        self.result.setdefault("lines", [])
+
     def work(self, options: Mapping[str, Any]) -> None:
         """Return what to fix; failed unless it passes."""
         controller = read_controller()
@@ -71,7 +87,7 @@ class ActionModule(ClusterAction):
 
     def _read_cluster(self, options: Mapping[str, Any]) -> ClusterFacts:
         drivers = [DRIVERS[name] for name in options["drivers"] if name in DRIVERS]
-        readiness = options["readiness"]
+        readiness = self._report_readiness()
         report: dict[str, Any] = {
             "blockers": readiness.get("blockers") or (),
             "unread": "" if readiness.get("verdict") else str(readiness.get("msg") or "it was not made."),
@@ -83,6 +99,14 @@ class ActionModule(ClusterAction):
             return ClusterFacts(lacking=lacking, events=list_failed_mounts(client), **report)
         except ClusterError as error:
             return ClusterFacts(reason=error.reason, problem=str(error), **report)
+
+    def _report_readiness(self) -> Mapping[str, Any]:
+        """The verdict and the blockers of the readiness report, or why there is none."""
+        hosts = read_rows(observed, self.task_vars)
+        try:
+            return self.call(readiness_info.ActionModule, hosts=hosts, details=False, before=True)
+        except TaskError as error:
+            return {"msg": str(error), **error.returned}
 
 
 def read_controller() -> Controller:

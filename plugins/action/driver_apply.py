@@ -10,6 +10,12 @@ from typing import Any, ClassVar
 
 from ansible_collections.kubewin.csi.plugins.modules.driver_apply import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results import (
+    proof,
+    read_plans,
+    read_rows,
+    unmarked,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.rolling import failure, warnings
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec, read_argument_spec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import declared
@@ -18,7 +24,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.decide import RollOptions
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import HostFacts
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.order import wrong
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.apply import Outcome
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.apply import Applier, Outcome
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import find_driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.definitions import (
@@ -27,6 +33,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.definitions impor
     parse_definitions,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import SERVING_LABEL, SERVING_VALUE
 
 
 class ActionModule(ClusterAction):
@@ -39,8 +46,18 @@ class ActionModule(ClusterAction):
     }
     remainder = "Nodes whose plugin pod was not replaced keep their former plugin. Run again to continue"
 
+    def read_run(self) -> dict[str, Any]:
+        """The plan of the driver, and the hosts of the play, whose Nodes alone are changed."""
+        hosts, driver = read_rows(proof, self.task_vars), str(self._task.args["driver"])
+        (definition,) = [plan["definition"] for plan in read_plans(self.task_vars) if plan["driver"] == driver]
+        return {"definition": definition, "hosts": hosts, "nodes": [host["node"] for host in hosts]}
+
     def work(self, options: Mapping[str, Any]) -> None:
         """Return the objects and the Nodes; failed with a reason if a Node does not work with the new plugin."""
+        self.result.update(objects=[], roll=None, driver=options["driver"])
+        if self.inputs.get("windows") and not options["nodes"]:
+            # Without names the driver would roll on all Nodes.
+            return
         if sizes := wrong(options["batches"]):
             raise TaskError(
                 f"batches: {', '.join(sizes)}, expected numbers above 0 or percentages, such as 1 and 25%",
@@ -62,8 +79,8 @@ class ActionModule(ClusterAction):
             float(options["prepull_timeout"] if options["prepull"] else 0),
             options["force_conflicts"],
         )
-        self.result.update(objects=[], roll=None)
         client = self.connect(options)
+        self._labelled = self._label_nodes(client)
         if self.check_mode:
             planned = plan(client, request)
             self._note(planned.outcome)
@@ -97,8 +114,25 @@ class ActionModule(ClusterAction):
             self.result["roll"] = {key: self.result["roll"][key] for key in ("step", "left", "down", "replaced")}
             raise failed
 
+    def _label_nodes(self, client: Client) -> dict[str, Any]:
+        """Label the Nodes of the play whose csi-proxy serves, and no others; a plugin pod starts only there."""
+        definitions: list[dict[str, Any]] = [
+            {
+                "apiVersion": "v1",
+                "kind": "Node",
+                "metadata": {"name": row["node"], "labels": {SERVING_LABEL: SERVING_VALUE} if row["serving"] else {}},
+            }
+            for row in read_rows(unmarked, self.task_vars)
+        ]
+        if not definitions:
+            return {"changed": False, "objects": [], "diff": []}
+        applier = Applier(client, only_existing=True)
+        return build_result(applier.plan(definitions) if self.check_mode else applier.apply(definitions))
+
     def _note(self, outcome: Outcome) -> None:
         """Return what was applied, also if the task fails later."""
-        self.result.update(build_result(outcome))
+        deployed = build_result(outcome)
+        self.result["changed"] = self._labelled["changed"] or deployed["changed"]
+        self.result.update({name: [*self._labelled[name], *deployed[name]] for name in ("objects", "diff")})
         for text in outcome.warnings:
             self.warn(text)

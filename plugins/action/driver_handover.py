@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
+from ansible_collections.kubewin.csi.plugins.action import driver_info
 from ansible_collections.kubewin.csi.plugins.modules.driver_handover import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec, read_argument_spec
@@ -29,6 +30,11 @@ class ActionModule(ClusterAction):
     def work(self, options: Mapping[str, Any]) -> None:
         """Show the plan and perform it; return the Nodes that were handed over."""
         driver = find_driver(options["driver"])
+        if options["direction"] == "to_kubewin" and not options["definition"]:
+            planned = self.call(
+                driver_info.ActionModule, driver=driver.key, replace=options["replace"], require=True, show=True
+            )
+            options = {**options, "definition": planned["definition"]}
         run = HandoverRun(self.connect(options), driver, options, self.show)
         plan = run.read_plan()
         self.result.update(handover=to_result(plan), kept=[])
@@ -37,7 +43,16 @@ class ActionModule(ClusterAction):
         # What a failure leaves too: the first change may have been made by then.
         self.result["changed"] = bool(plan.nodes)
         if self.check_mode:
+            self.result["lines"] = [f"would hand over {', '.join(plan.nodes) or 'no node'}"]
             return
         self.result["changed"], self.result["kept"] = run.run(plan)
         done = replace(run.read_plan(), done=tuple(sorted({*plan.nodes, *plan.done})))
         self.result["handover"] = to_result(done)
+        self.result["lines"] = [f"handed over: {', '.join(done.done) or 'no node'}"]
+        if self.result["kept"]:
+            self.result["lines"].append(f"kept, since volumes and claims refer to it: {', '.join(self.result['kept'])}")
+        if options["direction"] == "to_kubewin":
+            self.result["lines"].append(
+                "to be deployed and proven by the next run of enable_csi, which also reads the hosts"
+            )
+            self.result["next"] = [f"enable_csi -e kubewin_drivers={driver.key}"]

@@ -10,10 +10,15 @@ from dataclasses import fields, replace
 from typing import Any, ClassVar
 
 from ansible_collections.kubewin.csi.plugins.modules.driver_info import DOCUMENTATION
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import (
+    ClusterAction,
+    TaskError,
+    read_variable,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.manifests import render
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.planned import entry, lines
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec, read_argument_spec
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.csi_proxy import RECOMMENDED
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import declared
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.controllers import choose_driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.controllers_observe import find_controllers
@@ -28,6 +33,11 @@ class ActionModule(ClusterAction):
     """Observes the cluster and plans the driver."""
 
     argument_spec: ClassVar[ArgumentSpec] = {**declared.spec(declared.INFO), **read_argument_spec(DOCUMENTATION)}
+
+    def read_run(self) -> dict[str, Any]:
+        """The release of csi-proxy that the run installs; the plan is shown."""
+        release = read_variable(self._templar, self.task_vars, "csi_proxy_version")
+        return {"csi_proxy_version": release or RECOMMENDED, "show": True}
 
     def work(self, options: Mapping[str, Any]) -> None:
         """Return the plan and its objects."""
@@ -49,10 +59,7 @@ class ActionModule(ClusterAction):
             raise TaskError(planned.refusal, "refused")
         driver_plan = planned.as_dict()
         definition = render(driver_plan["template"], driver_plan["settings"]) if planned.deployable else ""
-        others = [one for one in options["planned"] if one["driver"] != driver_plan["driver"]]
-        self.result.update(
-            driver_plan=driver_plan, definition=definition, planned=[*others, entry(driver_plan, definition)]
-        )
+        self.result.update(driver_plan=driver_plan, definition=definition, planned=[entry(driver_plan, definition)])
         if options["show"]:
             self.display(*lines(driver_plan, every=self.check_mode or self._display.verbosity > 0))
 

@@ -32,6 +32,20 @@ class ActionModule(ClusterAction):
 
     argument_spec = read_argument_spec(DOCUMENTATION)
 
+    def sum_up(self) -> None:
+        """What is removed and what stays."""
+        csi_proxy, drivers = self.inputs["remove_csi_proxy"], self.inputs["drivers"]
+        names = [f"{item['kind']} {item['name']}" for item in self.result.get("objects") or ()]
+        lines = [f"{'would remove' if self.check_mode else 'removed'} {name}" for name in names]
+        if not names:
+            lines = [f"nothing of {', '.join(drivers)} is there"]
+        if self.result.get("namespaces"):
+            kept = f"kept: namespace {', '.join(self.result['namespaces'])}, claims, volumes"
+            lines.append(kept if csi_proxy else f"{kept}, csi-proxy")
+        # The play that removes csi-proxy comes after this one, and prints the command.
+        again = self.check_mode and names and not (csi_proxy and self.inputs["windows"])
+        self.result.update(lines=lines, next=["remove"] if again else [])
+
     def work(self, options: Mapping[str, Any]) -> None:
         """Refuse while a volume or csi-proxy is in use, else delete and wait; return the deleted objects."""
         deadline = time.monotonic() + options["timeout"]
@@ -60,6 +74,7 @@ class ActionModule(ClusterAction):
         metadata = item["metadata"]
         name, namespace = metadata["name"], metadata.get("namespace")
         client.delete(kind, name, namespace, metadata["uid"], dry_run=self.check_mode)
+        self.result["changed"] = True
         waits = kind == kinds.DAEMON_SET and not self.check_mode
         if waits and not wait_until_gone(client, dict(item), deadline, self.show):
             raise TaskError(
@@ -68,6 +83,5 @@ class ActionModule(ClusterAction):
                 "are only slow.",
                 "timeout",
             )
-        self.result["changed"] = True
         self.result["objects"].append({"kind": kind.kind, "namespace": namespace, "name": name})
         self.result["namespaces"] = sorted({each["namespace"] for each in self.result["objects"] if each["namespace"]})

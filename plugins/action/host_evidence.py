@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.modules.host_evidence import DOCUMENTATION
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.gathered import gather_folder
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.secrets import held
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import read_argument_spec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.files import write_whole
@@ -65,7 +65,7 @@ class ActionModule(WindowsAction):
                 raise
             lost = self._redactor.redact_message(str(error))
         if not self._task.check_mode:
-            folder = os.path.join(options["folder"], "hosts", re.sub(r"[^\w.-]", "_", self._host))
+            folder = str(gather_folder() / "hosts" / re.sub(r"[^\w.-]", "_", self._host))
             for part in parts:
                 write_whole(folder, part.path, part.text.encode("utf-8", "replace"))
         return {"changed": False, "parts": [part.as_dict() for part in parts], "problem": lost}

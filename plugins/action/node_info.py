@@ -11,6 +11,8 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.modules.node_info import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results import read_rows, reported, unsettled
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import DEFAULT_DRIVER
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import read_argument_spec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observe import installed_drivers
@@ -25,8 +27,25 @@ class ActionModule(ClusterAction):
 
     argument_spec = read_argument_spec(DOCUMENTATION)
 
+    def read_run(self) -> dict[str, Any]:
+        """The hosts of the play."""
+        return {"hosts": read_rows(reported, self.task_vars)}
+
     def work(self, options: Mapping[str, Any]) -> None:
         """Return the Nodes, which host is which, and why a host is none."""
+        if options["installed"]:
+            self.result.update(drivers=list(options["drivers"]) or [DEFAULT_DRIVER], installed=[], own_drivers=[])
+        try:
+            self._read(options)
+        except ClusterError as error:
+            if not {error.reason, "all"} & set(options["accept"]):
+                raise
+            self.result.update({"nodes": {}, "matched": {}, "errors": {}, "nodes_without_host": [], **self.result})
+            self.result.update(unread=str(error), reason=error.reason)
+            if options["installed"]:
+                self.show(f"{error} Only these drivers are read: {', '.join(self.result['drivers'])}.")
+
+    def _read(self, options: Mapping[str, Any]) -> None:
         unreadable = describe_unreadable(options["hosts"])
         if options["require"] and unreadable:
             # The cluster is asked only for what helps to read the error.
@@ -55,9 +74,12 @@ class ActionModule(ClusterAction):
             errors=matching.errors,
             nodes_without_host=list(matching.nodes_without_host),
         )
+        if self.inputs:
+            self.result["unsettled"] = read_rows(unsettled, self.task_vars, kubewin_nodes=self.result)
         if options["installed"]:
             installed = installed_drivers(client)
-            self.result.update(drivers=list(installed.every), own_drivers=list(installed.own))
+            drivers = list(options["drivers"] or installed.every) or [DEFAULT_DRIVER]
+            self.result.update(drivers=drivers, installed=list(installed.every), own_drivers=list(installed.own))
 
 
 def describe_nodes(nodes: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from ansible_collections.kubewin.csi.plugins.modules.node_rollout import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results import proof, read_plans, read_rows
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.rollout import ended, progress, unread
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec, read_argument_spec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import serialize
@@ -40,8 +41,27 @@ class ActionModule(ClusterAction):
     }
     remainder = "Nothing was changed"
 
+    def read_run(self) -> dict[str, Any]:
+        """The hosts of the play, without Nodes that the plan leaves out; what the playbook applied; Nodes that verify proved."""
+        driver, hosts = str(self._task.args["driver"]), read_rows(proof, self.task_vars)
+        unselected = {
+            node for plan in read_plans(self.task_vars) if plan["driver"] == driver for node in plan["unselected_nodes"]
+        }
+        applied: dict[str, str] = {}
+        for result in (self.task_vars.get("kubewin_applied") or {}).get("results") or ():
+            applied |= result.get("applied") or {}
+        return {
+            "hosts": hosts,
+            "nodes": [host["node"] for host in hosts if host["node"] not in unselected],
+            "applied": applied,
+            "proven": (self.inputs.get("proven") or {}).get(driver, []),
+            # Without hosts, none can be read.
+            "accept_unproven": not self.inputs["windows"],
+        }
+
     def work(self, options: Mapping[str, Any]) -> None:
         """Return the last evaluation; failed with a reason unless the gate passed."""
+        self._once = bool(self.check_mode or options["once"])
         timeout, accepts = int(options["timeout"]), bool(options["accept_unproven"])
         started = time.monotonic()
         known: dict[str, str] = {}
@@ -57,15 +77,17 @@ class ActionModule(ClusterAction):
                 self.show(f"{render_progress(time.monotonic() - started, timeout)}: {unreachable}")
             except ClusterError as error:
                 self.result["rollout"] = unread(str(error))
+                if error.reason in options["accept"]:
+                    return
                 raise
             else:
                 rollout = describe(evaluation, daemon_set)
                 self.display(*progress(rollout, known, int(time.monotonic() - started), timeout, accepts=accepts))
                 known = fingerprints(evaluation)
             settled = not unreachable and rollout is not None and rollout["settled"]
-            if settled or self.check_mode or time.monotonic() - started >= timeout:
+            if settled or self._once or time.monotonic() - started >= timeout:
                 break
-        result = ended(rollout, accepts, timeout, unreachable, check_mode=self.check_mode)
+        result = ended(rollout, accepts, timeout, unreachable, check_mode=self._once)
         if "table" in result:
             self.display(f"\n{result.pop('table')}\n")
         self.result.update(result)
@@ -75,7 +97,7 @@ class ActionModule(ClusterAction):
     ) -> tuple[Evaluation, DaemonSetFacts | None]:
         """Watch until a node's verdict is not the known one, but not longer than these seconds; once in check mode."""
         driver = find_driver(options["driver"])
-        retry_for = None if self.check_mode else min(float(options["api_timeout"]), seconds)
+        retry_for = None if self._once else min(float(options["api_timeout"]), seconds)
         client = self.connect(options, retry_for)
         target = find_target(client, driver, options["daemonset"] or "", options["namespace"] or "")
         view = View(client, target, [HostFacts.from_option(host) for host in options["hosts"]])
@@ -87,7 +109,7 @@ class ActionModule(ClusterAction):
             proven=frozenset(options["proven"]),
             template=str(options["applied"].get(driver.key) or ""),
         )
-        evaluation = run(view, rules, known, 0.0 if self.check_mode else seconds)
+        evaluation = run(view, rules, known, 0.0 if self._once else seconds)
         return evaluation, view.picture().daemon_set
 
 

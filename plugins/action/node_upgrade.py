@@ -53,6 +53,41 @@ class ActionModule(ClusterAction):
     argument_spec: ClassVar[ArgumentSpec] = read_argument_spec(DOCUMENTATION)
     remainder = "Run again to resume from the journal"
 
+    def read_run(self) -> dict[str, Any]:
+        """What the step needs of the hosts of the run: their Nodes, the results of your tasks, and why the play ended early."""
+        step, hostvars = self._task.args["step"], self.task_vars["hostvars"]
+        own = [hostvars[host] for host in self.inputs["windows"]]
+        matched: Mapping[str, str] = next(
+            (each["kubewin_nodes"]["matched"] for each in own if "kubewin_nodes" in each), {}
+        )
+        batch = self.task_vars["ansible_play_batch"]
+        if step == "prepare":
+            named = ".".join(f"{key}-{release}" for key, release in self.inputs["upgrade_target"].items())
+            return {"hosts": matched, "name": self.inputs["upgrade_name"] or named or "nodes"}
+        if step == "begin":
+            return {"batch": [matched[host] for host in batch]}
+        if step == "finish":
+            lacking = "it has no result"
+            return {"results": {matched[host]: hostvars[host].get("kubewin_upgrade_result", lacking) for host in batch}}
+        steps = ("kubewin_upgrade_begun", "kubewin_upgrade_finished")
+        messages = [(each.get(name) or {}).get("msg") for name in steps for each in own]
+        return {"failures": list(dict.fromkeys(filter(None, messages)))}
+
+    def sum_up(self) -> None:
+        """What each node came to."""
+        failed, step = bool(self.result.get("failed")), self._task.args["step"]
+        self.result.setdefault("lines", [])
+        ending = self.result.get("outcome")
+        if step == "prepare":
+            refused = self.check_mode or self.result.get("reason") in ("refused", "locked")
+            self.result["outcome"] = "refused" if refused and failed else "failed" if failed else ending
+        elif step == "end":
+            kept = ("outcome", "journal", "report", "findings", "place")
+            state = {name: self.result[name] for name in kept if name in self.result}
+            name = self._task.args["plan"]["options"]["name"]
+            self.set_statistic("kubewin_upgrade", {"name": name, "data": self.result.get("data") or [], **state})
+            self.result["outcome"] = "failed" if failed else "paused" if ending == "paused" else "done"
+
     def work(self, options: Mapping[str, Any]) -> None:
         """Perform the step; failed unless the play may go on to its next task."""
         step = options["step"]

@@ -17,6 +17,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import Clu
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.modify import modify
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.observe import OPERATOR
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.override import Planned, plan
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import number
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scope import OPERATOR_NAMESPACE
 
 
@@ -27,6 +28,16 @@ class ActionModule(ClusterAction):
 
     def work(self, options: Mapping[str, Any]) -> None:
         """Return what was done with each OperatorCondition, or would be."""
+        report = options["readiness"]
+        if report is not None:
+            blockers = [str(blocker["id"]) for blocker in report.get("blockers") or ()]
+            if not report.get("verdict") or (report.get("unread") and not blockers):
+                # An incomplete report may hide a blocker.
+                return
+            explanation = (
+                f"preflight of kubewin.csi found {number(len(blockers), 'blocker')}: {', '.join(sorted(set(blockers)))}"
+            )
+            options = {**options, "state": "present" if blockers else "absent", "explanation": explanation}
         message: str | None = options["explanation"] if options["state"] == "present" else None
         if message == "":
             raise TaskError("explanation: empty, expected the reason of the hold. Set it, or set state to absent.")

@@ -19,6 +19,12 @@ import yaml
 from ansible.module_utils.basic import missing_required_lib
 from ansible_collections.kubewin.csi.plugins.modules.readiness_info import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results import (
+    observed,
+    proof,
+    read_plans,
+    read_rows,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import decode
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import read_argument_spec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.files import write_whole
@@ -61,6 +67,14 @@ class ActionModule(ClusterAction):
     argument_spec = read_argument_spec(DOCUMENTATION)
     remainder = "Nothing was changed"
 
+    def read_run(self) -> dict[str, Any]:
+        """The hosts of the play, and with the option planned the drivers that this playbook planned."""
+        if not self._task.args.get("planned"):
+            return {"hosts": read_rows(observed, self.task_vars)}
+        drivers = [{key: plan[key] for key in ("driver", "definition")} for plan in read_plans(self.task_vars)]
+        hosts = read_rows(proof, self.task_vars)
+        return {"hosts": hosts, "run": {"drivers": drivers, "nodes": [host["node"] for host in hosts]}}
+
     def work(self, options: Mapping[str, Any]) -> None:
         """Return the verdict and the report; failed unless the verdict passes."""
         try:
@@ -70,11 +84,13 @@ class ActionModule(ClusterAction):
                 self._shorten(options)
             raise
         # A run reports its intermediate result at its end.
-        if options["run"]:
-            return
-        self._show_report(brief=options["before"])
-        # AWX shows them as artifacts, and hands them to a workflow's next jobs.
-        summary = {key: self.result[key] for key in _STATISTIC}
+        if not options["run"]:
+            self._show_report(brief=options["before"])
+            self._set_verdict()
+
+    def _set_verdict(self) -> None:
+        """Set the statistic. AWX shows it as an artifact, and hands it to a workflow's next jobs."""
+        summary = {key: self.result[key] for key in _STATISTIC if key in self.result}
         self.result["ansible_stats"] = {"data": {"kubewin_preflight": summary}, "per_host": False, "aggregate": False}
 
     def _evaluate(self, params: Mapping[str, Any]) -> None:
@@ -143,7 +159,8 @@ class ActionModule(ClusterAction):
         self.result["blockers"] = [{"id": one["id"], "object": one["object"]} for one in self.result["blockers"]]
         if not options["run"]:
             self._show_report(brief=False)
-            del self.result["table"], self.result["unread"]
+            self._set_verdict()
+            del self.result["table"]
 
     def _show_report(self, *, brief: bool) -> None:
         self.display(*shown(self.result, brief=brief))

@@ -13,6 +13,7 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.modules.storage_proof import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results import read_rows, verified
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.proof import failed_part, report
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import read_argument_spec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import serialize
@@ -42,6 +43,35 @@ class ActionModule(ClusterAction):
 
     argument_spec = read_argument_spec(DOCUMENTATION)
     remainder = "Its objects were deleted, except those reported as left"
+    _hosts: Sequence[Mapping[str, Any]] = ()
+
+    def read_run(self) -> dict[str, Any]:
+        """The Nodes that the inputs name, else those of the play's hosts. TaskError unless they are known."""
+        self._hosts = read_rows(verified, self.task_vars)
+        unread = [host["unread"] for host in self._hosts if host["unread"]]
+        named = self.inputs["verify_nodes"]
+        self.show(*unread)
+        if unread and len(unread) == len(self._hosts) and not named:
+            raise TaskError("\n".join(unread), "host_unusable")
+        if errors := [host["error"] for host in self._hosts if host["error"]]:
+            raise TaskError("\n".join(errors), "host_unmatched")
+        return {"nodes": named or [host["node"] for host in self._hosts if host["node"]]}
+
+    def sum_up(self) -> None:
+        """The drivers with their proven Nodes. The gate of a later run counts these; in an AWX workflow it gets the statistic."""
+        proven, failed_before = self.result.get("proven") or {}, bool(self.result.get("failed"))
+        if proven:
+            self.set_statistic("kubewin_proven", proven)
+        unread = [host["unread"] for host in self._hosts if host["unread"]]
+        if unread and not failed_before and not self.inputs["skip_unreachable"]:
+            text = "Their Nodes are unknown and were not proven. Repair these hosts, leave them out with --limit, or set kubewin_skip_unreachable."
+            self.result.update(failed=True, reason="host_unusable", msg="\n".join([*unread, text]))
+        lines = [f"{driver} proven on {', '.join(nodes)}" for driver, nodes in proven.items()]
+        failed_now, began = bool(self.result.get("failed")), "proofs" in self.result
+        self.result["lines"] = [*lines, *(doubt for host in self._hosts for doubt in host["doubts"])]
+        if self.check_mode or (failed_now and began):
+            self.result["next"] = ["verify" if self.check_mode else "diagnose"]
+        self.result["outcome"] = ("failed" if began else "refused") if failed_now else "done"
 
     def work(self, options: Mapping[str, Any]) -> None:
         """Return each proof and what could not be deleted; failed if a volume lost its data or objects are left."""

@@ -18,14 +18,17 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.commands impor
     left_out,
     repeat_invocation,
 )
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results import describe_removal, read_facts
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.summary import (
     describe_failure,
     ending,
+    leaves_work,
     render_summary,
     summarize,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import read_argument_spec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.files import write_whole
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.start import INPUTS, refuse_unchecked_inputs
 
 ARGUMENT_SPEC = read_argument_spec(DOCUMENTATION)
 
@@ -34,69 +37,76 @@ class ActionModule(ActionBase):
     """Runs on the controller alone: it needs no connection and changes nothing."""
 
     _requires_connection = False
+    _supports_check_mode = True
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        result = super().run(tmp, task_vars)
+        """Return the summary; never failed, since Ansible drops the statistics of a task that fails."""
+        result: dict[str, Any] = super().run(tmp, task_vars)
         _validation, options = self.validate_argument_spec(argument_spec=ARGUMENT_SPEC)
-        run = Invocation.of(
-            context.CLIARGS, os.getcwd(), awx=bool({"awx_job_id", "tower_job_id"} & set(task_vars or {}))
-        )
+        variables: Mapping[str, Any] = task_vars or {}
+        run = Invocation.of(context.CLIARGS, os.getcwd(), awx=bool({"awx_job_id", "tower_job_id"} & set(variables)))
+        work: Mapping[str, Any] = options["result"] or {}
+        if options["removed"]:
+            work = describe_removal(variables, check=self._task.check_mode)
+        failure, place = str(work.get("msg") or ""), ""
         if options["rescue"]:
-            options["failure"] = _describe_failed_tasks(task_vars or {})
-        options["failure"] = repeat_invocation(options["failure"], run)
-        # A failed dry run found out nothing yet, so its next command is a dry run too.
-        following = [command(run, one, again=bool(options["failure"])) for one in options["next"]]
-        if following and not run.awx and left_out(run.extra):
-            following.append("(with the other -e options of this run)")
-        summary: dict[str, Any]
-        if options["lines"] is not None:
-            summary = {"lines": options["lines"], "failure": options["failure"]}
-            text = "\n".join([*options["lines"], *ending(options["failure"], following)])
+            failure, place = _describe_failed_tasks(variables)
+        if refusal := refuse_unchecked_inputs(self._task, variables):
+            failure, place = refusal, ""
+        failure = repeat_invocation(failure, run)
+        inputs: Mapping[str, Any] = variables.get(INPUTS) or {}
+        again = [inputs["playbook"]] if failure and "playbook" in inputs else options["next"]
+        following, summary = work.get("next") or again, {}
+        if options["nodes"]:
+            facts = read_facts(variables)
+            summary = summarize(facts, failure)
+            if failure or leaves_work(facts, options["accept_unproven"], check=self._task.check_mode):
+                following = ["enable_csi"]
         else:
-            summary = summarize(
-                options["hosts"],
-                options["rollouts"],
-                options["nodes_without_host"],
-                options["readiness"],
-                options["applied"],
-                options["failure"],
-                options["warnings"],
-            )
-            text = render_summary(summary, check=self._task.check_mode, following=following)
-        text = repeat_invocation(text, run)
-        summary["next"] = following
-        # A dry run changes nothing, so it can only be refused.
-        failed = "refused" if self._task.check_mode else options["outcome"] or "failed"
-        summary["outcome"] = failed if options["failure"] else options["outcome"] or "done"
+            summary = {"lines": [*options["lines"], *(work.get("lines") or ())], "failure": failure}
+        # A failed dry run found out nothing yet, so its next command is a dry run too.
+        commands = [command(run, playbook, again=bool(failure)) for playbook in following]
+        if commands and not run.awx and left_out(run.extra):
+            commands.append("(with the other -e options of this run)")
+        ended = ending(failure, commands, place)
+        text = render_summary(summary, ended, check=self._task.check_mode) if options["nodes"] else ""
+        text = repeat_invocation(text or "\n".join([*summary["lines"], *ended]), run)
+        outcome = options["outcome"] or work.get("outcome")
+        if failure and (self._task.check_mode or not (outcome or work.get("changed", True))):
+            # A dry run changes nothing, so it can only be refused.
+            outcome = "refused"
+        summary.update(next=commands, outcome=outcome or ("failed" if failure else "done"))
         if text:
             self._display.display(f"\n{text.lstrip()}")
-        # Ansible drops the statistics of a task that fails, so this one never does.
         result.update(changed=False, summary=summary, path=None)
         result["ansible_stats"] = {"data": {"kubewin_summary": summary}, "per_host": False, "aggregate": False}
-        if options["output_dir"] and not self._task.check_mode:
-            try:
-                result["path"] = write_whole(
-                    options["output_dir"],
-                    options["output_file"],
-                    json.dumps(summary, indent=2, sort_keys=True).encode(),
-                )
-                self._display.display(f"written to {result['path']}")
-            except OSError as error:
-                result["warnings"] = [
-                    f"{os.path.join(options['output_dir'], options['output_file'])} cannot be written: {error.strerror}. The statistic "
-                    "kubewin_summary holds the summary. Set kubewin_output_dir to a directory that this account can "
-                    "write to."
-                ]
-        return dict(result)
+        folder = inputs.get("output_dir")
+        if folder and options["output_file"] and not self._task.check_mode:
+            self._write(result, folder, options["output_file"])
+        return result
+
+    def _write(self, result: dict[str, Any], folder: str, name: str) -> None:
+        try:
+            content = json.dumps(result["summary"], indent=2, sort_keys=True).encode()
+            result["path"] = write_whole(folder, name, content)
+            self._display.display(f"written to {result['path']}")
+        except OSError as error:
+            result["warnings"] = [
+                f"{os.path.join(folder, name)} cannot be written: {error.strerror}. The statistic kubewin_summary holds the summary. "
+                "Set kubewin_output_dir to a directory that this account can write to."
+            ]
 
 
-def _describe_failed_tasks(task_vars: Mapping[str, Any]) -> str:
-    """Why the task before a rescue failed. Ansible keeps its result for each host on which it failed, which may not be this one."""
-    if "ansible_failed_result" in task_vars:
-        return describe_failure(task_vars["ansible_failed_result"], task_vars["ansible_failed_task"]["name"])
+def _describe_failed_tasks(task_vars: Mapping[str, Any]) -> tuple[str, str]:
+    """Why the task before a rescue failed, and where its message is, which Ansible printed. It may have failed on other hosts alone."""
     variables = {host: task_vars["hostvars"][host] for host in task_vars["ansible_play_hosts_all"]}
-    return "\n".join(
-        f"{host}: {describe_failure(found['ansible_failed_result'], found['ansible_failed_task']['name'])}"
-        for host, found in variables.items()
-        if "ansible_failed_result" in found
-    )
+    failed = {host: own for host, own in variables.items() if "ansible_failed_result" in own}
+    if "ansible_failed_result" in task_vars:
+        failed = {"": task_vars}
+    texts = [
+        (f"{host}: " if host else "")
+        + describe_failure(own["ansible_failed_result"], own["ansible_failed_task"]["name"])
+        for host, own in failed.items()
+    ]
+    tasks = dict.fromkeys(str(own["ansible_failed_task"]["name"]) for own in failed.values())
+    return "\n".join(texts), f"see the message of the task {' and '.join(map(repr, tasks))} above."

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,8 +12,12 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.action import readiness_info
 from ansible_collections.kubewin.csi.plugins.modules.support_archive import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.gathered import gather_folder
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results import gathered as gathered_host
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results import observed, read_rows
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.secrets import held
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import read_argument_spec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.files import write_whole
@@ -26,7 +29,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.support.explain import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.support.observe import Gathered, gather
 from ansible_collections.kubewin.csi.plugins.plugin_utils.support.parts import Missing, Part, cut
 
-# Subdirectories of the option folder that earlier tasks of the run wrote.
+# Subdirectories of the folder: files of the hosts, which an earlier task wrote, and the readiness report.
 _WRITTEN = ("hosts", "readiness")
 
 
@@ -36,26 +39,27 @@ class ActionModule(ClusterAction):
     argument_spec = read_argument_spec(DOCUMENTATION)
     remainder = "No archive was written. Run again"
 
+    def read_run(self) -> dict[str, Any]:
+        """The hosts of the play."""
+        return {"hosts": read_rows(gathered_host, self.task_vars)}
+
     def work(self, options: Mapping[str, Any]) -> None:
         """Return the files and what is missing; failed only if the archive cannot be written."""
-        folder = Path(options["folder"])
+        folder = gather_folder()
         try:
             self._write(options, folder)
         finally:
-            for name in _WRITTEN:
-                shutil.rmtree(folder / name, ignore_errors=True)
-            with contextlib.suppress(OSError):
-                folder.rmdir()
+            shutil.rmtree(folder, ignore_errors=True)
 
     def _write(self, options: Mapping[str, Any], folder: Path) -> None:
         self.secrets |= {*self._secrets_of_run()} - {""}
+        unread = self._report_readiness(options["cluster_name"], folder)
         redactor = Redactor([*self.secrets])
         redactor.learn(read_names(folder, options["hosts"]))
         hosts = redactor.redact_structure(options["hosts"])
         gathered = Gathered(redactor)
-        gathered.missing += [
-            Missing(str(gap["what"]), redactor.redact_message(str(gap["why"]))) for gap in options["missing"]
-        ]
+        if unread:
+            gathered.missing.append(Missing("readiness report", redactor.redact_message(unread)))
         try:
             client = self.connect(options, retry_for=min(20.0, float(options["api_timeout"])))
             gather(client, gathered, self.show)
@@ -81,6 +85,18 @@ class ActionModule(ClusterAction):
             missing=[gap.as_dict() for gap in archive.missing],
             lines=explain(archive.files, archive.missing, [str(host["name"]) for host in hosts], path),
         )
+
+    def _report_readiness(self, cluster_name: str, folder: Path) -> str:
+        """Write the readiness report; return why there is none."""
+        hosts = read_rows(observed, self.task_vars)
+        try:
+            self.call(
+                readiness_info.ActionModule,
+                cluster_name=cluster_name, hosts=hosts, output_dir=str(folder / "readiness"), details=False, before=True,
+            )  # fmt: skip
+        except TaskError as error:
+            return "" if "verdict" in error.returned else str(error)
+        return ""
 
     def _secrets_of_run(self) -> Iterator[str]:
         """The secrets of this task and of every host of the play."""

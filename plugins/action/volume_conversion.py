@@ -53,6 +53,22 @@ class ActionModule(ClusterAction):
             # Ansible prints all that a failed task returns, and the states are on the screen already.
             self.result["results"] = states if done else failed_part(states)
 
+    def sum_up(self) -> None:
+        """While a conversion can be rolled back, name both ways to end it."""
+        again = f"convert_volumes -e kubewin_convert_claims={','.join(self.inputs['convert_claims'])}"
+        states = self.result.get("results") or []
+        if self.check_mode or self.result.get("failed"):
+            self.result.update(lines=[], next=[again])
+        if self.check_mode:
+            return
+        self.set_statistic("kubewin_convert", {state["claim"]: state["status"] for state in states})
+        claims = [state["claim"] for state in states if state["status"] == "reversible"]
+        end = f"convert_volumes -e kubewin_convert_claims={','.join(claims)} -e"
+        text = f"Check the workloads of {', '.join(claims)}. Then make the conversion final, or roll it back."
+        ends = [f"{end} kubewin_convert_final=true", f"{end} kubewin_convert_roll_back=true"]
+        if not self.result.get("failed"):
+            self.result.update(lines=[text] if claims else [], next=ends if claims else [])
+
     def _convert(self, runs: Conversions, results: Sequence[ConversionResult]) -> None:
         """Convert the claims, or in check mode only find out whether that would change anything."""
         if refused := [result for result in results if result.status == "refused"]:

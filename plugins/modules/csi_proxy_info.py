@@ -25,6 +25,10 @@ options:
       - Return the files in this directory, in which a driver keeps one for each volume in use on the host, such as C(C:\csi\smbmounts) of
         the SMB driver as a HostProcess container.
     type: str
+  refuse_mode_change:
+    description: Internal to the playbook C(enable_csi). Fail if a planned driver changes its mode and has volumes in use on the host.
+    type: bool
+    default: false
   smb_mappings:
     description: Return the SMB shares that the host has mapped for all sessions. Needs C(wmic.exe) on the host.
     type: bool

@@ -32,10 +32,6 @@ options:
     type: list
     elements: dict
     default: []
-  readiness:
-    description: What M(kubewin.csi.readiness_info) returned.
-    type: dict
-    default: {}
   fail_on:
     description: Fail on a blocker, also on a warning, or never. V(unknown) is V(blocked), because here an unreadable object is a blocker.
     type: str

@@ -44,11 +44,6 @@ options:
     description: Print the plan, in check mode with every line.
     type: bool
     default: false
-  planned:
-    description: RV(planned) of the plans of other drivers. They are returned with this plan.
-    type: list
-    elements: dict
-    default: []
 seealso:
   - module: kubewin.csi.driver_apply
   - module: kubewin.csi.driver_handover
@@ -171,8 +166,8 @@ definition:
   type: str
 planned:
   description:
-    - O(planned) and this driver, each with C(driver), C(definition), and C(counter) where a change of mode is safe only without volumes
-      that a directory on the hosts counts, with C(driver), C(path), C(from) and C(to); C(warnings), the findings that warn;
+    - What later tasks of a playbook need of this driver, an entry with C(driver), C(definition), and C(counter) where a change of mode is safe only without
+      volumes that a directory on the hosts counts, with C(driver), C(path), C(from) and C(to); C(warnings), the findings that warn;
       C(uses_csi_proxy), and C(unselected_nodes).
   returned: success
   type: list

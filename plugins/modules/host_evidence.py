@@ -24,10 +24,6 @@ attributes:
     support: full
     details: In check mode no file is written.
 options:
-  folder:
-    description: Directory on the controller for the files.
-    type: path
-    required: true
   log_kib:
     description: KiB that are read of the end of each log.
     type: int
@@ -37,7 +33,7 @@ options:
 EXAMPLES = r"""
 - name: Read logs and events of the host
   kubewin.csi.host_evidence:
-    folder: /tmp/kubewin-gather
+    log_kib: 64
 """
 
 RETURN = r"""

@@ -48,9 +48,20 @@ options:
         type: str
         default: ''
   installed:
-    description: Also return RV(drivers) and RV(own_drivers), for which the module lists all DaemonSets.
+    description: Also return RV(drivers), RV(installed) and RV(own_drivers), for which the module lists all DaemonSets.
     type: bool
     default: false
+  drivers:
+    description: Drivers to return as RV(drivers). Defaults to the installed ones.
+    type: list
+    elements: str
+    default: []
+  accept:
+    description:
+      - Reasons of failures, such as V(forbidden) and V(unreachable), that do not fail the task; V(all) for every reason. It then returns RV(unread).
+    type: list
+    elements: str
+    default: []
   require:
     description:
       - Fail unless each of the hosts is exactly one Node. The message names every other host.
@@ -96,17 +107,34 @@ errors:
   type: dict
   sample: {}
 drivers:
+  description: O(drivers), or RV(installed) without. If both are empty, V(vsphere).
+  returned: with O(installed)
+  type: list
+  elements: str
+  sample: [vsphere, smb]
+installed:
   description: Keys of the drivers in the catalog of this collection that have a Windows node plugin in the cluster, also of another owner.
   returned: with O(installed)
   type: list
   elements: str
   sample: [vsphere, smb]
 own_drivers:
-  description: Those of RV(drivers) whose DaemonSet this collection installed.
+  description: Those of RV(installed) whose DaemonSet this collection installed.
   returned: with O(installed)
   type: list
   elements: str
   sample: [vsphere]
+unread:
+  description: Why the cluster could not be read.
+  returned: if O(accept) has the reason
+  type: str
+  sample: ""
+unsettled:
+  description: Hosts on which the plan of csi-proxy, the label or the cordon of their Node asks for a change.
+  returned: in playbooks of this collection
+  type: list
+  elements: str
+  sample: [win-1]
 nodes_without_host:
   description: Windows Nodes that none of the given hosts is.
   returned: success

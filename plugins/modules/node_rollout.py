@@ -58,6 +58,16 @@ options:
         another run or user changed it.
     type: dict
     default: {}
+  once:
+    description: Check once, do not wait, and do not fail on the result.
+    type: bool
+    default: false
+  accept:
+    description:
+      - Reasons of failures, such as V(forbidden), that do not fail the task. The rollout is then one that was not read.
+    type: list
+    elements: str
+    default: []
   stable_for:
     description:
       - Seconds that a plugin pod must be Ready if it restarted, or if its entry in the CSINode may belong to an earlier pod.

@@ -36,6 +36,11 @@ options:
     description: Why upgrades are held. Required when O(state=present).
     type: str
     default: ""
+  readiness:
+    description:
+      - Result of M(kubewin.csi.readiness_info), which then decides O(state) and O(explanation). The override exists while the report has a blocker.
+      - Nothing is changed by a report without blockers that misses resources, because it may miss a blocker.
+    type: dict
   allow_forbidden:
     description: Change nothing and warn, instead of failing, where the account may not list OperatorConditions.
     type: bool

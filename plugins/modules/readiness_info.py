@@ -131,6 +131,10 @@ options:
         type: list
         elements: str
         default: []
+  planned:
+    description: Internal to the playbook C(enable_csi). O(run) is what its earlier tasks planned.
+    type: bool
+    default: false
   suppressions:
     description:
       - Accepted findings. The report lists them with their reason and does not count them.
@@ -254,7 +258,7 @@ blockers:
   elements: dict
 unread:
   description: Resources that the account could not read, each with C(resource), C(why) and the C(rule) to add to its role.
-  returned: if the cluster could be read, unless the task failed after it printed the report
+  returned: when the cluster could be read
   type: list
   elements: dict
 table:

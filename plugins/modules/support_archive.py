@@ -30,17 +30,8 @@ options:
     description: Name of the cluster on the page.
     type: str
     default: ""
-  folder:
-    description: Directory with the files that were read on the hosts and the readiness report. Its subdirectories V(hosts) and V(readiness) are removed.
-    type: path
-    required: true
   hosts:
     description: The hosts of the run, each with C(name), C(node), C(problem), C(csi_proxy), C(findings) and C(parts).
-    type: list
-    elements: dict
-    default: []
-  missing:
-    description: What earlier tasks could not read, each with C(what) and C(why).
     type: list
     elements: dict
     default: []
@@ -57,7 +48,6 @@ options:
 EXAMPLES = r"""
 - name: Write the archive
   kubewin.csi.support_archive:
-    folder: /tmp/kubewin-gather
     output_dir: /srv/support
 """
 

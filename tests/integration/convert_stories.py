@@ -67,7 +67,7 @@ def by_playbook_two_workloads_at_once_and_nothing_more_afterwards(lab: Lab, fold
         through = {"kubewin_kubeconfig": proxy.kubeconfig, "kubewin_convert_final": False}
         kept = play(PLAYBOOK, "localhost,", variables={**given, **through})
     assert kept.code != 0
-    (stats,) = kept.results("Set the state of each claim as a statistic of the job").values()
+    (stats,) = kept.results("Check every claim, then convert").values()
     standing = stats["ansible_stats"]["data"]["kubewin_convert"]
     assert standing == {f"{NAMESPACE}/data-web-0": "reversible", f"{NAMESPACE}/data-queue-0": "failed"}
     assert re.search(r"data-queue-0: failed, .* is at step delete_volume", kept.screen)

@@ -43,9 +43,21 @@ class Run:
 
     @property
     def failures(self) -> list[dict[str, Any]]:
-        """Every failed or unreachable result. The end of a run that failed, behind its summary, repeats one and is left out."""
+        """Every failed or unreachable result. The end of a run that failed refers to the summary. Where no task failed before, the one
+        whose result the summary reports, which the playbook lets end well, is in its place."""
         found = [event for event in self.events if event["event"] in ("failed", "unreachable")]
-        return [event for event in found if event is found[0] or event["task"].rpartition(" : ")[2] != "Fail"]
+        ends = [event for event in found if event["task"].rpartition(" : ")[2] == "Fail"]
+        others = [event for event in found if event not in ends]
+        if others or not ends:
+            return others
+        before = self.events[: self.events.index(ends[0])]
+        return [
+            event
+            for event in before
+            if event["event"] == "ok"
+            and event["result"].get("failed_when_result") is False
+            and "msg" in event["result"]
+        ][-1:]
 
     @property
     def changed(self) -> list[tuple[str, str]]:

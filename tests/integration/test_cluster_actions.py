@@ -84,7 +84,7 @@ TASKS: list[dict[str, Any]] = [
     {"name": "becomes", "probe": {"does": "return"}, "become": True},
     {"name": "has its defaults", "kubewin.csi.driver_info": {"driver": "smb"}},
     {"name": "asks whom", "kubewin.csi.node_info": {}, "environment": {"K8S_AUTH_KUBECONFIG": "/from/the/environment"}},
-    {"name": "has inputs", "kubewin.csi.node_info": {}, "vars": {"_kubewin_kubeconfig": "{{ {'of': 'inputs'} }}", "kubewin_context": ""}},
+    {"name": "has inputs", "kubewin.csi.node_info": {}, "vars": {"kubewin_inputs": {}, "kubewin_kubeconfig": "{{ {'of': 'inputs'} }}"}},
 ]  # fmt: skip
 
 

@@ -142,12 +142,12 @@ def test_an_accepted_finding_or_a_disabled_gate_refuses_nothing(evaluated: Lab, 
     accepted = {"id": "CSI-G03", "object": LOST, "reason": "the shop moves tonight", "expires": "2099-01-01"}
     run = enable(evaluated, "--tags", "check", **ON_WIN_1, kubewin_suppressions=[accepted])
     assert run.code == 0, run.screen
-    evaluation = run.results("Create the readiness report")["win-1"]
+    evaluation = run.results("Fail if volumes would lose their driver")["win-1"]
     assert evaluation["verdict"] == "ready"
     assert "1 finding suppressed by kubewin_suppressions" in evaluation["table"]
     run = enable(evaluated, "--tags", "check", **ON_WIN_1, kubewin_readiness_gate="no")
     assert run.code == 0, run.screen
-    assert run.results("Create the readiness report") == {}
+    assert run.results("Fail if volumes would lose their driver") == {}
 
 
 def test_the_readiness_gate_also_runs_without_hosts(evaluated: Lab, used: None, sees_all: None) -> None:

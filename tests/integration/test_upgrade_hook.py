@@ -30,17 +30,18 @@ def reported(folder: Path, *plays: dict[str, Any], hosts: Sequence[str] = ("loca
 
 
 def find_failures(
-    folder: Path, tasks: list[dict[str, Any]], *nodes: str, renewed: float = 0, **given: Any
+    folder: Path, tasks: list[dict[str, Any]], *nodes: str, renewed: float = 0, timeout: int = 7200, **given: Any
 ) -> dict[str, str]:
     """Why one of these tasks failed, by node. renewed: when the lease was last renewed, in seconds from now."""
     lease = str(folder / "lease")
     record_renewal(lease, read_uptime() + renewed)
     hook = folder / "hook.yml"
     hook.write_text(json.dumps(tasks), encoding="utf-8")
+    inputs = {"upgrade_tasks": str(hook), "upgrade_tasks_timeout": timeout}
     begun = {"at": "{{ now().timestamp() }}", "held": f"{lease}.held"}
     node = {
         "ansible.builtin.include_tasks": str(TASKS / "upgrade_tasks.yml"),
-        "vars": {"node_upgrade_node": "{{ inventory_hostname }}", "kubewin_upgrade_tasks": str(hook)},
+        "vars": {"node_upgrade_node": "{{ inventory_hostname }}", "kubewin_inputs": inputs},
     }
     held = {"ansible.builtin.set_fact": {"kubewin_upgrade_begun": begun}}
     show = {"name": "Show", "ansible.builtin.debug": {"var": "kubewin_upgrade_result"}}
@@ -78,7 +79,7 @@ def test_a_hanging_task_is_terminated_at_its_nodes_timeout_and_reported_as_faile
     hangs = {"name": "Wait for ever", "ansible.builtin.command": {"argv": ["sleep", "3600"]}}
     for seconds in longer(6):
         works = {"name": "Work", "ansible.builtin.command": {"argv": ["sleep", str(seconds / 2)]}}
-        found = find_failures(tmp_path, [works, hangs], "win-1", kubewin_upgrade_tasks_timeout=int(seconds))
+        found = find_failures(tmp_path, [works, hangs], "win-1", timeout=int(seconds))
         # Otherwise the time was over before the second task began.
         if "task Wait for ever: " in found["win-1"]:
             break
@@ -92,9 +93,9 @@ def loaded(folder: Path, text: str) -> Run:
     """What a plan makes of a file with that in it."""
     hook = folder / "hook.yml"
     hook.write_text(text, encoding="utf-8")
-    (block,) = yaml.safe_load((TASKS / "upgrade_hosts.yml").read_text(encoding="utf-8"))
-    *_others, load = block["block"]
-    given = {"kubewin_upgrade_tasks": str(hook), "host_of": {"localhost": "localhost"}}
+    match_hosts = yaml.safe_load((TASKS.parent / "upgrade.yml").read_text(encoding="utf-8"))[1]
+    *_others, load = match_hosts["tasks"][0]["block"]
+    given = {"kubewin_inputs": {"upgrade_tasks": str(hook)}, "host_of": {"localhost": "localhost"}}
     return reported(folder, {"vars": given, "tasks": [load, {"name": "Then", "ansible.builtin.debug": {}}]})
 
 

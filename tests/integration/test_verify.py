@@ -138,7 +138,7 @@ def test_volumes_are_proven_despite_broken_connections_and_retained_ones_stay(re
     ready.set_service("win-2", running=True)
     eventually(lambda: pipes(ready, "win-2"), "the pipes of win-2 are back")
     failed = [failure["task"].rpartition(" : ")[2] for failure in run.failures]
-    assert failed == ["Fail if a host could not be read"], run.screen
+    assert failed == ["Write a volume on every node and read it back"], run.screen
     assert "win-9: Nothing listens on " in run.failures[0]["result"]["msg"]
     assert "win-9: Nothing listens on " in run.summary["failure"]
     *proven, warned = run.summary["lines"]

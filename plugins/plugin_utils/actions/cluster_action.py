@@ -32,14 +32,12 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.names i
     list_kubeconfig_secrets,
     list_texts,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.start import refuse_unchecked_inputs
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.start import INPUTS, refuse_unchecked_inputs
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import CLUSTER_ARG_SPEC, connect
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.termination import Interrupted
 
-# Of the role kubewin, which every play of the playbooks has.
-_KUBECONFIG = "_kubewin_kubeconfig"
 _OF_A_FAILURE = ("failed", "msg", "reason", "changed")
 
 
@@ -68,27 +66,45 @@ class ClusterAction(ActionBase):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Return what `work` returns for the task's options."""
         self.secrets: frozenset[str] = frozenset()
-        self._variables: Mapping[str, Any] = task_vars or {}
         self.result: dict[str, Any] = super().run(tmp, task_vars)
         self.result["changed"] = False
         self.task_vars: Mapping[str, Any] = task_vars or {}
         try:
             self._refuse_keywords()
-            if refusal := refuse_unchecked_inputs(task_vars or {}):
+            if refusal := refuse_unchecked_inputs(self._task, self.task_vars):
                 raise TaskError(refusal, "inputs_unchecked")
             self._set_environment()
-            options = self._read_options(self.task_vars)
+            options = self._read_options(self.task_vars, to_plain(self.read_run()) if INPUTS in self.task_vars else {})
             with interruptible(self.remainder):
                 self.work(options)
         except (ClusterError, TaskError, Interrupted) as error:
             reason = {"reason": error.reason} if error.reason else {}
             self.result.update(failed=True, msg=str(error), **reason, **getattr(error, "returned", {}))
+        if self.inputs:
+            self.sum_up()
         masked: dict[str, Any] = remove_values(to_plain(self.result), self.secrets)
         return masked
 
     @abstractmethod
     def work(self, options: Mapping[str, Any]) -> None:
         """Perform the task and fill `result`. ClusterError, TaskError or Interrupted fail the task with what `result` has by then."""
+
+    def read_run(self) -> dict[str, Any]:
+        """Options that earlier tasks of a playbook of this collection decide. Those of variables and of the task override them."""
+        return {}
+
+    def sum_up(self) -> None:
+        """Add what a playbook of this collection prints at its end: lines, next (playbooks) and outcome; and set its statistic."""
+
+    @property
+    def inputs(self) -> Mapping[str, Any]:
+        """The inputs of the playbook, empty in other plays."""
+        inputs: Mapping[str, Any] = self.task_vars.get(INPUTS) or {}
+        return inputs
+
+    def set_statistic(self, name: str, data: Mapping[str, Any]) -> None:
+        """Set a statistic of the job. Ansible drops it if the task fails."""
+        self.result["ansible_stats"] = {"data": {name: to_plain(data)}, "per_host": False, "aggregate": False}
 
     @property
     def check_mode(self) -> bool:
@@ -128,9 +144,9 @@ class ClusterAction(ActionBase):
         action = feature(
             task, self._connection, self._play_context, self._loader, self._templar, self._shared_loader_obj
         )
-        action.secrets, action.result = frozenset(), {"changed": False}
+        action.secrets, action.result, action.task_vars = frozenset(), {"changed": False}, self.task_vars
         try:
-            action.work(action._read_options(self._variables))
+            action.work(action._read_options(self.task_vars))
         except (ClusterError, TaskError) as error:
             action.result.update(getattr(error, "returned", {}), failed=True, msg=str(error), reason=error.reason)
         result = action.result
@@ -161,12 +177,14 @@ class ClusterAction(ActionBase):
         if kube_config is not None and "KUBECONFIG" in os.environ:
             vars(kube_config)["KUBE_CONFIG_DEFAULT_LOCATION"] = os.environ["KUBECONFIG"]
 
-    def _read_options(self, task_vars: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The options of the task, of module_defaults and of variables, validated and converted."""
+    def _read_options(
+        self, task_vars: Mapping[str, Any], defaults: Mapping[str, Any] | None = None
+    ) -> Mapping[str, Any]:
+        """The options of the task, of module_defaults, of variables and of earlier tasks (defaults), validated and converted."""
         # Validation fills suboptions into the defaults of the spec itself.
         spec = copy.deepcopy({**CLUSTER_ARG_SPEC, **self.argument_spec})
         validated = ArgumentSpecValidator(spec).validate(
-            {**self._read_variables(task_vars), **to_plain(self._task.args)}
+            {**(defaults or {}), **self._read_variables(task_vars), **to_plain(self._task.args)}
         )
         options: dict[str, Any] = validated.validated_parameters
         self.secrets = find_secrets(spec, options)
@@ -193,10 +211,17 @@ def read_variable(templar: Any, task_vars: Mapping[str, Any], name: str) -> Any:
 
 
 def read_access(templar: Any, task_vars: Mapping[str, Any]) -> dict[str, Any]:
-    """Options for access to the cluster that the playbooks' inputs set, empty in other plays."""
-    access = {"kubeconfig": _KUBECONFIG, "context": "kubewin_context"} if _KUBECONFIG in task_vars else {}
-    found = {option: read_variable(templar, task_vars, name) for option, name in access.items()}
-    return {option: value for option, value in found.items() if not blank(value)}
+    """Options for access to the cluster that the playbooks' inputs set, empty in other plays.
+
+    Paths start where the run was started. A kubeconfig may also be given as its content.
+    """
+    if INPUTS not in task_vars:
+        return {}
+    kubeconfig = read_variable(templar, task_vars, "kubewin_kubeconfig") or os.environ.get("K8S_AUTH_KUBECONFIG")
+    if kubeconfig and not isinstance(kubeconfig, Mapping):
+        kubeconfig = os.path.realpath(os.path.expanduser(str(kubeconfig)))
+    access = {"kubeconfig": kubeconfig, "context": read_variable(templar, task_vars, "kubewin_context")}
+    return {option: value for option, value in access.items() if not blank(value)}
 
 
 def find_secrets(spec: ArgumentSpec, options: Mapping[str, Any]) -> frozenset[str]:

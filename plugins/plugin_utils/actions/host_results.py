@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import switched
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.summary import brief
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.summary import RunFacts, brief
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.start import INPUTS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import SERVING_LABEL, SERVING_VALUE
+
+# What is read of a host's variables.
+_READ = ("csi_proxy_plan", "csi_proxy_result", "kubewin_evidence", "kubewin_node_name", "kubewin_nodes", INPUTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +89,7 @@ def host_result(name: str, variables: Mapping[str, Any], nodes: Mapping[str, Any
         name=name,
         returned=returned,
         node_name=str(variables.get("kubewin_node_name") or ""),
-        skip_unreachable=switched(variables.get("kubewin_skip_unreachable")),
+        skip_unreachable=bool((variables.get(INPUTS) or {}).get("skip_unreachable")),
         nodes=nodes,
         done=done,
         evidence=variables.get("kubewin_evidence") or {},
@@ -193,45 +196,68 @@ def verified(one: HostResult) -> dict[str, Any]:
         )
     doubts += [found["message"] for found in one.state.get("findings") or () if found["severity"] == "blocker"]
     return {
+        "node": str((one.nodes.get("matched") or {}).get(one.name) or ""),
+        "error": str((one.nodes.get("errors") or {}).get(one.name) or ""),
         "unread": "" if one.state else f"{one.name}: {one.returned.get('msg') or 'the host returned no facts'}",
         "doubts": [f"{one.name}: {doubt}" for doubt in doubts],
     }
 
 
-def unsettled(one: HostResult) -> dict[str, Any] | None:
+def unsettled(one: HostResult) -> str | None:
     """The host's name, or None if csi-proxy is as desired, its Node is not cordoned, and labelled where a driver needs csi-proxy."""
     labelled = one.marked or one.returned.get("needed") is False
     settled = one.state and not one.returned.get("plan") and labelled and not one.facts.get("cordoned_for")
-    return None if one.left_out or settled else {"name": one.name}
+    return None if one.left_out or settled else one.name
 
 
-def changed(one: HostResult) -> dict[str, Any] | None:
-    """The host's name, or None if this run did not change csi-proxy on it."""
-    return {"name": one.name} if one.done.get("changed") else None
+Row = TypeVar("Row")
 
 
-FORMS: Mapping[str, Callable[[HostResult], dict[str, Any] | None]] = {
-    "reported": reported,
-    "proofs": proof,
-    "read": observed,
-    "rows": row,
-    "gathered": gathered,
-    "diagnosed": diagnosed,
-    "unmarked": unmarked,
-    "verified": verified,
-    "unsettled": unsettled,
-    "changed": changed,
-    "returned": lambda one: dict(one.returned),
-}
+def read_rows(make: Callable[[HostResult], Row | None], task_vars: Mapping[str, Any], **registered: Any) -> list[Row]:
+    """The Windows hosts of a play as rows, without those that have none. A host without a result is one that could not be read.
+
+    task_vars: variables of a task. registered: results that the task itself is about to register.
+    """
+    windows = (task_vars.get(INPUTS) or {}).get("windows") or ()
+    hosts = [host for host in task_vars.get("ansible_play_hosts_all") or () if host in windows]
+    return to_rows(make, hosts, task_vars["hostvars"] if hosts else {}, **registered)
 
 
-def formed(form: str, hosts: Sequence[str], variables: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The hosts in one form, without those that it has no row for. variables: by host, as Ansible's hostvars."""
-    own = {host: variables.get(host, {}) for host in hosts}
+def to_rows(
+    make: Callable[[HostResult], Row | None],
+    hosts: Sequence[str],
+    variables: Mapping[str, Mapping[str, Any]],
+    **registered: Any,
+) -> list[Row]:
+    """Rows of these hosts. variables: by host, as Ansible's hostvars."""
+    own = {host: {**{name: variables.get(host, {}).get(name) for name in _READ}, **registered} for host in hosts}
     # Registered by a task that ran once for all hosts, or for those of a batch, which it alone matched.
-    matches = [one["kubewin_nodes"] for one in own.values() if one.get("kubewin_nodes")]
-    rows = (FORMS[form](host_result(host, own[host], _match(host, own[host], matches))) for host in hosts)
-    return [found for found in rows if found is not None]
+    matches = [each["kubewin_nodes"] for each in own.values() if each.get("kubewin_nodes")]
+    rows = (make(host_result(host, own[host], _match(host, own[host], matches))) for host in hosts)
+    return [row for row in rows if row is not None]
+
+
+def read_plans(task_vars: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The drivers that this playbook planned, as RV(driver_info.planned)."""
+    results = (task_vars.get("kubewin_plans") or {}).get("results") or ()
+    return [plan for result in results for plan in result.get("planned") or ()]
+
+
+def read_facts(task_vars: Mapping[str, Any]) -> RunFacts:
+    """What the tasks of a playbook registered, for its summary."""
+    hosts = read_rows(row, task_vars)
+    gates = (task_vars.get("kubewin_gates") or {}).get("results") or ()
+    nodes = (task_vars.get("kubewin_nodes") or {}).get("nodes") or {}
+    return RunFacts(
+        hosts=hosts,
+        rollouts={str(gate["item"]): gate["rollout"] for gate in gates if gate.get("rollout")},
+        # Without Windows hosts, only the gate reports the nodes.
+        nodes_without_host=[name for name in nodes if name not in {host["node"] for host in hosts}] if hosts else [],
+        readiness=task_vars.get("kubewin_readiness") or {},
+        applied=(task_vars.get("kubewin_applied") or {}).get("results") or (),
+        warnings=[finding for plan in read_plans(task_vars) for finding in plan["warnings"]],
+        accepts_unproven=not hosts,
+    )
 
 
 def _match(host: str, variables: Mapping[str, Any], matches: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
@@ -239,3 +265,11 @@ def _match(host: str, variables: Mapping[str, Any], matches: Sequence[Mapping[st
     own = variables.get("kubewin_nodes")
     found = [one for one in (*([own] if own else ()), *matches) if host in (one.get("matched") or {})]
     return next(iter([*found, *matches]), {})
+
+
+def describe_removal(task_vars: Mapping[str, Any], *, check: bool) -> dict[str, Any]:
+    """What the removal of csi-proxy did, as the result of a task."""
+    hosts = [host["name"] for host in read_rows(row, task_vars) if host["changed"]]
+    objects = (task_vars.get("kubewin_removed") or {}).get("objects")
+    line = f"csi-proxy {'would be' if check else 'was'} removed from {', '.join(hosts) or 'no host'}"
+    return {"lines": [line], "next": ["remove"] if check and (hosts or objects) else []}

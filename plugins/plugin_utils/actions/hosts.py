@@ -26,7 +26,8 @@ class Chosen:
     """What a run was started with.
 
     limit: of --limit, None without. hosts: all hosts of the inventory and localhost that it leaves. windows: the Windows
-    hosts of the inventory, limited or not. pattern: kubewin_hosts. on_file: the report is for a saved snapshot.
+    hosts of the inventory, limited or not. pattern: kubewin_hosts. on_file: the report is for a saved snapshot. tasks: whether your
+    tasks upgrade the nodes, on their hosts.
     """
 
     limit: str | None = None
@@ -35,6 +36,7 @@ class Chosen:
     pattern: str = "windows"
     cluster_only: bool = False
     on_file: bool = False
+    tasks: bool = False
 
 
 def nothing_to_do(playbook: str, chosen: Chosen) -> Iterator[str]:
@@ -43,6 +45,11 @@ def nothing_to_do(playbook: str, chosen: Chosen) -> Iterator[str]:
     if playbook == "upgrade":
         if limit is not None and not here:
             yield f"--limit is {limit}, but upgrade plans and ends on localhost. Run with --limit {limit},localhost."
+        elif limit not in (None, "localhost") and not chosen.tasks:
+            yield (
+                f"--limit is {limit}, but this hook takes its nodes from the cluster. Run without --limit; kubewin_upgrade_nodes "
+                "selects nodes."
+            )
         return
     if playbook not in ON_HOSTS:
         if limit is not None and chosen.hosts != ("localhost",):

@@ -1,20 +1,25 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The inputs of the playbooks: which playbook takes which, and what each may be. Pure."""
+"""The inputs of the playbooks: which playbook takes which, what each may be, and its value for the plays."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from typing import Any
 
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.lists import as_list
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.target import KEYS, ONLY_EVALUATED, parse_target
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.options import tolerates
 
+# What enable_csi deploys, and what others read, where no driver is named and none is installed.
+DEFAULT_DRIVER = "vsphere"
 _BATCH = re.compile(r"[1-9][0-9]*%?")
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _NAME = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -26,7 +31,10 @@ _WORDS = _YES | {"false", "no", "off", "n", "f", "0"}
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """One variable. expected: its valid values, as text. playbooks: those that take it."""
+    """One variable. expected: its valid values, as text. playbooks: those that take it.
+
+    parse: makes its value of what is set, None where it is blank. secret: whether it may hold a secret, so that no task returns it.
+    """
 
     expected: str
     fits: Callable[[object], bool]
@@ -35,10 +43,36 @@ class Input:
     choices: tuple[str, ...] = ()
     text: str = ""
     default: bool | int | str | None = None
+    parse: Callable[[object], object] | None = None
+    secret: bool = False
 
     def of(self, text: str, default: bool | int | str | None = None) -> Input:
         """One variable of this kind. default: None if there is none, or if the text has it."""
         return replace(self, text=text, default=default)
+
+
+def parse_inputs(playbook: str, variables: Mapping[str, object]) -> dict[str, Any]:
+    """The values of a playbook's inputs by their names without prefix, without those that may hold a secret.
+
+    variables: those that are set, without wrong ones. A blank one has its default.
+    """
+    rules = {name: rule for name, rule in INPUTS.items() if playbook in rule.playbooks and not rule.secret}
+    spec: dict[str, dict[str, Any]] = {}
+    found: dict[str, Any] = {}
+    for name, rule in rules.items():
+        value = variables.get(name)
+        value = _DEFAULTS.get((playbook, name), rule.default) if blank(value) else value
+        found[name] = rule.parse(value) if rule.parse else _EMPTY.get(rule.type, "") if value is None else value
+        spec[name] = {"type": "raw" if rule.parse else rule.type}
+    validated = ArgumentSpecValidator(spec).validate(found)
+    if validated.error_messages:
+        raise ValueError("\n".join(validated.error_messages))
+    return {name.removeprefix("kubewin_"): value for name, value in validated.validated_parameters.items()}
+
+
+def _path(value: object) -> str:
+    """A path as of the directory where the run was started, empty without one."""
+    return "" if blank(value) else os.path.realpath(os.path.expanduser(str(value)))
 
 
 def switched(value: object) -> bool:
@@ -108,8 +142,16 @@ def _target(value: object, refused: Iterable[str] = ()) -> bool:
         return False
 
 
+def _sorted_target(value: object) -> dict[str, str]:
+    return dict(sorted(parse_target(value).items()))
+
+
 def _one_of(*words: str) -> Input:
     return Input(f"expected {', '.join(words[:-1])} or {words[-1]}", lambda value: value in words, choices=words)
+
+
+def _names(expected: str, pattern: re.Pattern[str], least: int = 0) -> Input:
+    return Input(expected, _all(pattern, least), type="raw", parse=as_list)
 
 
 def _text(pattern: re.Pattern[str]) -> Callable[[object], bool]:
@@ -117,7 +159,7 @@ def _text(pattern: re.Pattern[str]) -> Callable[[object], bool]:
 
 
 _SPACE = Input("expected the name of a namespace", _text(_LABEL))
-_NODES = Input("expected names of Nodes in lower case", _all(_NAME, 0), type="raw")
+_NODES = _names("expected names of Nodes in lower case", _NAME)
 _IMAGE = Input("expected an image without spaces", lambda value: isinstance(value, str) and not re.search(r"\s", value))
 _TOLERATIONS = Input(
     "expected tolerations as in a pod, such as [{key: team, operator: Exists}]",
@@ -131,12 +173,26 @@ _SOME_SECONDS = Input("expected a number of seconds", _number(0), type="int")
 _SWITCH = Input("expected true or false", lambda value: str(value).lower() in _WORDS, type="bool")
 _SOME = Input("expected a number", _number(0), type="int")
 _COUNT = Input("expected a number above 0", _number(1), type="int")
+_EMPTY: Mapping[str, object] = {"dict": {}, "list": []}
+# Where a playbook has another default than the others.
+_DEFAULTS: Mapping[tuple[str, str], object] = {
+    **{
+        (playbook, "kubewin_drivers"): None
+        for playbook in ("diagnose", "handover", "remove", "status", "upgrade", "verify")
+    },
+    ("upgrade", "kubewin_batches"): "1",
+    # The shell's directory.
+    ("gather", "kubewin_output_dir"): os.environ.get("PWD", "."),
+    ("build_csi_proxy", "kubewin_output_dir"): os.path.join(os.environ.get("PWD", "."), "kubewin-output"),
+}
 _AS_TEXT = "and in a dictionary as text, because the number 1.30 is 1.3"
 _KNOWN = f"known drivers are {', '.join(sorted(DRIVERS))}"
 
 
 _ANY = Input("", lambda value: True)
 _RAW = replace(_ANY, type="raw")
+_LIST = replace(_RAW, parse=as_list)
+_PATH = replace(_ANY, parse=_path)
 _HOSTS = "diagnose enable_csi gather preflight remove status verify"
 _CLUSTER = f"{_HOSTS} handover convert_volumes upgrade"
 
@@ -149,13 +205,13 @@ def _of(playbooks: str, **rules: Input) -> dict[str, Input]:
 INPUTS: dict[str, Input] = {
     **_of(
         f"{_CLUSTER} build_csi_proxy",
-        own_variables=Input(
-            "expected names of variables", _all(re.compile(r"[A-Za-z_][A-Za-z0-9_]*"), 0), type="raw"
-        ).of("Names of your own variables that have a prefix of this collection."),
+        own_variables=_names("expected names of variables", re.compile(r"[A-Za-z_][A-Za-z0-9_]*")).of(
+            "Names of your own variables that have a prefix of this collection."
+        ),
     ),
     **_of(
         _CLUSTER,
-        kubeconfig=_RAW.of(
+        kubeconfig=replace(_RAW, secret=True).of(
             "Kubeconfig file, or its content as a dictionary. A relative path starts where you start the run. Defaults"
             " to C(K8S_AUTH_*), the in-cluster configuration or C(~/.kube/config)."
         ),
@@ -164,8 +220,8 @@ INPUTS: dict[str, Input] = {
     **_of(
         f"{_HOSTS} upgrade",
         hosts=_ANY.of(
-            "Group or pattern of the Windows hosts. Set it only as an extra variable (C(-e)), because it selects the "
-            "hosts of the plays.",
+            "Group or pattern of the Windows hosts. In an inventory, set it for all hosts and C(localhost), as in "
+            "C(group_vars/all.yml).",
             "windows",
         ),
         node_name=_ANY.of(
@@ -183,15 +239,15 @@ INPUTS: dict[str, Input] = {
     ),
     **_of(
         "diagnose enable_csi handover remove status upgrade verify",
-        drivers=Input(f"expected one or more of {', '.join(sorted(DRIVERS))}", _drivers, type="raw").of(
+        drivers=Input(f"expected one or more of {', '.join(sorted(DRIVERS))}", _drivers, type="raw", parse=as_list).of(
             f"Drivers to work on: {', '.join(f'C({driver})' for driver in sorted(DRIVERS))}. C(remove) and C(handover) have no default. "
             "C(verify), C(diagnose) and the gate of C(upgrade) default to all installed drivers; C(status) always reads all of them.",
-            "vsphere",
+            DEFAULT_DRIVER,
         ),
     ),
     **_of(
         "build_csi_proxy enable_csi gather preflight convert_volumes status upgrade",
-        output_dir=_ANY.of(
+        output_dir=_PATH.of(
             "Directory on the controller for the summary (C(enable-csi.json), C(status.json)). For C(preflight), the directory of "
             "C(readiness.html), C(readiness.md), C(readiness.json), C(readiness.xml) and C(snapshot.json). For C(gather), the "
             "directory of the archive,"
@@ -203,9 +259,9 @@ INPUTS: dict[str, Input] = {
     ),
     **_of(
         "enable_csi remove upgrade",
-        batches=Input("expected numbers of hosts or percentages, such as 1,25%", _all(_BATCH, 1), type="raw").of(
+        batches=_names("expected numbers of hosts or percentages, such as 1,25%", _BATCH, 1).of(
             "Sizes of the batches, as numbers or percentages of the hosts on which csi-proxy changes; the last value "
-            "repeats. C(upgrade) counts Nodes and defaults to C(1). Set it only as an extra variable. The first host "
+            "repeats. C(upgrade) counts Nodes and defaults to C(1). The first host "
             "is the canary: the second one starts after csi-proxy serves on the first. A rolling update of a node "
             "plugin uses the same batches.",
             "1,25%",
@@ -259,7 +315,7 @@ INPUTS: dict[str, Input] = {
     ),
     **_of(
         "enable_csi preflight upgrade",
-        suppressions=_RAW.of(
+        suppressions=replace(_RAW, type="list").of(
             "Accepted findings: a list of C(id), C(object) (as the report names it, with wildcards), C(reason) and "
             "C(expires) (the last day), such as C([{id: CSI-V11, object: PersistentVolume pv-old-*, reason: moved in "
             'March, expires: "2027-03-31"}]). An expired entry is a finding (CSI-R01), and the finding that it '
@@ -308,16 +364,17 @@ INPUTS: dict[str, Input] = {
             f"expected {', '.join(KEYS)}, such as openshift=4.14,wmco=9.0.0 or driver=smb,mode=host_process, {_AS_TEXT}",
             _target,
             type="raw",
+            parse=_sorted_target,
         ).of(
             "Report for these versions instead of the current ones, as a dictionary or as text, such as "
             "C(openshift=4.14,wmco=9.0.0), in the form of C(kubewin_upgrade_target); see "
             "O(kubewin.csi.readiness_info#module:target)."
         ),
-        snapshot_from=_ANY.of(
+        snapshot_from=_PATH.of(
             "Create the report from the C(snapshot.json) of an earlier run, such as C(reports/snapshot.json). Contacts"
             " no cluster and no host."
         ),
-        compare=_ANY.of(
+        compare=_PATH.of(
             "The C(readiness.json) of an earlier report on the same cluster. The report lists which findings are fixed, "
             "new and unchanged since then."
         ),
@@ -419,24 +476,25 @@ INPUTS: dict[str, Input] = {
             f"expected releases of kubelet, openshift and wmco, such as kubelet=1.27 or openshift=4.14,wmco=9.0.0, {_AS_TEXT}",
             lambda value: _target(value, ONLY_EVALUATED),
             type="raw",
+            parse=_sorted_target,
         ).of(
             "Target releases, as a dictionary or as text, such as C(kubelet=1.27) or C(openshift=4.14,wmco=9.0.0); "
             "C(kubernetes) is another name of C(kubelet). Without a release of C(kubelet) or C(wmco) each node is "
             "processed once. The playbook refuses a target older than the nodes, and an OpenShift target on another "
             "platform."
         ),
-        upgrade_tasks=Input("expected the path of a file", lambda value: isinstance(value, str)).of(
-            "Task file that upgrades the node C(node_upgrade_node). Required with C(tasks)."
-        ),
+        upgrade_tasks=replace(
+            _PATH, expected="expected the path of a file", fits=lambda value: isinstance(value, str)
+        ).of("Task file that upgrades the node C(node_upgrade_node). Required with C(tasks)."),
         upgrade_nodes=_NODES.of("Upgrade these Nodes only, in this order. Upgrade other Nodes under another name."),
         upgrade_canary=Input("expected the name of a Node", _text(_NAME)).of(
             "First Node. Defaults to the Node with the fewest volumes."
         ),
-        upgrade_pause=Input("expected canary, batches or names of Nodes", _all(_NAME, 0), type="raw").of(
+        upgrade_pause=_names("expected canary, batches or names of Nodes", _NAME).of(
             "Where the run pauses for an approval: C(canary) (after it), C(batches) (before each), or names of Nodes "
             "(before each of them). Separate several with commas."
         ),
-        upgrade_confirmed=Input("expected pauses as named by the run that ended there", _all(_NAME, 0), type="raw").of(
+        upgrade_confirmed=_names("expected pauses as named by the run that ended there", _NAME).of(
             "Approved pauses, as the paused run named them, such as C(canary). Set it beside C(kubewin_upgrade_pause);"
             " the journal keeps it."
         ),
@@ -444,16 +502,17 @@ INPUTS: dict[str, Input] = {
             "expected patterns such as *.log,journal/*",
             lambda value: isinstance(value, (str, list, tuple)),
             type="raw",
+            parse=as_list,
         ).of(
             "Patterns of files that may grow, such as C(*.log,journal/*); see "
             "O(kubewin.csi.workload_data#module:growing)."
         ),
-        upgrade_windows=_RAW.of(
+        upgrade_windows=replace(_RAW, parse=lambda value: as_list(value, ";")).of(
             "Hours in which nodes may start, such as C(Sat,Sun 22:00-04:00). Give several as a list, or separate "
             "them with semicolons."
         ),
         upgrade_time_zone=_ANY.of("Time zone of C(kubewin_upgrade_windows).", "UTC"),
-        upgrade_stop_on=_RAW.of("Conditions outside the current node that stop the run.", "cluster,nodes,workloads"),
+        upgrade_stop_on=_LIST.of("Conditions outside the current node that stop the run.", "cluster,nodes,workloads"),
         upgrade_namespace=_SPACE.of("Existing namespace of the journal, the lease and the baselines.", "kubewin"),
         upgrade_operator_namespace=_SPACE.of("Namespace of WMCO.", "openshift-windows-machine-config-operator"),
         upgrade_node_timeout=_SECONDS.of(
@@ -482,7 +541,7 @@ INPUTS: dict[str, Input] = {
     ),
     **_of(
         "convert_volumes",
-        convert_claims=_RAW.of("Claims whose in-tree volumes the run converts, as C(namespace/name). Required."),
+        convert_claims=_LIST.of("Claims whose in-tree volumes the run converts, as C(namespace/name). Required."),
         convert_storage_class=_ANY.of("With C(re_claim): StorageClass of the new claim."),
         convert_volume_name=_ANY.of("With C(re_claim): name of the new volume. One claim only."),
         convert_volume_handle=_ANY.of("For Google Cloud: handle of one volume."),
@@ -519,13 +578,13 @@ INPUTS: dict[str, Input] = {
     **_of(
         "build_csi_proxy",
         csi_proxy_release=_ANY.of("Release of csi-proxy to build, such as C(1.1.3).", "1.3.0"),
-        csi_proxy_sign_command=_RAW.of(
+        csi_proxy_sign_command=replace(_RAW, secret=True).of(
             "Command that signs the program, as a list; see the guide to building csi-proxy."
         ),
         go=_ANY.of("The go command: a name on C(PATH), or a full path.", "go"),
-        go_proxy=_ANY.of(
+        go_proxy=replace(_ANY, secret=True).of(
             "C(GOPROXY) of the build: the URL of a mirror, or C(file:///directory). Defaults to Go's own configuration."
         ),
-        go_env=_RAW.of("Further variables for Go, such as C(GOFLAGS) or C(HTTPS_PROXY)."),
+        go_env=replace(_RAW, secret=True).of("Further variables for Go, such as C(GOFLAGS) or C(HTTPS_PROXY)."),
     ),
 }

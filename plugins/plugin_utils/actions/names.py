@@ -39,6 +39,8 @@ _SLIP = 0.75
 STATISTICS = frozenset(
     {"kubewin_csi_proxy_build", "kubewin_preflight", "kubewin_convert", "kubewin_summary", "kubewin_upgrade"}
 )
+# Facts that tasks of the playbooks set.
+FACTS = frozenset({"kubewin_inputs", "kubewin_upgrade_result"})
 # What the inventory plugin windows_nodes says of a host.
 INVENTORY = frozenset(
     f"kubewin_{name}"

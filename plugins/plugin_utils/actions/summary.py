@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.table import render_table, wrap
@@ -21,28 +22,46 @@ _SHOWN = {"unproven": "not read"}
 _WIDTH = 120
 
 
-def summarize(
-    hosts: Sequence[Mapping[str, Any]],
-    rollouts: Mapping[str, Mapping[str, Any]],
-    nodes_without_host: Iterable[str],
-    readiness: Mapping[str, Any] | None = None,
-    applied: Sequence[Mapping[str, Any]] = (),
-    failure: str = "",
-    warnings: Sequence[Mapping[str, Any]] = (),
-) -> dict[str, Any]:
-    """Combine the facts of the hosts, the gate's verdicts and the changes.
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """What a run found and did.
 
     hosts: {name, node, left_out, csi_proxy, changed} with csi_proxy as csi_proxy_info returns it, or None if it was not read.
     rollouts: by driver, RV(rollout) of node_rollout. readiness: what readiness_info returned for this run, if it was asked.
-    applied: results of driver_apply, each with its item. failure: why the run failed. warnings: findings of the drivers' plans.
+    applied: results of driver_apply. warnings: findings of the drivers' plans.
+    """
+
+    hosts: Sequence[Mapping[str, Any]] = ()
+    rollouts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    nodes_without_host: Sequence[str] = ()
+    readiness: Mapping[str, Any] = field(default_factory=dict)
+    applied: Sequence[Mapping[str, Any]] = ()
+    warnings: Sequence[Mapping[str, Any]] = ()
+    accepts_unproven: bool = False
+
+
+def leaves_work(facts: RunFacts, accept_unproven: bool, *, check: bool) -> bool:
+    """Whether a run has something to do: a Node is not green, or in check mode something would be changed."""
+    accepted = ("green", "unproven") if accept_unproven or facts.accepts_unproven else ("green",)
+    changes = [host for host in facts.hosts if host["changed"]] + [
+        done for done in facts.applied if done.get("changed")
+    ]
+    verdicts = {rollout["verdict"] for rollout in facts.rollouts.values()}
+    return bool(check and changes) or not verdicts <= set(accepted)
+
+
+def summarize(facts: RunFacts, failure: str = "") -> dict[str, Any]:
+    """Combine the facts of the hosts, the gate's verdicts and the changes. failure: why the run failed.
+
     Returns {verdict, nodes: [{node, host, csi_proxy, verdict, why}], drivers: {driver: {verdict: [node]}, or {unread: why}},
     changes: [{object, changes}], findings, readiness, failure}; the verdict is green only when every node is.
     """
+    hosts, rollouts, readiness = facts.hosts, facts.rollouts, facts.readiness
     gate = _gate(rollouts, [str(host["node"]) for host in hosts if host.get("node")])
     rows = [_row(host, rollouts, gate) for host in hosts]
     why = "none of the hosts read is this Node; it gets a plugin pod only after its pipes are checked"
     with_host = {row["node"] for row in rows}
-    unread = {name: ("not checked", why) for name in nodes_without_host if name not in with_host}
+    unread = {name: ("not checked", why) for name in facts.nodes_without_host if name not in with_host}
     if not rows and not unread:
         # The platform installs csi-proxy, or the mode needs none: no host was read, and the gate reports that.
         unread = gate
@@ -57,14 +76,14 @@ def summarize(
         if host.get("csi_proxy")
         for finding in host["csi_proxy"].get("findings", [])
     ]
-    findings += [{**finding, "host": None} for finding in warnings]
+    findings += [{**finding, "host": None} for finding in facts.warnings]
     host_changes = [{"object": host["name"], "changes": host["changed"]} for host in hosts if host.get("changed")]
     evaluated = {key: readiness[key] for key in _READINESS} if readiness and "table" in readiness else None
     return {
         "verdict": _worst(row["verdict"] for row in rows),
         "nodes": rows,
         "drivers": {driver: _by_verdict(rollout) for driver, rollout in rollouts.items()},
-        "changes": [*host_changes, *_driver_changes(applied)],
+        "changes": [*host_changes, *_driver_changes(facts.applied)],
         "findings": findings,
         "readiness": evaluated,
         "failure": failure,
@@ -82,14 +101,14 @@ def _driver_changes(applied: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]
         replaced = (one.get("roll") or {}).get("replaced")
         changes += [f"replace the plugin pods on {', '.join(replaced)}"] if replaced else []
         if changes:
-            found.append({"object": str((one.get("item") or {}).get("driver", "driver")), "changes": changes})
+            found.append({"object": str(one.get("driver", "driver")), "changes": changes})
     return found
 
 
-def render_summary(summary: Mapping[str, Any], *, check: bool = False, following: Sequence[str] = ()) -> str:
-    """The closing text: a line for each host, the changes, what was noticed, the verdict in words, what is wrong, what comes next.
+def render_summary(summary: Mapping[str, Any], ended: Sequence[str] = (), *, check: bool = False) -> str:
+    """The closing text: a line for each host, the changes, what was noticed, the verdict in words, and the last lines (ended).
 
-    check: whether changes were only announced. following: commands, which are printed as they are.
+    check: whether changes were only announced.
     """
     nodes: Sequence[Mapping[str, Any]] = summary["nodes"]
     # A slice of an AWX job has few of a cluster's hosts. Without any host, each node has its reason.
@@ -137,7 +156,7 @@ def render_summary(summary: Mapping[str, Any], *, check: bool = False, following
         named = [row["node"] or row["host"] for row in own if row["verdict"] == verdict]
         if named and verdict != "green":
             lines.append(f"{_shown(verdict)}: {', '.join(named)}{_MEANS.get(verdict, '')}")
-    return "\n".join([*lines, *ending(summary["failure"], following)])
+    return "\n".join([*lines, *ended])
 
 
 def _shown(verdict: str) -> str:
@@ -176,11 +195,14 @@ def _others(count: int) -> str:
     return "1 other was" if count == 1 else f"{count} others were"
 
 
-def ending(failure: str, following: Sequence[str]) -> list[str]:
-    """The last lines of every playbook: what is wrong, and the next commands."""
-    lines = ["", "The run failed:"] if failure else []
-    lines += [f"  {line}" for paragraph in failure.splitlines() for line in wrap(paragraph, _WIDTH - 2)]
-    lines += ["", "Next:", *(f"  {one}" for one in following)] if following else []
+def ending(failure: str, commands: Sequence[str], place: str = "") -> list[str]:
+    """The last lines of every playbook: what is wrong, and the next commands. place: where that is on the screen already."""
+    lines = []
+    if failure:
+        lines += ["", f"The run failed: {place}" if place else "The run failed:"]
+        text = "" if place else failure
+        lines += [f"  {line}" for paragraph in text.splitlines() for line in wrap(paragraph, _WIDTH - 2)]
+    lines += ["", "Next:", *(f"  {words}" for words in commands)] if commands else []
     return lines
 
 

@@ -6,18 +6,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from ansible import context
 
-# Of the role kubewin, which every play of the playbooks has; and the result of the check.
-_ROLE, _CHECKED = "_kubewin_kubeconfig", "kubewin_inputs_checked"
+INPUTS = "kubewin_inputs"  # the registered values of the inputs
+_PLAYBOOKS = Path(__file__).resolve().parents[3] / "playbooks"
 
 
-def refuse_unchecked_inputs(task_vars: Mapping[str, Any]) -> str:
+def refuse_unchecked_inputs(task: Any, task_vars: Mapping[str, Any]) -> str:
     """Why a task of a playbook of this collection does not work; empty where the inputs were checked, and in other playbooks."""
     start = context.CLIARGS.get("start_at_task")
-    if not start or _ROLE not in task_vars or _CHECKED in task_vars:
+    if not start or INPUTS in task_vars or _PLAYBOOKS not in Path(task.get_play().get_path()).resolve().parents:
         return ""
     return (
         f"--start-at-task {start}: the task that checks the inputs was skipped, expected a run from its first task. Run again "

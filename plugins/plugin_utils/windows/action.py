@@ -15,7 +15,7 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.start import refuse_unchecked_inputs
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.start import INPUTS, refuse_unchecked_inputs
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import repeat_pauses, report_progress, spell
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.channel import open_channel
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
@@ -46,7 +46,7 @@ class WindowsAction(ActionBase):
         result: dict[str, Any] = {"changed": False}
         try:
             self._refuse_keywords()
-            if refusal := refuse_unchecked_inputs(task_vars or {}):
+            if refusal := refuse_unchecked_inputs(self._task, task_vars or {}):
                 raise NodeError("inputs_unchecked", refusal)
             options = self._validate_options(task_vars or {})
             desired = self.prepare(options)
@@ -69,6 +69,10 @@ class WindowsAction(ActionBase):
                 failed=True, changed=bool(error.result.get("changed", False)), reason=error.reason, msg=str(error)
             )
         return result
+
+    def read_run(self, task_vars: Mapping[str, Any]) -> dict[str, Any]:
+        """Options that earlier tasks of a playbook of this collection decide. Those of variables and of the task override them."""
+        return {}
 
     @abstractmethod
     def prepare(self, options: dict[str, Any]) -> Any:
@@ -105,8 +109,10 @@ class WindowsAction(ActionBase):
 
     def _validate_options(self, task_vars: Mapping[str, Any]) -> dict[str, Any]:
         options = dict(self._task.args)
-        if boolean(options.get("from_variables", False), strict=False):
+        in_playbook = INPUTS in task_vars
+        if in_playbook or boolean(options.get("from_variables", False), strict=False):
             options = {
+                **(self.read_run(task_vars) if in_playbook else {}),
                 **self._read_variables(task_vars, self.argument_spec.keys() - options.keys() - self.task_options),
                 **options,
             }

@@ -390,7 +390,7 @@ def options_of(role: str) -> frozenset[str]:
         'make lane CORE=2.15 CMD="ansible-playbook --version"',
         "ansible-playbook playbooks/enable-csi.yml -e kubewin_driver=vsphere",
         "FILES=~/.ansible/collections/elsewhere",
-        "ansible-doc -t rolle kubewin.csi.kubewin",
+        "ansible-doc -t rolle kubewin.csi.csi_proxy",
         "kubctl get pods",
     ],
 )

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import INPUTS, Input
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import INPUTS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.declared import OPTIONS, Option
@@ -70,30 +70,6 @@ def _short(dumper: yaml.SafeDumper, found: list[Any]) -> yaml.Node:
 _Dumper.add_representer(list, _short)
 
 
-def kubewin() -> str:
-    """The file of the role kubewin: an entry for each playbook. None is called main, so that Ansible checks nothing twice."""
-    documented = {name: _input(rule) for name, rule in INPUTS.items()}
-    entries = {
-        playbook: {
-            "short_description": f"Inputs of the playbook {playbook}",
-            "description": f"Describes the inputs of the playbook C(kubewin.csi.{playbook}), which checks them. The role has no tasks.",
-            "author": "kubewin.csi contributors (@kubewin)",
-            "version_added": "1.0.0",
-            "options": {name: documented[name] for name, rule in INPUTS.items() if playbook in rule.playbooks},
-        }
-        for playbook in PLAYBOOKS
-    }
-    dumped = yaml.dump({"argument_specs": entries}, Dumper=_Dumper, sort_keys=False, width=WIDTH, allow_unicode=True)
-    return HEADER.replace("plugin_utils/drivers/declared.py and the catalog", "plugin_utils/inputs.py") + dumped
-
-
-def _input(rule: Input) -> dict[str, Any]:
-    found: dict[str, Any] = {"description": rule.text, "type": rule.type}
-    if rule.choices:
-        found["choices"] = ["", *rule.choices]
-    return {**found, **({} if rule.default is None else {"default": rule.default})}
-
-
 def table() -> str:
     """The table of the page of variables."""
     lines = [".. list-table::", "   :header-rows: 1", "   :widths: 25 12 18 45", ""]
@@ -140,7 +116,6 @@ def main() -> None:
     for driver in DRIVERS.values():
         path = ROLES / f"{driver.key}_csi" / "meta" / "argument_specs.yml"
         path.write_text(text(driver), encoding="utf-8")
-    (ROLES / "kubewin" / "meta" / "argument_specs.yml").write_text(kubewin(), encoding="utf-8")
     if PAGE.exists():
         PAGE.write_text(page(), encoding="utf-8")
 

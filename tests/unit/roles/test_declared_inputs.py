@@ -6,52 +6,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import INPUTS, Input
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import INPUTS, parse_inputs
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.declared import OPTIONS
 from unit.roles import specs
 
 ROOT = Path(__file__).parents[3]
-# A variable and the defaults behind it, as in: kubewin_x | default('') | kubewin.csi.given(300)
-USED = re.compile(r"\b(kubewin_\w+)((?: \| (?:string \| )?(?:default|kubewin\.csi\.given)\((?:'[^']*'|[^()'])*\))+)")
-VALUE = re.compile(r"\(('[^']*'|[\w.]+)(?:, true)?\)")
-# upgrade takes Nodes one at a time. A message names a direction where none is given.
-OTHER = {("upgrade_prepare.yml", "kubewin_batches"): {"1"}, ("handover.yml", "kubewin_handover"): {"to_platform"}}
-
-
-def defaults() -> Iterator[tuple[str, str, str]]:
-    """File, variable and each default that a text there has for it."""
-    for path in [*ROOT.glob("playbooks/**/*.yml"), *ROOT.glob("roles/*/*/**/*.yml"), *ROOT.glob("roles/*/*/*.yml")]:
-        for name, behind in USED.findall(path.read_text(encoding="utf-8")):
-            for value in VALUE.findall(behind):
-                yield path.name, name, value.strip("'")
 
 
 def test_generated_files_match_the_declared_inputs() -> None:
-    assert (ROOT / "roles" / "kubewin" / "meta" / "argument_specs.yml").read_text(encoding="utf-8") == specs.kubewin()
     assert specs.PAGE.read_text(encoding="utf-8") == specs.page()
 
 
-def test_the_playbooks_use_the_declared_defaults() -> None:
-    found = list(defaults())
-    assert len(found) > 50
-    wrong = [
-        (file, name, value)
-        for file, name, value in found
-        if name in INPUTS
-        and value not in ("", "omit", "not given")
-        and not value.startswith(("lookup", "kubewin", "_kubewin"))
-        and value not in OTHER.get((file, name), {shown(INPUTS[name])})
-    ]
-    assert wrong == []
-
-
-def shown(rule: Input) -> str:
-    return str(rule.default).lower() if rule.type == "bool" else str(rule.default)
+@pytest.mark.parametrize("playbook", specs.PLAYBOOKS)
+def test_a_playbook_gets_a_value_for_each_input_where_none_is_set(playbook: str) -> None:
+    values = parse_inputs(playbook, {})
+    rules = {name.removeprefix("kubewin_"): rule for name, rule in INPUTS.items() if playbook in rule.playbooks}
+    assert values.keys() == {name for name, rule in rules.items() if not rule.secret}
+    for name, value in values.items():
+        assert value is not None, name
+        rule = rules[name]
+        if rule.default is not None and not rule.parse:
+            assert value == rule.default, name
 
 
 @pytest.mark.parametrize("name", INPUTS)
@@ -68,9 +46,3 @@ def test_an_option_and_the_variable_for_all_drivers_have_one_default(name: str) 
     option = OPTIONS[name]
     default = ",".join(option.default) if isinstance(option.default, list) else option.default
     assert INPUTS[option.playbooks].default == default
-
-
-def test_ansible_finds_no_entry_to_check_where_the_role_is_applied() -> None:
-    entries = yaml.safe_load(specs.kubewin())["argument_specs"]
-    assert "main" not in entries
-    assert set(entries) == {path.stem for path in ROOT.glob("playbooks/*.yml")} - {"enable-csi"}

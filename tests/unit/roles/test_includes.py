@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[3]
 FILES = sorted([*ROOT.glob("playbooks/**/*.yml"), *ROOT.glob("roles/*/*/*.yml"), *ROOT.glob("extensions/**/*.yml")])
 KEYWORDS = ("include_tasks", "import_tasks")
 # The user's own file of tasks, and a file of a folder that molecule names.
-OF_USERS = {"{{ kubewin_upgrade_tasks | string | expanduser | realpath }}"}
+OF_USERS = {"{{ kubewin_inputs.upgrade_tasks }}"}
 OF_MOLECULE = "{{ lookup('ansible.builtin.env', 'MOLECULE_SCENARIO_DIRECTORY') }}/"
 
 

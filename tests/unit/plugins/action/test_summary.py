@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import types
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -13,28 +15,40 @@ import pytest
 from ansible.errors import AnsibleActionFail
 from ansible_collections.kubewin.csi.plugins.action import summary
 
-ROWS = [{"name": "win-1", "node": "win-1", "csi_proxy": None, "left_out": ""}]
+FORMS: list[dict[str, Any]] = [{}, {"nodes": True}]
 
 
-def run(monkeypatch: pytest.MonkeyPatch, check: bool = False, **options: Any) -> dict[str, Any]:
+def run(
+    monkeypatch: pytest.MonkeyPatch,
+    check: bool = False,
+    output_dir: str = "",
+    registered: Mapping[str, Any] = types.MappingProxyType({}),
+    **options: Any,
+) -> dict[str, Any]:
     monkeypatch.setattr(
         "ansible.context.CLIARGS", {"args": ["playbooks/remove.yml"], "inventory": ["hosts.yml"], "check": check}
     )
     task = Mock(check_mode=check, async_val=0, args=options, action="kubewin.csi.summary")
     made: Any = summary.ActionModule
-    result: dict[str, Any] = made(task, Mock(), Mock(), Mock(), Mock(), None).run(task_vars={})
+    plan = {"msg": "it could not be read", "reason": "connection_lost"}
+    hosts = {"win-1": {"csi_proxy_plan": plan, "kubewin_nodes": {"nodes": {"win-1": {}}}}}
+    inputs = {"windows": ["win-1"], "output_dir": output_dir, "playbook": "remove"}
+    variables = {"kubewin_inputs": inputs, "ansible_play_hosts_all": ["win-1"], "hostvars": hosts, **registered}
+    result: dict[str, Any] = made(task, Mock(), Mock(), Mock(), Mock(), None).run(task_vars=variables)
     return result
 
 
-@pytest.mark.parametrize("options", [{"lines": []}, {"hosts": ROWS}], ids=["lines", "nodes"])
+@pytest.mark.parametrize("options", FORMS, ids=["lines", "nodes"])
 def test_a_failed_run_keeps_the_reason_and_the_next_step(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], options: dict[str, Any]
 ) -> None:
-    result = run(monkeypatch, failure="win-1 has no room", next=["remove"], **options)
+    work = {"failed": False, "msg": "win-1 has no room", "next": ["remove"]}
+    result = run(monkeypatch, result=work, **options)
     assert not result.get("failed")
     kept = result["ansible_stats"]["data"]["kubewin_summary"]
     assert kept["failure"] == "win-1 has no room"
-    assert kept["next"] == ["ansible-playbook -i hosts.yml playbooks/remove.yml"]
+    following = "enable_csi" if options else "remove"
+    assert kept["next"] == [f"ansible-playbook -i hosts.yml playbooks/{following}.yml"]
     shown = capsys.readouterr().out
     assert shown.endswith(f"The run failed:\n  win-1 has no room\n\nNext:\n  {kept['next'][0]}\n")
 
@@ -43,7 +57,7 @@ def test_a_failed_run_keeps_the_reason_and_the_next_step(
 def test_only_a_failed_dry_run_is_followed_by_a_dry_run(
     monkeypatch: pytest.MonkeyPatch, failure: str, option: str
 ) -> None:
-    result = run(monkeypatch, check=True, lines=[], failure=failure, next=["remove"])
+    result = run(monkeypatch, check=True, result={"msg": failure}, next=["remove"])
     assert result["summary"]["next"] == [f"ansible-playbook -i hosts.yml playbooks/remove.yml{option}"]
 
 
@@ -51,7 +65,7 @@ def test_a_summary_that_cannot_be_written_is_still_a_statistic(monkeypatch: pyte
     in_the_way = tmp_path / "file"
     in_the_way.touch()
     try:
-        result = run(monkeypatch, hosts=ROWS, output_dir=str(in_the_way))
+        result = run(monkeypatch, nodes=True, output_file="enable-csi.json", output_dir=str(in_the_way))
     except AnsibleActionFail as error:  # as it was
         pytest.fail(f"the statistic is lost: {error}")
     assert result["ansible_stats"]["data"]["kubewin_summary"]["nodes"][0]["host"] == "win-1"
@@ -61,7 +75,7 @@ def test_a_summary_that_cannot_be_written_is_still_a_statistic(monkeypatch: pyte
 
 
 def test_a_written_summary_is_also_the_jobs_statistic(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    result = run(monkeypatch, hosts=ROWS, output_dir=str(tmp_path))
+    result = run(monkeypatch, nodes=True, output_file="enable-csi.json", output_dir=str(tmp_path))
     assert Path(result["path"]).exists()
     assert result["ansible_stats"]["data"]["kubewin_summary"] == result["summary"]
 
@@ -70,17 +84,50 @@ def test_a_written_summary_is_also_the_jobs_statistic(monkeypatch: pytest.Monkey
     ("options", "outcome"),
     [
         ({}, "done"),
-        ({"outcome": "paused"}, "paused"),
-        ({"failure": "no room"}, "failed"),
-        ({"failure": "no room", "outcome": "refused"}, "refused"),
+        ({"result": {"outcome": "paused"}}, "paused"),
+        ({"result": {"msg": "no room", "changed": True}}, "failed"),
+        # It failed before its first change.
+        ({"result": {"msg": "no room", "changed": False}}, "refused"),
+        ({"result": {"msg": "no room", "changed": False, "outcome": "failed"}}, "failed"),
+        ({"result": {"msg": "no room", "changed": True}, "outcome": "refused"}, "refused"),
         # A dry run changes nothing.
-        ({"failure": "no room", "outcome": "failed", "check": True}, "refused"),
+        ({"result": {"msg": "no room", "changed": True}, "check": True}, "refused"),
     ],
 )
 def test_the_statistic_has_the_outcome_of_the_run(
     monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], outcome: str
 ) -> None:
-    forms: tuple[dict[str, Any], ...] = ({"lines": []}, {"hosts": ROWS})
-    for form in forms:
+    for form in FORMS:
         kept = run(monkeypatch, **form, **options)["ansible_stats"]["data"]["kubewin_summary"]
         assert kept["outcome"] == outcome
+
+
+def test_a_failed_task_is_named_and_its_message_is_not_printed_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failed = {"ansible_failed_result": {"msg": "win-1 has no room"}, "ansible_failed_task": {"name": "Apply"}}
+    kept = run(monkeypatch, rescue=True, registered=failed)["summary"]
+    assert (kept["failure"], kept["outcome"]) == ("win-1 has no room", "failed")
+    shown = capsys.readouterr().out
+    assert "The run failed: see the message of the task 'Apply' above." in shown
+    assert "no room" not in shown
+
+
+@pytest.mark.parametrize(
+    ("check", "changed", "objects", "expected"),
+    [
+        (True, True, [], ["remove"]),
+        (True, False, [{"kind": "DaemonSet"}], ["remove"]),
+        (True, False, [], []),
+        (False, True, [], []),
+    ],
+)
+def test_a_dry_removal_of_csi_proxy_is_followed_by_the_removal(
+    monkeypatch: pytest.MonkeyPatch, check: bool, changed: bool, objects: list[Any], expected: list[str]
+) -> None:
+    done = {"changed": changed, "csi_proxy": {}, "plan": [{"description": "delete the service"}]}
+    registered = {"hostvars": {"win-1": {"csi_proxy_result": done}}, "kubewin_removed": {"objects": objects}}
+    kept = run(monkeypatch, check=check, removed=True, registered=registered)["summary"]
+    host = "win-1" if changed else "no host"
+    assert kept["lines"] == [f"csi-proxy {'would be' if check else 'was'} removed from {host}"]
+    assert [words.rpartition("/")[2] for words in kept["next"]] == [f"{name}.yml" for name in expected]

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 from ansible import constants as C
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions import cluster_action
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
@@ -44,3 +46,26 @@ def test_an_api_server_that_this_run_has_not_reached_is_not_waited_for(
     # It restarts between two tasks.
     with pytest.raises(UnreachableError, match=r"^the API server refuses connections for 2 s: "):
         connect(stopped)
+
+
+@pytest.mark.parametrize(
+    ("environment", "variables", "kubeconfig"),
+    [
+        ("", {}, None),
+        ("./its.kubeconfig", {}, "its.kubeconfig"),
+        ("./its.kubeconfig", {"kubewin_kubeconfig": ""}, "its.kubeconfig"),
+        ("./its.kubeconfig", {"kubewin_kubeconfig": "mine"}, "mine"),
+        ("", {"kubewin_kubeconfig": {"kind": "Config"}}, {"kind": "Config"}),
+    ],
+)
+def test_a_kubeconfig_is_resolved_from_the_starting_directory(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, environment: str, variables: dict[str, Any], kubeconfig: Any
+) -> None:
+    """The environment names one as kubewin_kubeconfig does, which comes first."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("K8S_AUTH_KUBECONFIG", environment)
+    templar = Templar(loader=DataLoader())
+    resolved = str(tmp_path / kubeconfig) if isinstance(kubeconfig, str) else kubeconfig
+    access = cluster_action.read_access(templar, {"kubewin_inputs": {}, **variables})
+    assert access == ({} if resolved is None else {"kubeconfig": resolved})
+    assert cluster_action.read_access(templar, variables) == {}

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results import formed
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions import host_results
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results import read_rows, to_rows
 
 STATE: dict[str, Any] = {
     "observed_at": "2026-01-01T00:00:00Z",
@@ -25,8 +26,25 @@ NODES = {"matched": {"a": "win-1"}, "nodes": {"win-1": MARKED, "b": MARKED}}
 LOST = {"failed": False, "reason": "connection_lost", "msg": "a: the connection was lost"}
 
 
-def rows(form: str, **hosts: dict[str, Any]) -> list[dict[str, Any]]:
+FORMS: dict[str, Any] = {
+    "reported": host_results.reported,
+    "proofs": host_results.proof,
+    "read": host_results.observed,
+    "rows": host_results.row,
+    "gathered": host_results.gathered,
+    "unmarked": host_results.unmarked,
+    "verified": host_results.verified,
+    "unsettled": host_results.unsettled,
+    "returned": lambda result: dict(result.returned),
+}
+
+
+def rows(form: str, **hosts: dict[str, Any]) -> list[Any]:
     return formed(form, list(hosts), hosts)
+
+
+def formed(form: str, names: list[str], hosts: dict[str, dict[str, Any]]) -> list[Any]:
+    return to_rows(FORMS[form], names, hosts)
 
 
 def read(**more: Any) -> dict[str, Any]:
@@ -54,7 +72,7 @@ def test_a_refusal_is_a_problem_although_the_host_was_read() -> None:
 
 
 def test_only_a_lost_connection_is_skipped_and_only_on_request() -> None:
-    skip = {"kubewin_skip_unreachable": "yes"}
+    skip = {"kubewin_inputs": {"skip_unreachable": True}}
     assert [one["problem"] for one in rows("reported", a={"csi_proxy_plan": LOST, **skip})] == [""]
     refused = {"csi_proxy_plan": {"reason": "access_denied", "msg": "denied"}, **skip}
     assert [one["problem"] for one in rows("reported", a=refused)] == ["denied"]
@@ -66,10 +84,10 @@ def test_a_host_that_was_not_read_is_no_proof() -> None:
 
 def test_a_host_without_a_driver_that_needs_csi_proxy_is_settled_without_it() -> None:
     bare = {**NODES, "nodes": {"win-1": {"labels": {}, "cordoned_for": ""}}}
-    assert rows("unsettled", a={**read(), "kubewin_nodes": bare}) == [{"name": "a"}]
+    assert rows("unsettled", a={**read(), "kubewin_nodes": bare}) == ["a"]
     assert rows("unsettled", a={**read(needed=False), "kubewin_nodes": bare}) == []
     cordoned = {**NODES, "nodes": {"win-1": {"labels": {}, "cordoned_for": "csi-proxy is being replaced"}}}
-    assert rows("unsettled", a={**read(needed=False), "kubewin_nodes": cordoned}) == [{"name": "a"}]
+    assert rows("unsettled", a={**read(needed=False), "kubewin_nodes": cordoned}) == ["a"]
 
 
 def test_a_changed_host_is_read_after_the_change() -> None:
@@ -120,12 +138,12 @@ def test_readiness_gets_unread_hosts_with_the_reason() -> None:
 
 def test_a_host_is_settled_when_nothing_of_it_may_be_changed() -> None:
     assert rows("unsettled", a=read()) == []
-    assert rows("unsettled", a=read(plan=[{"step": "start"}])) == [{"name": "a"}]
-    assert rows("unsettled", a={}) == [{"name": "a"}]
+    assert rows("unsettled", a=read(plan=[{"step": "start"}])) == ["a"]
+    assert rows("unsettled", a={}) == ["a"]
     unmarked: dict[str, Any] = {"labels": {}}
     for facts in (unmarked, {**MARKED, "cordoned_for": "csi-proxy is being replaced"}):
         own = {**read(), "kubewin_nodes": {"matched": {"a": "win-1"}, "nodes": {"win-1": facts}}}
-        assert rows("unsettled", a=own) == [{"name": "a"}]
+        assert rows("unsettled", a=own) == ["a"]
 
 
 def test_a_node_is_labelled_by_whether_its_csi_proxy_serves_unless_it_was_already() -> None:
@@ -141,8 +159,17 @@ def test_a_node_is_labelled_by_whether_its_csi_proxy_serves_unless_it_was_alread
     assert rows("unmarked", a={**node({}), "csi_proxy_plan": LOST}) == []
 
 
-def test_a_playbook_that_is_only_read_has_no_host_variables() -> None:
-    assert formed("unsettled", ["a"], {}) == [{"name": "a"}]
+def test_a_host_of_the_play_without_a_result_counts_as_lost_and_other_hosts_do_not_count() -> None:
+    hosts = {"a": read(), "lost": {}, "localhost": {}}
+    variables = {
+        "kubewin_inputs": {"windows": ["a", "lost", "limited"]},
+        "ansible_play_hosts_all": ["a", "lost", "localhost"],
+        "hostvars": hosts,
+    }
+    found = read_rows(host_results.reported, variables)
+    assert [(host["name"], host["problem"]) for host in found] == [("a", ""), ("lost", "its read returned nothing")]
+    assert read_rows(host_results.unsettled, variables) == ["lost"]
+    assert read_rows(host_results.reported, {}) == []
 
 
 def test_hosts_of_several_batches_are_each_the_node_that_their_own_batch_matched() -> None:
@@ -163,10 +190,10 @@ def test_a_host_that_cannot_mount_the_next_volume_is_reported_beside_proven_volu
     well, down, wrong, lost = rows(
         "verified", a=read(), b=read(csi_proxy=stopped), c=read(csi_proxy=blocked), d={"csi_proxy_plan": LOST}
     )
-    assert well == {"unread": "", "doubts": []}
+    assert well == {"node": "win-1", "error": "", "unread": "", "doubts": []}
     assert down["doubts"][0].startswith("b: csi-proxy is stopped and does not serve. The next mount of a volume fails")
     assert wrong["doubts"] == ["c: SAN policy"]
-    assert lost == {"unread": "d: a: the connection was lost", "doubts": []}
+    assert (lost["node"], lost["unread"], lost["doubts"]) == ("", "d: a: the connection was lost", [])
 
 
 def test_gathered_rows_name_each_host_that_was_not_read() -> None:
@@ -174,7 +201,7 @@ def test_gathered_rows_name_each_host_that_was_not_read() -> None:
     found = rows(
         "gathered",
         a={**read(), "kubewin_evidence": {"parts": [part], "problem": "interrupted"}},
-        b={"csi_proxy_plan": LOST, "kubewin_skip_unreachable": True},
+        b={"csi_proxy_plan": LOST, "kubewin_inputs": {"skip_unreachable": True}},
         c=read(),
     )
     assert [(one["node"], one["problem"]) for one in found] == [

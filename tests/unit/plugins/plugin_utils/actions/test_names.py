@@ -19,7 +19,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import declare
 
 ROOT = Path(__file__).parents[5]
 PLAYBOOKS = ROOT / "playbooks"
-CLUSTER = set(yaml.safe_load((ROOT / "meta" / "runtime.yml").read_text(encoding="utf-8"))["action_groups"]["cluster"])
 OPTIONS = {
     "csi_proxy": ["csi_proxy_version", "csi_proxy_source", "csi_proxy_state"],
     "vsphere_csi": ["vsphere_csi_version"],
@@ -142,7 +141,7 @@ def test_statistics_and_inventory_variables_pass_everywhere() -> None:
 def test_every_statistic_is_known() -> None:
     text = "\n".join(path.read_text(encoding="utf-8") for path in _sources())
     found = set(re.findall(r"set_stats:(?: &\w+)?\n +data:\n +(\w+):", text)) | set(
-        re.findall(r'"data": \{"(\w+)":', text)
+        re.findall(r'(?:"data": \{|set_statistic\()"(\w+)"', text)
     )
     assert found - set(INPUTS) == names.STATISTICS
 
@@ -160,78 +159,41 @@ def test_variables_of_the_inventory_plugin_are_known() -> None:
     assert written <= names.INVENTORY | {"kubewin_node_name"}
 
 
-# A playbook's texts, all that they include, and what the variables of role kubewin are made of.
+# What a playbook uses of its inputs' values besides the inputs.
+OF_EVERY = {"hosts", "windows", "reads_hosts", "playbook", "msg"}
+# Read by the check of the inputs alone.
+CHECKED = {"own_variables", "cluster_only", "node_name", "kubeconfig", "context", "hosts"}
 
 
 @cache
-def _closure(playbook: str) -> set[str]:
-    derived = {
-        name: str(value)
-        for path in (ROOT / "roles" / "kubewin" / "vars" / "main").glob("*.yml")
-        for name, value in yaml.safe_load(path.read_text(encoding="utf-8")).items()
-    }
-    todo, observed, text = [PLAYBOOKS / f"{playbook}.yml"], set(), ""
-    while todo:
-        path = todo.pop()
-        if path in observed:
-            continue
-        observed.add(path)
-        here = re.sub(r"^ *#.*$", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
-        text += here
-        # Also the files between which a template chooses.
-        folders = (PLAYBOOKS / "tasks", PLAYBOOKS / "plays") if path.is_relative_to(PLAYBOOKS) else (path.parent,)
-        included = [folder / one for one in re.findall(r"\b(\w+\.yml)", here) for folder in folders]
-        todo += [one for one in included if one.exists()]
-        if "kubewin.csi.host_results" in here:
-            text += (ROOT / "plugins" / "plugin_utils" / "actions" / "host_results.py").read_text(encoding="utf-8")
-        if CLUSTER & set(re.findall(r"\bkubewin\.csi\.(\w+):", here)):
-            # Access to the cluster is an input that the actions read.
-            text += (ROOT / "plugins" / "plugin_utils" / "actions" / "cluster_action.py").read_text(encoding="utf-8")
-        called = set(re.findall(r"name: kubewin\.csi\.(\w+)", here)) - {"kubewin"}
-        if "kubewin.csi.{{ kubewin_driver }}_csi" in here:
-            called |= {"vsphere_csi", "csi_driver"}
-            text += " ".join(option.playbooks for option in declared.OPTIONS.values())
-        todo += [
-            one
-            for role in called
-            for part in ("tasks", "defaults")
-            for one in (ROOT / "roles" / role / part).glob("*.yml")
-        ]
-    found: set[str] = set()
-    names_left = re.findall(r"\b_?kubewin_\w+", text)
-    while names_left:
-        name = names_left.pop()
-        if name not in found:
-            found.add(name)
-            names_left += re.findall(r"\b_?kubewin_\w+", derived.get(name, ""))
-    return found
+def _text(playbook: str) -> str:
+    """A playbook, and the files of tasks that it imports."""
+    text = (PLAYBOOKS / f"{playbook}.yml").read_text(encoding="utf-8")
+    files = [PLAYBOOKS / "tasks" / file for file in re.findall(r"\btasks/(\w+\.yml)", text)]
+    return text + "".join(file.read_text(encoding="utf-8") for file in files)
 
 
 @pytest.mark.parametrize("playbook", sorted({name for rule in INPUTS.values() for name in rule.playbooks}))
-def test_a_playbook_takes_the_variables_of_the_table(playbook: str) -> None:
-    used = _closure(playbook)
-    # Read by the check of the inputs alone.
-    checked = {"kubewin_own_variables", "kubewin_cluster_only"}
-    declared = {name for name, rule in INPUTS.items() if playbook in rule.playbooks} - checked
-    assert declared - used == set()
+def test_a_playbook_uses_its_own_inputs_and_all_of_them(playbook: str) -> None:
+    declared_inputs = {name.removeprefix("kubewin_") for name, rule in INPUTS.items() if playbook in rule.playbooks}
+    text = _text(playbook)
+    used = set(re.findall(r"kubewin_inputs\.(\w+)", text))
+    assert used - OF_EVERY - declared_inputs == set()
+    actions = set(re.findall(r"\bkubewin\.csi\.(\w+):", text)) | (
+        {"csi_proxy"} if "kubewin.csi.csi_proxy" in text else set()
+    )
+    read = _read_by_actions(actions) | set(re.findall(r"\bkubewin_(\w+)", text))
+    assert declared_inputs - used - CHECKED - read == set()
 
 
-@pytest.mark.parametrize("name", sorted(set(INPUTS) - {"kubewin_own_variables", "kubewin_cluster_only"}))
-def test_every_input_is_an_input_of_each_playbook_that_is_about_it(name: str) -> None:
-    """The playbooks of an input that only passes through a shared file, such as the readiness report's, are named here."""
-    passing = {
-        "kubewin_gate_timeout": {"status"}, "kubewin_cluster_name": set(),
-        "kubewin_snapshot_from": {"enable_csi", "upgrade"}, "kubewin_compare": {"enable_csi", "upgrade"},
-        "kubewin_target": {"enable_csi", "upgrade"}, "kubewin_allow_downgrade": {"remove"}, "kubewin_batches": {"handover"},
-            "kubewin_quiesce": {"remove"}, "kubewin_quiesce_timeout": {"remove"},
-        "kubewin_node_timeout": {"handover", "upgrade"}, "kubewin_prepull": {"handover", "upgrade"},
-        "kubewin_prepull_timeout": {"handover", "upgrade"}, "kubewin_proven": {"handover", "upgrade", "verify"},
-        "kubewin_drivers": {"build_csi_proxy", "gather", "preflight", "convert_volumes"},
-        "kubewin_skip_unreachable": {"diagnose", "gather", "upgrade", "preflight"},
-    }  # fmt: skip
-    users = {path.stem for path in PLAYBOOKS.glob("*.yml") if path.stem != "enable-csi" and name in _closure(path.stem)}
-    hidden: set[str] = passing.get(name, set())
-    assert users - hidden == INPUTS[name].playbooks
+def _read_by_actions(actions: set[str]) -> set[str]:
+    """Names of inputs that actions read themselves."""
+    read = {option.playbooks.removeprefix("kubewin_") for option in declared.OPTIONS.values()}
+    files = [file for name in actions if (file := ROOT / "plugins" / "action" / f"{name}.py").exists()]
+    files.append(ROOT / "plugins" / "plugin_utils" / "actions" / "host_results.py")
+    for file in files:
+        read |= set(re.findall(r'"(\w+)"', file.read_text(encoding="utf-8")))
+    return read
 
 
 def _variables(node: Any) -> Iterator[str]:

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.planned import entry
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.summary import brief, render_summary, summarize
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.summary import (
+    RunFacts,
+    brief,
+    ending,
+    leaves_work,
+    render_summary,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.summary import summarize as summarize_facts
 
 SERVING: dict[str, Any] = {
     "managed_by": "kubewin",
@@ -16,6 +24,19 @@ SERVING: dict[str, Any] = {
     "missing_pipes": [],
     "findings": [],
 }
+
+
+def summarize(
+    hosts: Sequence[Mapping[str, Any]],
+    rollouts: Mapping[str, Mapping[str, Any]],
+    nodes_without_host: Sequence[str],
+    readiness: Mapping[str, Any] | None = None,
+    applied: Sequence[Mapping[str, Any]] = (),
+    warnings: Sequence[Mapping[str, Any]] = (),
+    failure: str = "",
+) -> dict[str, Any]:
+    facts = RunFacts(hosts, rollouts, nodes_without_host, readiness or {}, applied, warnings)
+    return summarize_facts(facts, failure)
 
 
 def host(name: str, *csi_proxy: dict[str, Any] | None, left_out: str | None = None) -> dict[str, Any]:
@@ -166,7 +187,7 @@ def test_changes_are_reported_with_their_object_and_equal_changes_once() -> None
         {"action": "create", "kind": "DaemonSet", "namespace": "smb", "name": "csi-smb-node-win"},
         {"action": "none", "kind": "Namespace", "namespace": None, "name": "smb"},
     ]
-    applied = [{"item": {"driver": "smb"}, "objects": objects, "roll": {"replaced": ["win-1"]}}]
+    applied = [{"driver": "smb", "objects": objects, "roll": {"replaced": ["win-1"]}}]
     summary = summarize(
         [{**host("win-1"), **changed}, {**host("win-2"), **changed}, host("win-3")], {}, [], None, applied
     )
@@ -186,7 +207,7 @@ def test_the_end_is_why_the_run_failed_and_the_next_command_on_a_line_of_its_own
     why = "win-2: csi-proxy is stopped -> kubectl -n vmware-system-csi describe pod vsphere-csi-node-windows-x7kqp and then look at its host"
     command = "ansible-playbook -i inventory.yml kubewin.csi.enable_csi"
     summary = summarize([host("win-2")], {"vsphere": gate(win_2="red")}, [], failure=why)
-    lines = render_summary(summary, following=[command]).splitlines()
+    lines = render_summary(summary, ending(why, [command])).splitlines()
     assert lines[-2:] == ["Next:", f"  {command}"]
     assert "The run failed:" in lines
     assert "  win-2: csi-proxy is stopped" in lines
@@ -250,3 +271,32 @@ def test_one_host_is_a_few_lines_with_what_is_to_be_done() -> None:
 def test_a_stopped_service_is_not_said_to_lack_no_pipes() -> None:
     stopped = {**SERVING, "service": {**SERVING["service"], "state": "stopped"}, "serving": False, "missing_pipes": []}
     assert brief(stopped)[0] == "csi-proxy 1.3.0 stopped, not serving"
+
+
+def test_a_failure_that_a_task_printed_is_not_printed_again() -> None:
+    lines = ending("win-2: csi-proxy is stopped", ["again"], "see the message of the task 'Wait' above.")
+    assert lines == ["", "The run failed: see the message of the task 'Wait' above.", "", "Next:", "  again"]
+
+
+CHANGED = {**host("win-1"), "changed": ["start the service"]}
+UNCHANGED = {**host("win-1"), "changed": []}
+
+
+@pytest.mark.parametrize(
+    ("check", "facts", "accept_unproven", "expected"),
+    [
+        (True, {}, False, False),
+        (True, {"hosts": [CHANGED]}, False, True),
+        (False, {"hosts": [CHANGED]}, False, False),
+        (True, {"applied": [{"changed": True}]}, False, True),
+        (False, {"applied": [{"changed": True}]}, False, False),
+        (True, {"rollouts": {"vsphere": {"verdict": "waiting"}}}, False, True),
+        (True, {"rollouts": {"vsphere": {"verdict": "unproven"}}}, False, True),
+        (True, {"rollouts": {"vsphere": {"verdict": "unproven"}}}, True, False),
+        (True, {"rollouts": {"vsphere": {"verdict": "unproven"}}, "accepts_unproven": True}, False, False),
+    ],
+)
+def test_enable_csi_is_followed_by_itself_only_while_it_has_something_to_do(
+    check: bool, facts: dict[str, Any], accept_unproven: bool, expected: bool
+) -> None:
+    assert leaves_work(RunFacts(**{"hosts": [UNCHANGED], **facts}), accept_unproven, check=check) is expected

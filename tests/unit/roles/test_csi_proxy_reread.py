@@ -1,11 +1,10 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the plays make of results that a playbook imported earlier in the same run may have registered."""
+"""A host that the run changed is read again at its end: another run may have changed csi-proxy since then."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,54 +14,12 @@ import yaml
 from ansible import template
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
-from jinja2.nativetypes import NativeEnvironment
 
 # ansible-core 2.18 and older trust every text.
 trusted: Callable[[str], Any] = getattr(template, "trust_as_template", str)
 
 ROLES = Path(__file__).parents[3] / "roles"
-INPUTS = ROLES / "kubewin" / "vars" / "main" / "inputs.yml"
 REREAD = yaml.safe_load((ROLES / "csi_proxy" / "tasks" / "reread.yml").read_text("utf-8"))
-
-
-def made(name: str, **variables: Any) -> Any:
-    """The variable of this name, with these variables beside it."""
-    given = {key: trusted(text) for key, text in yaml.safe_load(INPUTS.read_text("utf-8")).items()}
-    return Templar(loader=DataLoader(), variables={**given, **variables}).template(given[name])
-
-
-def test_only_the_drivers_of_this_playbook_are_applied() -> None:
-    smb, vsphere = {"driver": "smb"}, {"driver": "vsphere"}
-    observed = {"planned": [smb, vsphere]}
-    assert made("_kubewin_plans", _kubewin_drivers=["vsphere"], csi_driver_planned=observed) == [vsphere]
-    assert made("_kubewin_plans", _kubewin_drivers=["vsphere"]) == []
-
-
-@pytest.mark.parametrize(
-    ("environment", "given", "found"),
-    [
-        ("", {}, ""),
-        ("./its.kubeconfig", {}, "its.kubeconfig"),
-        ("./its.kubeconfig", {"kubewin_kubeconfig": ""}, "its.kubeconfig"),
-        ("./its.kubeconfig", {"kubewin_kubeconfig": "mine"}, "mine"),
-        ("", {"kubewin_kubeconfig": {"kind": "Config"}}, {"kind": "Config"}),
-    ],
-)
-def test_a_kubeconfig_is_resolved_from_the_starting_directory(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, environment: str, given: dict[str, Any], found: Any
-) -> None:
-    """Modules run in another directory. The environment names one as kubewin_kubeconfig does, which comes first."""
-    monkeypatch.chdir(tmp_path)
-    variables = yaml.safe_load(INPUTS.read_text("utf-8"))
-    # Lookups of Ansible's own are not there in a unit test.
-    engine = NativeEnvironment()
-    engine.filters |= {"expanduser": os.path.expanduser, "realpath": os.path.realpath}
-    known = {"lookup": lambda *_named: environment, **given}
-    path = engine.from_string(variables["_kubewin_kubeconfig_path"]).render(known)
-    made = engine.from_string(variables["_kubewin_kubeconfig"].strip()).render(
-        known | {"_kubewin_kubeconfig_path": path}
-    )
-    assert (made or "") == (str(tmp_path / found) if found and isinstance(found, str) else found)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,267 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Validates the inputs of a playbook, before any host and the cluster are contacted, and returns their values."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ansible import context
+from ansible.errors import AnsibleError
+from ansible.parsing.dataloader import DataLoader
+from ansible.parsing.splitter import parse_kv
+from ansible.plugins.action import ActionBase
+from ansible.plugins.loader import lookup_loader
+from ansible.utils.vars import load_extra_vars
+from ansible_collections.kubewin.csi.plugins.modules.validate_inputs import DOCUMENTATION
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions import driver_options, names
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.hosts import (
+    ON_HOSTS,
+    Chosen,
+    not_named,
+    nothing_to_do,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import (
+    INPUTS,
+    blank,
+    parse_inputs,
+    switched,
+    wrong,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.lists import as_list
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.results import failed
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.tags import collect_tags, wrong_tags
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import read_argument_spec
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.plugin_utils.support.diagnose import explain_missing_packages
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.options import CSI_PROXY
+
+ARGUMENT_SPEC = read_argument_spec(DOCUMENTATION)
+PLAYBOOKS = Path(__file__).resolve().parents[2] / "playbooks"
+_TASKS = "kubewin_upgrade_tasks"
+# build_csi_proxy uses no cluster. An action whose import fails shows a traceback; diagnose has this among its findings.
+_WITHOUT_PACKAGES = ("build_csi_proxy", "diagnose")
+
+
+class ActionModule(ActionBase):
+    """Runs on the controller alone: it needs no connection and changes nothing."""
+
+    _requires_connection = False
+    _supports_check_mode = True
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Return the values of the inputs; failed with a sentence for each problem."""
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        _validation, options = self.validate_argument_spec(argument_spec=ARGUMENT_SPEC)
+        playbook = options["playbook"]
+        if not any(playbook in rule.playbooks for rule in INPUTS.values()):
+            return {
+                **result,
+                **failed("configuration", f"playbook: {playbook}, expected a playbook of this collection"),
+            }
+        self._task_vars: Mapping[str, Any] = task_vars or {}
+        self._hostvars: Any = self._task_vars["hostvars"]
+        self._extra: Mapping[str, Any] = load_extra_vars(self._loader)
+        self._of_play: Mapping[str, Any] = self._task.get_play().get_vars()
+        pattern = str(self._read_inputs("localhost").get("kubewin_hosts") or "windows")
+        windows = self._find_hosts(pattern)
+        self._limited = tuple(self._task_vars.get("ansible_play_hosts_all") or ())
+        self._target = "localhost"
+        if windows and playbook in ON_HOSTS:
+            self._target = next((host for host in windows if host in self._limited), windows[0])
+        inputs = self._read_inputs(self._target)
+        problems = list(self._find_problems(playbook, pattern, windows, inputs))
+        if problems:
+            return {**result, **failed("configuration", "\n".join(dict.fromkeys(problems)))}
+        values = parse_inputs(playbook, inputs)
+        if "cluster_name" in values:
+            values["cluster_name"] = values["cluster_name"] or values["context"]
+        hosts = pattern if windows and playbook in ON_HOSTS else "localhost"
+        if playbook == "upgrade":
+            # Its other plays are on localhost.
+            hosts = pattern if windows and values["upgrade_hook"] == "tasks" else "all:!all"
+        reads = hosts not in ("localhost", "all:!all") and not values.get("snapshot_from")
+        return {
+            **result,
+            "changed": False,
+            **values,
+            "playbook": playbook,
+            "hosts": hosts,
+            "reads_hosts": reads,
+            "windows": windows,
+        }
+
+    def _read_inputs(self, host: str) -> dict[str, Any]:
+        """The inputs that are set for a host, without blank ones. A play's own variables override those of the inventory."""
+        own, inputs = self._hostvars[host], {}
+        for name in INPUTS:
+            if name in self._of_play and name not in self._extra:
+                inputs[name] = self._templar.template(self._task_vars[name])
+            elif name in own:
+                inputs[name] = own[name]
+        return {name: value for name, value in inputs.items() if not blank(value)}
+
+    def _find_hosts(self, pattern: str) -> list[str]:
+        """Every host of the inventory that matches, with or without --limit."""
+        find = lookup_loader.get("ansible.builtin.inventory_hostnames", loader=self._loader, templar=self._templar)
+        return [str(name) for name in find.run([pattern], variables=self._task_vars)]
+
+    def _find_problems(
+        self, playbook: str, pattern: str, windows: list[str], inputs: Mapping[str, Any]
+    ) -> Iterator[str]:
+        yield from wrong(inputs)
+        yield from self._find_wrong_values(playbook, windows, inputs)
+        if playbook in names.TAKE_DRIVERS:
+            for driver in DRIVERS:
+                options = driver_options.variables(driver)
+                templates = {name: self._task_vars[name] for name in options if name in self._task_vars}
+                yield from driver_options.wrong(driver, self._templar.template(templates))
+        own = as_list(inputs.get(names.OWN))
+        set_names = {name for host in [*windows, "localhost"] for name in self._set_outside(host)} | {
+            name for name in self._of_play if not name.startswith("_")
+        }
+        refused, elsewhere = names.refused(playbook, set_names, self._extra, _typed(), own, _options_of)
+        for sentence in elsewhere:
+            self._display.warning(sentence)
+        if playbook not in _WITHOUT_PACKAGES:
+            yield from explain_missing_packages(
+                [package for package in ("kubernetes.core", "kubernetes") if not _is_installed(package)]
+            )
+        yield from [*refused, *_nameless_words(), *self._wrong_tags(playbook)]
+        chosen = Chosen(
+            limit=self._task_vars.get("ansible_limit"),
+            hosts=self._limited,
+            windows=tuple(windows),
+            pattern=pattern,
+            cluster_only=switched(inputs.get("kubewin_cluster_only")),
+            on_file=playbook == "preflight" and "kubewin_snapshot_from" in inputs,
+            tasks=inputs.get("kubewin_upgrade_hook") == "tasks",
+        )
+        if playbook == "remove" and self._is_of_inventory("kubewin_remove_csi_proxy", inputs):
+            yield (
+                "kubewin_remove_csi_proxy is set in the inventory, where it would apply to every later run, expected on the command "
+                "line. Remove it there, and give it with -e kubewin_remove_csi_proxy=true."
+            )
+        yield from [*nothing_to_do(playbook, chosen), *not_named(playbook, inputs, chosen)]
+        if playbook == "upgrade" and chosen.tasks:
+            yield from _no_tasks(self._loader, str(inputs.get(_TASKS) or ""))
+
+    def _is_of_inventory(self, name: str, inputs: Mapping[str, Any]) -> bool:
+        return name in inputs and name not in self._extra and name not in self._of_play
+
+    def _find_wrong_values(self, playbook: str, windows: list[str], inputs: Mapping[str, Any]) -> Iterator[str]:
+        """A sentence for each wrong value of a host, and for each of which the run would use the value of another host."""
+        checked: list[Mapping[str, Any]] = []
+        for host in [*windows, "localhost"]:
+            templates = {name: value for name, value in self._set_outside(host).items() if name in INPUTS}
+            if templates in checked:
+                continue
+            checked.append(templates)
+            values = {name: self._hostvars[host][name] for name in templates}
+            yield from wrong(values)
+            if host in windows and host in self._limited and playbook in ON_HOSTS:
+                yield from self._find_other_values(playbook, host, values, inputs)
+
+    def _find_other_values(
+        self, playbook: str, host: str, values: Mapping[str, Any], inputs: Mapping[str, Any]
+    ) -> Iterator[str]:
+        """A sentence for each input that has another value for a host than for the one whose values the run uses."""
+        own = {name: value for name, value in values.items() if not blank(value)}
+        for name in sorted((own.keys() | inputs.keys()) - self._of_play.keys() - {"kubewin_node_name"}):
+            if playbook in INPUTS[name].playbooks and own.get(name) != inputs.get(name):
+                found, used = own.get(name, "not set"), inputs.get(name, "not set")
+                yield f"{name} is {found} for {host} and {used} for {self._target}, expected one value for all hosts of a run."
+
+    def _set_outside(self, host: str) -> Mapping[str, Any]:
+        """A host's variables of the inventory and extra variables, without those that tasks of this run registered or set."""
+        variables: Any = self._hostvars.raw_get(host)
+        if not isinstance(variables, Mapping):
+            return {}
+        return {
+            name: value
+            for name, value in variables.items()
+            if name in self._extra or not (name in names.FACTS or is_task_result(value))
+        }
+
+    def _wrong_tags(self, playbook: str) -> list[str]:
+        """Tags of the command line that the playbook does not have."""
+        run, skip = self._task_vars.get("ansible_run_tags") or ["all"], self._task_vars.get("ansible_skip_tags") or []
+        if list(run) == ["all"] and not skip:
+            return []
+        started = [str(name) for name in context.CLIARGS.get("args") or ()]
+        ours = [name for name in started if name.startswith("kubewin.csi.") or Path(name).resolve().parent == PLAYBOOKS]
+        if started and ours == started:
+            # Of several, each has to take the tags of the others.
+            named = {
+                Path(name).stem.rpartition(".")[2] if name.startswith("kubewin.csi.") else Path(name).stem
+                for name in ours
+            }
+            return list(wrong_tags(playbook, run, skip, None if len(named) == 1 else ()))
+        others: set[str] = set()
+        for name in set(started) - set(ours):
+            if Path(name).is_file():
+                others |= collect_tags(self._loader.load_from_file(str(Path(name).resolve())))
+        return list(wrong_tags(playbook, run, skip, others))
+
+
+def is_task_result(value: object) -> bool:
+    """Whether a task registered a variable's value. Two playbooks may be imported by one: no result of the first is an input of the second."""
+    return isinstance(value, Mapping) and "changed" in value
+
+
+def _typed() -> set[str]:
+    """Extra variables that were given one by one on the command line; a file of them may serve several playbooks."""
+    texts = [str(text) for text in context.CLIARGS.get("extra_vars") or () if text]
+    return {str(name) for text in texts if text[0] not in "@[{" for name in parse_kv(text)}
+
+
+def _is_installed(package: str) -> bool:
+    name = f"ansible_collections.{package}" if "." in package else package
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def _nameless_words() -> Iterator[str]:
+    """Words of -e without a name, which Ansible drops: a value with blanks that was not quoted. They may be part of a secret."""
+    for text in (str(text) for text in context.CLIARGS.get("extra_vars") or () if text):
+        if text[0] in "@[{":
+            continue
+        pairs = parse_kv(text)
+        if words := str(pairs.pop("_raw_params", "")).split():
+            drivers = [*as_list(pairs.get("kubewin_drivers")), *words]
+            meant = f" Did you mean kubewin_drivers={','.join(drivers)}?" if set(drivers) <= set(DRIVERS) else ""
+            yield (
+                f"-e {' '.join(f'{name}=...' for name in pairs) or '...'} has words without a name, which Ansible drops, "
+                f"expected name=value. Separate the entries of a list with commas, without spaces, and quote a value that contains spaces.{meant}"
+            )
+
+
+def _options_of(role: str) -> set[str]:
+    """The variables that a user may set of a role."""
+    if role in names.DRIVER_ROLES:
+        return set(driver_options.variables(role.removesuffix("_csi")))
+    return {f"{role}_{option}" for option in CSI_PROXY if option != "from_variables"}
+
+
+def _no_tasks(loader: DataLoader, path: str) -> list[str]:
+    """Problems of the task file, which would otherwise appear after the first node was drained."""
+    file = Path(path).expanduser().resolve()
+    if not path or not file.is_file():
+        return [
+            f"{_TASKS} is {file if path else 'not given'}; kubewin_upgrade_hook=tasks expects "
+            "the path of a task file that changes the node in node_upgrade_node."
+        ]
+    try:
+        content = loader.load_from_file(str(file))
+    except AnsibleError as error:
+        return [f"{_TASKS} is {path}, which cannot be read: {error}"]
+    tasks = content if isinstance(content, list) else []
+    if tasks and all(isinstance(task, dict) and "hosts" not in task for task in tasks):
+        return []
+    return [f"{_TASKS} is {path}, which is not a list of tasks, expected tasks without a play around them."]
