@@ -68,7 +68,7 @@ class Baselines:
             self._maps.read(self._name_object(claim))
 
     def write(
-        self, claim: str, manifest: Manifest | MissingBaseline, growing: Sequence[str]
+        self, claim: str, manifest: Manifest | MissingBaseline, append_only: Sequence[str]
     ) -> Manifest | MissingBaseline:
         """Write a baseline; return it as it was written: with digests of folders if it is too large.
 
@@ -80,7 +80,7 @@ class Baselines:
             except TooLargeError:
                 if isinstance(manifest, MissingBaseline):
                     raise
-                manifest = summarize(manifest, growing)
+                manifest = summarize(manifest, append_only)
                 self._keep(self._maps, claim, manifest)
         if self._files is not None:
             try:

@@ -23,7 +23,7 @@ def is_append_only(path: str, patterns: Sequence[str]) -> bool:
     return any(fnmatch.fnmatchcase(path.lower() if "/" in pattern else name, pattern.lower()) for pattern in patterns)
 
 
-def summarize(manifest: Manifest, growing: Sequence[str]) -> Manifest:
+def summarize(manifest: Manifest, append_only: Sequence[str]) -> Manifest:
     """Replace the files of a manifest by digests of folders, at the greatest depth with few enough folders."""
     deepest = max((entry.path.count("/") for entry in manifest.entries), default=0)
     depth = next(depth for depth in range(deepest, -1, -1) if len(_group_by_folder(manifest, depth)) <= MOST)
@@ -34,16 +34,17 @@ def summarize(manifest: Manifest, growing: Sequence[str]) -> Manifest:
         manifest,
         entries=(),
         gaps=gaps,
-        folders=digest_folders(manifest, depth, growing),
+        folders=digest_folders(manifest, depth, append_only),
         depth=depth,
-        growing=tuple(growing),
+        append_only=tuple(append_only),
     )
 
 
-def digest_folders(manifest: Manifest, depth: int, growing: Sequence[str]) -> tuple[FolderDigest, ...]:
+def digest_folders(manifest: Manifest, depth: int, append_only: Sequence[str]) -> tuple[FolderDigest, ...]:
     """Compute the digests of the folders at a depth, with everything below."""
     return tuple(
-        _digest_folder(path, entries, growing) for path, entries in sorted(_group_by_folder(manifest, depth).items())
+        _digest_folder(path, entries, append_only)
+        for path, entries in sorted(_group_by_folder(manifest, depth).items())
     )
 
 
@@ -51,12 +52,12 @@ def _group_by_folder(manifest: Manifest, depth: int) -> dict[str, list[FileEntry
     return group_values(("/".join(entry.path.split("/")[:-1][:depth]), entry) for entry in manifest.entries)
 
 
-def _digest_folder(path: str, entries: Sequence[FileEntry], growing: Sequence[str]) -> FolderDigest:
+def _digest_folder(path: str, entries: Sequence[FileEntry], append_only: Sequence[str]) -> FolderDigest:
     names, contents = hashlib.sha256(), hashlib.sha256()
     kept = [
         entry
         for entry in sorted(entries, key=lambda entry: entry.path)
-        if entry.kind != "file" or not is_append_only(entry.path, growing)
+        if entry.kind != "file" or not is_append_only(entry.path, append_only)
     ]
     for entry in kept:
         line = f"{entry.path}\0{entry.kind}\0{entry.size}\0{entry.target}\0".encode("utf-8", "surrogatepass")

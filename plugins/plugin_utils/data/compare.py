@@ -31,7 +31,7 @@ class Difference:
 
 
 @dataclass(slots=True)
-class Comparison:
+class VolumeComparison:
     """The result of a comparison. equal: files whose contents are equal. grown: files that may grow, and only did that. listed: files of which only
     names and sizes were compared.
     """
@@ -54,11 +54,11 @@ def find_head_sizes(before: Manifest, patterns: Sequence[str]) -> dict[str, int]
     return {file.path: file.size for file in before.files if file.sha256 and is_append_only(file.path, patterns)}
 
 
-def compare_manifests(before: Manifest, after: Manifest, patterns: Sequence[str]) -> Comparison:
+def compare_manifests(before: Manifest, after: Manifest, patterns: Sequence[str]) -> VolumeComparison:
     """Compare two manifests of a volume. patterns: of append-only files."""
     if before.folders:
         return _compare_folders(before, after)
-    comparison = Comparison()
+    comparison = VolumeComparison()
     old, new = ({entry.path: entry for entry in side.entries} for side in (before, after))
     listing = "listing" in (before.how, after.how)
     for path in sorted(old.keys() | new.keys()):
@@ -70,11 +70,11 @@ def compare_manifests(before: Manifest, after: Manifest, patterns: Sequence[str]
     return comparison
 
 
-def _compare_folders(before: Manifest, after: Manifest) -> Comparison:
+def _compare_folders(before: Manifest, after: Manifest) -> VolumeComparison:
     """Compare digests of folders; single files are unknown."""
-    comparison = Comparison()
+    comparison = VolumeComparison()
     old = {folder.path: folder for folder in before.folders}
-    new = {folder.path: folder for folder in digest_folders(after, before.depth, before.growing)}
+    new = {folder.path: folder for folder in digest_folders(after, before.depth, before.append_only)}
     gaps = (*before.gaps, *after.gaps)
     for path in sorted(old.keys() | new.keys()):
         was, current = old.get(path, _build_empty_digest(path)), new.get(path, _build_empty_digest(path))
@@ -98,7 +98,7 @@ def _build_empty_digest(path: str) -> FolderDigest:
 
 
 def _record_one_sided(
-    comparison: Comparison,
+    comparison: VolumeComparison,
     path: str,
     was: FileEntry | None,
     gaps: Iterable[Gap],
@@ -117,7 +117,7 @@ def _record_one_sided(
 
 
 def _compare_entries(
-    comparison: Comparison, was: FileEntry, current: FileEntry, listing: bool, patterns: Sequence[str]
+    comparison: VolumeComparison, was: FileEntry, current: FileEntry, listing: bool, patterns: Sequence[str]
 ) -> None:
     if was.kind != current.kind:
         comparison.differences.append(Difference(was.path, "replaced", f"it was a {was.kind}, is a {current.kind}"))
@@ -131,7 +131,7 @@ def _compare_entries(
         _compare_files(comparison, was, current, listing)
 
 
-def _compare_append_only(comparison: Comparison, was: FileEntry, current: FileEntry, listing: bool) -> None:
+def _compare_append_only(comparison: VolumeComparison, was: FileEntry, current: FileEntry, listing: bool) -> None:
     if current.size < was.size:
         detail = f"it had {was.size} bytes, has {current.size}, but may only grow"
         comparison.differences.append(Difference(was.path, "shortened", detail))
@@ -147,7 +147,7 @@ def _compare_append_only(comparison: Comparison, was: FileEntry, current: FileEn
         _record_unread(comparison, was, current, listing)
 
 
-def _compare_files(comparison: Comparison, was: FileEntry, current: FileEntry, listing: bool) -> None:
+def _compare_files(comparison: VolumeComparison, was: FileEntry, current: FileEntry, listing: bool) -> None:
     if was.size != current.size:
         comparison.differences.append(Difference(was.path, "changed", f"it had {was.size} bytes, has {current.size}"))
     elif was.sha256 and current.sha256:
@@ -163,7 +163,7 @@ def _compare_files(comparison: Comparison, was: FileEntry, current: FileEntry, l
         _record_unread(comparison, was, current, listing)
 
 
-def _record_unread(comparison: Comparison, was: FileEntry, current: FileEntry, listing: bool) -> None:
+def _record_unread(comparison: VolumeComparison, was: FileEntry, current: FileEntry, listing: bool) -> None:
     if listing:
         comparison.listed += 1
         return

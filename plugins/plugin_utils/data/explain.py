@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.compare import Comparison
+from ansible_collections.kubewin.csi.plugins.plugin_utils.data.compare import VolumeComparison
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data.manifest import Manifest, summarize_counts
 
 # More lines of a kind than that are counted.
 _LINES = 50
 
 
-def format_report(before: Manifest, after: Manifest, comparison: Comparison) -> str:
+def format_report(before: Manifest, after: Manifest, comparison: VolumeComparison) -> str:
     """Format the report of one volume."""
     return "\n".join(_format_lines(before, after, comparison))
 
 
-def _format_lines(before: Manifest, after: Manifest, comparison: Comparison) -> Iterator[str]:
+def _format_lines(before: Manifest, after: Manifest, comparison: VolumeComparison) -> Iterator[str]:
     head = {
         "same": "unchanged",
         "different": f"{len(comparison.differences)} paths changed",

@@ -85,7 +85,7 @@ class FolderDigest:
 class Manifest:
     """The contents of a volume. taken: the time.
 
-    folders: in place of entries where these are too many to keep; depth: of the folders. growing: patterns of files that the digests
+    folders: in place of entries where these are too many to keep; depth: of the folders. append_only: patterns of files that the digests
     leave out, since they may grow.
     """
 
@@ -98,7 +98,7 @@ class Manifest:
     gaps: tuple[Gap, ...] = ()
     folders: tuple[FolderDigest, ...] = ()
     depth: int = 0
-    growing: tuple[str, ...] = ()
+    append_only: tuple[str, ...] = ()
 
     @property
     def files(self) -> tuple[FileEntry, ...]:

@@ -30,13 +30,13 @@ _LOOK = 0.5
 
 @dataclass(frozen=True, slots=True)
 class DataRequest:
-    """image, node: of the pod that reads, empty to choose. patience: seconds until it runs, and until it is deleted."""
+    """image, node: of the pod that reads, empty to choose. wait_timeout: seconds until it runs, and until it is deleted."""
 
     image: str
     node: str
     tolerations: tuple[Mapping[str, Any], ...]
-    growing: tuple[str, ...]
-    patience: float
+    append_only: tuple[str, ...]
+    wait_timeout: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class VolumeReader:
             with report_progress(self._notify, lambda: f"{title}: {reader.standing}"):
                 listed = reader.read_listing()
             files = [entry for entry in listed.entries if entry.kind == "file"]
-            heads = compare.find_head_sizes(before, self._desired.growing) if before is not None else {}
+            heads = compare.find_head_sizes(before, self._desired.append_only) if before is not None else {}
             chosen = choose_sample(files, self._limits.total, self._limits.seed)
             if before is not None and before.how == "content" and before.files and len(chosen) < len(files):
                 # What cannot be compared need not be read.
@@ -195,7 +195,7 @@ class VolumeReader:
         why = explain.explain_waiting(live, explain.select_warnings(events))
         return ClusterError(
             f"pod {self._namespace}/{name}, which reads the volume, does not run on {node} after "
-            f"{self._desired.patience:g} s: {why}. {explain.choose_remedy(why, node, f'-n {self._namespace} {name}')}",
+            f"{self._desired.wait_timeout:g} s: {why}. {explain.choose_remedy(why, node, f'-n {self._namespace} {name}')}",
             "helper_failed",
         )
 
@@ -216,7 +216,7 @@ class VolumeReader:
             return current is None or current["metadata"]["uid"] != uid
 
         self._wait_until(is_deleted, f"pod {self._namespace}/{name} ends", lambda: ClusterError(
-            f"pod {self._namespace}/{name} does not end within {self._desired.patience:g} s. Check that its node unmounts the volume.",
+            f"pod {self._namespace}/{name} does not end within {self._desired.wait_timeout:g} s. Check that its node unmounts the volume.",
             "left_behind",
         ))  # fmt: skip
 
@@ -224,8 +224,8 @@ class VolumeReader:
         began, waits = time.monotonic(), Waits(self._notify)
         while not probe():
             waited = time.monotonic() - began
-            if waited > self._desired.patience:
+            if waited > self._desired.wait_timeout:
                 raise trouble()
-            waits.report(Awaited(f"waiting until {condition}", waited, self._desired.patience))
+            waits.report(Awaited(f"waiting until {condition}", waited, self._desired.wait_timeout))
             # Between two reads; the deadline is above.
             time.sleep(_LOOK)

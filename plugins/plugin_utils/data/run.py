@@ -74,8 +74,8 @@ class DataRun:
             image=options["image"],
             node=options["node"],
             tolerations=tuple(options["tolerations"]),
-            growing=tuple(options["growing"]),
-            patience=options["step_timeout"],
+            append_only=tuple(options["growing"]),
+            wait_timeout=options["step_timeout"],
         )
         limits = ReadLimits(options["limit"] << 20, options["rate"] << 20, options["timeout"], options["seed"])
         self._readers = {

@@ -50,18 +50,18 @@ _ABSENT = "the Node does not exist; it is skipped"
 class UpgradeRules:
     """Options of an upgrade.
 
-    budget: seconds a node may take until an external step, and again after it. patience: seconds to wait for the
+    budget: seconds a node may take until an external step, and again after it. wait_timeout: seconds to wait for the
     cluster, for another node that is away, and for a window.
     pause: "canary", "batches", or nodes. stop_on: conditions outside the current node that stop the run. only: nodes that may
     start, None for all.
     """
 
     budget: float = 3600.0
-    patience: float = 0.0
+    wait_timeout: float = 0.0
     pause: tuple[str, ...] = ()
     windows: tuple[MaintenanceWindow, ...] = ()
     stop_on: frozenset[StopOn] = frozenset({"cluster", "nodes", "workloads"})
-    delete_unowned: bool = False
+    force: bool = False
     only: frozenset[str] | None = None
 
 
@@ -263,15 +263,17 @@ def _begin_next_batch(
         since = parse_time(journal.held_since)
         if since is None:
             journal = replace(journal, held_since=format_time(current_time)).add_event(held, current_time)
-        elif (current_time - since).total_seconds() > rules.patience:
+        elif (current_time - since).total_seconds() > rules.wait_timeout:
             return PauseUpgrade(held, replace(journal, state="paused", why=held, held_since=""))
-        return ObserveAgain((_build_awaited(held, since, current_time, rules.patience),), replace(journal, why=held))
+        return ObserveAgain(
+            (_build_awaited(held, since, current_time, rules.wait_timeout),), replace(journal, why=held)
+        )
     if held is not None:
         since = parse_time(journal.held_since)
-        if held.id == "CSI-U02" and (since is None or (current_time - since).total_seconds() <= rules.patience):
+        if held.id == "CSI-U02" and (since is None or (current_time - since).total_seconds() <= rules.wait_timeout):
             journal = journal if since else replace(journal, held_since=format_time(current_time))
             return ObserveAgain(
-                (_build_awaited(f"{held.object}: {held.message}", since, current_time, rules.patience),), journal
+                (_build_awaited(f"{held.object}: {held.message}", since, current_time, rules.wait_timeout),), journal
             )
         return StopUpgrade(
             replace(journal, stopping=held, state="stopped", why=f"{held.object}: {held.message}", held_since="")
@@ -412,9 +414,7 @@ class _NodeDecider:
             return self._move_to("cordon")
         if node.pods is None:
             return self._wait("its pods are being read")
-        plan = plan_drain(
-            node.pods, self.observed.refused, self.observed.current_time, delete_unowned=self.rules.delete_unowned
-        )
+        plan = plan_drain(node.pods, self.observed.refused, self.observed.current_time, force=self.rules.force)
         if plan.never:
             return self._fail_node("CSI-U03", "; ".join(plan.never), "check its log, then run again")
         if not plan.remaining:
@@ -443,7 +443,7 @@ class _NodeDecider:
             return self._move_to("cordon", "another user uncordoned it; it is cordoned and drained again")
         if node.pods is None:
             return self._wait("its pods are being read")
-        if plan_drain(node.pods, {}, self.observed.current_time, delete_unowned=True).remaining:
+        if plan_drain(node.pods, {}, self.observed.current_time, force=True).remaining:
             return self._move_to("drain", "new pods run there")
         return self._delegate("hook")
 

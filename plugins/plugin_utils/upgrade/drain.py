@@ -29,7 +29,7 @@ class DrainPlan:
 
 
 def plan_drain(
-    pods: Iterable[PodFacts], refused: Mapping[str, str], current_time: datetime, *, delete_unowned: bool
+    pods: Iterable[PodFacts], refused: Mapping[str, str], current_time: datetime, *, force: bool
 ) -> DrainPlan:
     """Decide which pods of a node are evicted. refused: evictions that the server refused, by uid.
 
@@ -45,7 +45,7 @@ def plan_drain(
                     "its finalizers"
                 )
             continue
-        if not pod.owner[0] and not delete_unowned:
+        if not pod.owner[0] and not force:
             never.append(
                 f"{pod.title} has no controller that would recreate it; delete it, or set "
                 "kubewin_upgrade_delete_unowned"

@@ -158,7 +158,7 @@ class Upgrade:
             return lines
         for entry in (entry for entry in waiting if entry.batch == waiting[0].batch and entry.node in observed.nodes):
             pods = observed.nodes[entry.node].pods or ()
-            empty = plan_drain(pods, {}, observed.current_time, delete_unowned=self.rules.delete_unowned)
+            empty = plan_drain(pods, {}, observed.current_time, force=self.rules.force)
             lines += [f"{entry.node}: {why}" for why in empty.never]
             lines += self.executor.dry_run_evictions(entry.node, empty.remaining)
         return lines
@@ -354,9 +354,9 @@ def parse_rules(params: Mapping[str, Any]) -> UpgradeRules:
         raise UpgradeRefusedError(str(error)) from error
     return UpgradeRules(
         budget=float(params["node_timeout"]),
-        patience=float(params["patience"]),
+        wait_timeout=float(params["patience"]),
         pause=tuple(params["pause"]),
         windows=windows,
         stop_on=frozenset(params["stop_on"]),
-        delete_unowned=params["delete_unowned"],
+        force=params["delete_unowned"],
     )

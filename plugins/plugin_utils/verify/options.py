@@ -39,5 +39,5 @@ def parse_request(options: Mapping[str, Any]) -> VerifyRequest:
         image=options["image"],
         size=options["size"],
         tolerations=tuple(options["tolerations"]),
-        move=options["move"],
+        verify_reattach=options["move"],
     )

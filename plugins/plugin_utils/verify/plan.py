@@ -24,7 +24,7 @@ class VerifyRequest:
     image: str = ""
     size: str = "10Gi"
     tolerations: tuple[Mapping[str, Any], ...] = ()
-    move: bool = True
+    verify_reattach: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +106,8 @@ def plan_verification(
                     size=desired.size,
                     keeps=chosen.keeps,
                     attaches=attach.get(driver.name, True),
-                    elsewhere=tuple(other_nodes) if desired.move else (),
-                    stays="there is no other node to read it on" if desired.move and not other_nodes else "",
+                    elsewhere=tuple(other_nodes) if desired.verify_reattach else (),
+                    stays="there is no other node to read it on" if desired.verify_reattach and not other_nodes else "",
                 )
             )
     # Node by node: a failing node shows with its first driver.

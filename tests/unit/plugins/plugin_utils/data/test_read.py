@@ -16,7 +16,7 @@ from typing import Any, cast
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data.choice import ReadLimits, choose_sample
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data.compare import (
-    Comparison,
+    VolumeComparison,
     compare_manifests,
     find_head_sizes,
 )
@@ -106,7 +106,7 @@ def read(
     return Manifest("shop", "data", "pv-1", "content", "now", found.entries, found.gaps)
 
 
-def again(volume: Path, before: Manifest, limits: ReadLimits = PLENTY) -> Comparison:
+def again(volume: Path, before: Manifest, limits: ReadLimits = PLENTY) -> VolumeComparison:
     return compare_manifests(before, read(volume, limits, before), ("*.log",))
 
 

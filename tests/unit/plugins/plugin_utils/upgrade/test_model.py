@@ -279,7 +279,7 @@ def test_a_batch_begins_when_there_is_time_for_each_of_its_nodes() -> None:
 
 
 def test_wmco_is_waited_for_until_its_plan_is_approved() -> None:
-    world = wmco(rules=UpgradeRules(patience=30))
+    world = wmco(rules=UpgradeRules(wait_timeout=30))
     world.running = "8.1.2"
     decision = world.run()
     assert isinstance(decision, PauseUpgrade)

@@ -53,7 +53,7 @@ def test_one_node_alone_is_read_nowhere_else_and_neither_is_what_shall_not_move(
     alone = planned([node("win-1")]).targets[0]
     assert (alone.elsewhere, alone.stays) == ((), "there is no other node to read it on")
     # A missing node outside of the request is not reported.
-    assert {(one.elsewhere, one.stays) for one in planned(move=False).targets} == {((), "")}
+    assert {(one.elsewhere, one.stays) for one in planned(verify_reattach=False).targets} == {((), "")}
 
 
 def test_a_node_that_cannot_be_used_is_left_out_of_all_but_refused_by_name() -> None:
