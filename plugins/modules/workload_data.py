@@ -20,7 +20,7 @@ description:
   - Never calls equal what was not read. Locked files, files that the pod's user may not read, files outside of the sample and directories that could
     not be listed are named as not compared.
   - Contents travel through the API server, limited in bytes, rate and time. If a volume holds more than O(limit), names, sizes and times of all
-    files are compared, and the contents of a sample, which is the same for the same O(seed).
+    files are compared, and the contents of a sample, which depends on the files' names alone.
   - Compares symbolic links and junctions by their target, and does not follow them. Ignores alternate data streams, attributes, access rights,
     C(System Volume Information) and C($RECYCLE.BIN).
 extends_documentation_fragment:
@@ -94,18 +94,10 @@ options:
     description: Timeout in seconds for one claim. What was not read by then is named as not compared.
     type: int
     default: 900
-  seed:
-    description: Seed of the sample, if not all files may be read.
-    type: str
-    default: kubewin
   image:
     description:
       - Image of the helper pod. It needs C(cmd), C(ping) and C(tar), must fit the node's Windows build, and runs as C(ContainerAdministrator).
         Defaults to C(mcr.microsoft.com/windows/nanoserver) with the tag of the node's build.
-    type: str
-    default: ''
-  node:
-    description: Node of the helper pod. Defaults to a node that the volume can reach and that has its driver.
     type: str
     default: ''
   tolerations:

@@ -17,22 +17,19 @@ _WORDS = 20000
 
 @dataclass(frozen=True, slots=True)
 class ReadLimits:
-    """Limits of reading: bytes in total, bytes a second, and seconds. seed: of the sample."""
+    """Limits of reading: bytes in total, bytes a second, and seconds."""
 
     total: int
     rate: int
     seconds: float
-    seed: str
 
 
-def choose_sample(files: Sequence[FileEntry], total: int, seed: str) -> frozenset[str]:
-    """Choose paths of files whose total size is within the limit; all files if they fit."""
+def choose_sample(files: Sequence[FileEntry], total: int) -> frozenset[str]:
+    """Choose paths of files whose total size is within the limit, by the digests of their names; all files if they fit."""
     if sum(file.size for file in files) <= total:
         return frozenset(file.path for file in files)
     chosen, remaining = set(), total
-    for file in sorted(
-        files, key=lambda file: hashlib.sha256(f"{seed}\0{file.path}".encode("utf-8", "replace")).digest()
-    ):
+    for file in sorted(files, key=lambda file: hashlib.sha256(file.path.encode("utf-8", "replace")).digest()):
         # The tar of Windows, which gets single names here, accepts no name beyond ASCII.
         if file.path.isascii() and file.size <= remaining:
             chosen.add(file.path)

@@ -30,10 +30,9 @@ _LOOK = 0.5
 
 @dataclass(frozen=True, slots=True)
 class DataRequest:
-    """image, node: of the pod that reads, empty to choose. wait_timeout: seconds until it runs, and until it is deleted."""
+    """image: of the pod that reads, empty to choose. wait_timeout: seconds until it runs, and until it is deleted."""
 
     image: str
-    node: str
     tolerations: tuple[Mapping[str, Any], ...]
     append_only: tuple[str, ...]
     wait_timeout: float
@@ -104,13 +103,11 @@ class VolumeReader:
                 listed = reader.read_listing()
             files = [entry for entry in listed.entries if entry.kind == "file"]
             heads = compare.find_head_sizes(before, self._desired.append_only) if before is not None else {}
-            chosen = choose_sample(files, self._limits.total, self._limits.seed)
+            chosen = choose_sample(files, self._limits.total)
             if before is not None and before.how == "content" and before.files and len(chosen) < len(files):
                 # What cannot be compared need not be read.
                 read = {file.path for file in before.files if file.sha256}
-                chosen = choose_sample(
-                    [file for file in files if file.path in read], self._limits.total, self._limits.seed
-                )
+                chosen = choose_sample([file for file in files if file.path in read], self._limits.total)
             size = sum(file.size for file in files if file.path in chosen)
             self._notify(f"{title}: reading {len(chosen)} of {len(files)} listed files, {size / (1 << 20):.1f} MiB")
             with report_progress(self._notify, lambda: f"{title}: {reader.standing}"):
@@ -167,7 +164,7 @@ class VolumeReader:
             for item in self._client.list_windows_nodes()
         )
         desired = self._desired
-        node, whys = choose_node(nodes, target.volume, driver, desired.image, desired.tolerations, desired.node)
+        node, whys = choose_node(nodes, target.volume, driver, desired.image, desired.tolerations)
         if node is None:
             raise ClusterError(
                 f"no Windows node accepts the pod that reads {self._namespace}/{target.claim['metadata']['name']}: "

@@ -186,7 +186,7 @@ class Reader:
                 end = self._archive(tuple(f"./{path}" for path in spoken), links, heads, read)
             reason = end.why if end.final else f"it is locked, or the user of the pod may not read it: {end.why}"
             whys.update(dict.fromkeys(group if end.final else spoken, reason))
-        outside = f"it is not in the sample of {self._limits.total} bytes (seed {self._limits.seed})"
+        outside = f"it is not in the sample of {self._limits.total} bytes"
         entries = [_fill_entry(entry, read.get(entry.path), whys.get(entry.path, outside)) for entry in listed.entries]
         listed_paths = {entry.path for entry in listed.entries}
         entries += [_to_entry(member) for path, member in read.items() if path and path not in listed_paths]

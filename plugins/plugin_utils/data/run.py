@@ -72,12 +72,11 @@ class DataRun:
         self._baselines = Baselines(in_cluster, options["record_namespace"], options["name"], options["directory"])
         desired = DataRequest(
             image=options["image"],
-            node=options["node"],
             tolerations=tuple(options["tolerations"]),
             append_only=tuple(options["growing"]),
             wait_timeout=options["step_timeout"],
         )
-        limits = ReadLimits(options["limit"] << 20, options["rate"] << 20, options["timeout"], options["seed"])
+        limits = ReadLimits(options["limit"] << 20, options["rate"] << 20, options["timeout"])
         self._readers = {
             namespace: VolumeReader(client, namespace, desired, limits, notify)
             for namespace in dict.fromkeys(claim.partition("/")[0] for claim in claims)

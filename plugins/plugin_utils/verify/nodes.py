@@ -95,11 +95,11 @@ def can_reach(node: ProofNode, volume: Mapping[str, Any]) -> bool:
 
 def choose_node(
     nodes: Iterable[ProofNode], volume: Mapping[str, Any], driver: str, image: str,
-    tolerations: Sequence[Mapping[str, Any]], only: str = "",
+    tolerations: Sequence[Mapping[str, Any]],
 ) -> tuple[ProofNode | None, str]:  # fmt: skip
     """Return the first node for a pod with this volume; else None, and why no node fits.
 
-    driver: the CSI name that the node must have registered, empty for an in-tree volume. only: the one node that may be taken.
+    driver: the CSI name that the node must have registered, empty for an in-tree volume.
     """
     whys: list[str] = []
     for node in nodes:
@@ -108,9 +108,7 @@ def choose_node(
             if driver
             else explain_unschedulable(node, image, tolerations)
         )
-        if only not in ("", node.name):
-            why = "another Node was requested"
-        elif not why and not can_reach(node, volume):
+        if not why and not can_reach(node, volume):
             why = "the volume's node affinity"
         if not why:
             return node, ""
