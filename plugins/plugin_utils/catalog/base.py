@@ -27,8 +27,8 @@ SIDECARS = "registry.k8s.io/images/k8s-staging-sig-storage/images.yaml of kubern
 
 def map_images(driver: str, registrar: str, liveness_probe: str = "") -> dict[str, str]:
     """Image references by role; without a liveness probe the driver has none."""
-    found = zip(IMAGE_ROLES, (driver, registrar, liveness_probe), strict=True)
-    return {role: image for role, image in found if image}
+    pairs = zip(IMAGE_ROLES, (driver, registrar, liveness_probe), strict=True)
+    return {role: image for role, image in pairs if image}
 
 
 def cite_sources(driver: str, sidecars: str = SIDECARS) -> dict[str, str]:
@@ -131,7 +131,7 @@ class ModeRule:
 
     def find_maturity(self, version: Version) -> Maturity | None:
         """Upstream's maturity of a release in this mode, None if it states none."""
-        return next((one for one in self.maturity if one.contains(version)), None)
+        return next((maturity for maturity in self.maturity if maturity.contains(version)), None)
 
     @property
     def all_pipes(self) -> tuple[str, ...]:
@@ -189,7 +189,7 @@ class FeatureStates:
 
     def find_shipped(self, version: Version) -> Mapping[str, str]:
         """What upstream installs with a release."""
-        return _before(self.shipped_before, version, self.shipped)
+        return _find_value(self.shipped_before, version, self.shipped)
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +263,9 @@ STALE_MAPPING = (
 REMOVE_MAPPING = "remove the mapping on the node (Remove-SmbGlobalMapping), or drain the node before you restart it"
 
 
-def _before(earlier: Mapping[str, Mapping[str, Any]], version: Version, now: Mapping[str, Any]) -> Mapping[str, Any]:
+def _find_value(
+    earlier: Mapping[str, Mapping[str, Any]], version: Version, now: Mapping[str, Any]
+) -> Mapping[str, Any]:
     """Of what releases had, by the first one that no longer has it, what belongs to a release; earliest first."""
     return next((had for first, had in earlier.items() if version.release < parse(first).release), now)
 
@@ -338,7 +340,7 @@ class Driver:
 
     def find_csi_driver_spec(self, version: Version) -> Mapping[str, Any]:
         """The spec of the CSIDriver object that upstream installs with a release."""
-        return _before(self.csi_driver_before, version, self.csi_driver)
+        return _find_value(self.csi_driver_before, version, self.csi_driver)
 
     @property
     def newest(self) -> Version:

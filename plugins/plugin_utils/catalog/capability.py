@@ -123,21 +123,21 @@ def check_support(
     """Whether a driver in this release and mode takes this volume on Windows. version None, mode empty: not known."""
     doubt: VolumeSupport | None = None
     for feature in asked.list_features():
-        found = find_cell(table, feature, version, mode)
-        if found is None or found.allowed is None:
-            why = "is not known to support that on Windows" if found is None or not found.why else found.why
-            doubt = doubt or VolumeSupport("unknown", feature, why, "" if found is None else found.source)
-        elif not found.allowed:
-            return VolumeSupport("no", feature, found.why, found.source)
+        answer = find_cell(table, feature, version, mode)
+        if answer is None or answer.allowed is None:
+            why = "is not known to support that on Windows" if answer is None or not answer.why else answer.why
+            doubt = doubt or VolumeSupport("unknown", feature, why, "" if answer is None else answer.source)
+        elif not answer.allowed:
+            return VolumeSupport("no", feature, answer.why, answer.source)
     return doubt or VolumeSupport("yes")
 
 
 def find_cell(table: Table, feature: str, version: Version | None = None, mode: str = "") -> Cell | None:
     """The cell that answers for a feature; None when there is none, or when it depends on what is not known."""
-    kind = next((one for one in _OPEN if feature.startswith(one)), "")
+    kind = next((prefix for prefix in _OPEN if feature.startswith(prefix)), "")
     cells = table.get(feature) or (table.get(f"{kind} *") if kind else None) or ()
-    held = [(one, one.applies_to(version, mode)) for one in cells]
-    possible = [one for one, holds in held if holds is not False]
-    agreed = len({one.allowed for one in possible}) == 1
+    held = [(answer, answer.applies_to(version, mode)) for answer in cells]
+    possible = [answer for answer, holds in held if holds is not False]
+    agreed = len({answer.allowed for answer in possible}) == 1
     # One that may hold says nothing by itself: releases and modes that it leaves out may do otherwise.
     return possible[0] if agreed and (len(possible) > 1 or (possible[0], True) in held) else None

@@ -99,16 +99,16 @@ def find_release(version: str) -> Release | None:
         return None
     best: Release | None = None
     for release in RELEASES:
-        known = parse_version(release.version)
-        if known is not None and known[0] == numbers[0] and known <= numbers:
+        numbers_of_release = parse_version(release.version)
+        if numbers_of_release is not None and numbers_of_release[0] == numbers[0] and numbers_of_release <= numbers:
             best = release
     return best
 
 
 def is_below(version: str, other: str) -> bool:
     """Whether ``version`` is an older release than ``other``; False when either is not a version."""
-    left, right = parse_version(version), parse_version(other)
-    return left is not None and right is not None and left < right
+    numbers, other_numbers = parse_version(version), parse_version(other)
+    return numbers is not None and other_numbers is not None and numbers < other_numbers
 
 
 def parse_pipe(pipe: str) -> tuple[str, str] | None:

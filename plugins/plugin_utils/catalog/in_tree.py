@@ -98,13 +98,13 @@ KEPT = ("local", "hostPath", "flexVolume")
 LINUX_ONLY = ("nfs", "iscsi", "fc")
 
 # Every field that names where a volume is, of PersistentVolumes and of pods, the most frequent first.
-FIELDS = ("csi", *(known.field for known in PLUGINS), *DEAD, *LINUX_ONLY, *KEPT)
+FIELDS = ("csi", *(plugin.field for plugin in PLUGINS), *DEAD, *LINUX_ONLY, *KEPT)
 FIELD_SET = frozenset(FIELDS)
 # Kinds that a pod can name itself, without documentation that Windows mounts them.
 UNSURE = frozenset({"image", "gitRepo", "photonPersistentDisk"})
 EVALUATED = FIELD_SET | UNSURE
 
-_BY_FIELD = {known.field: known for known in PLUGINS}
+_BY_FIELD = {plugin.field: plugin for plugin in PLUGINS}
 
 
 def find_by_field(name: str) -> InTree | None:
@@ -114,7 +114,7 @@ def find_by_field(name: str) -> InTree | None:
 
 def find_by_name(plugin: str | None) -> InTree | None:
     """What is known of an in-tree plugin, None when it is not one of these."""
-    return next((known for known in PLUGINS if known.plugin == plugin), None)
+    return next((entry for entry in PLUGINS if entry.plugin == plugin), None)
 
 
 # Windows disks that kubelets before 1.22 formatted carry an MBR, which csi-proxy reads from this release on

@@ -56,13 +56,13 @@ class Native:
     @property
     def affinity(self) -> Mapping[str, Any] | None:
         """spec.nodeAffinity; None when every node reaches the volume."""
-        found: Mapping[str, Any] | None = self.spec.get("nodeAffinity")
-        return found
+        affinity: Mapping[str, Any] | None = self.spec.get("nodeAffinity")
+        return affinity
 
     def source(self, handle: str) -> dict[str, Any]:
         """spec.csi of the native PersistentVolume, without empty fields."""
-        given = {**self.spec["csi"], "volumeHandle": handle}
-        return {key: value for key, value in given.items() if value}
+        source = {**self.spec["csi"], "volumeHandle": handle}
+        return {key: value for key, value in source.items() if value}
 
 
 def convert_volume(volume: Object, project: str = "", given: str = "") -> Native:
@@ -74,9 +74,9 @@ def convert_volume(volume: Object, project: str = "", given: str = "") -> Native
     plugin = find_plugin(volume)
     name = volume["metadata"]["name"]
     if plugin is not None and plugin.translated and plugin.field not in CONVERTED:
-        known = ", ".join(sorted(one.field for one in PLUGINS if one.field in CONVERTED))
+        fields = ", ".join(sorted(entry.field for entry in PLUGINS if entry.field in CONVERTED))
         raise TranslationError(
-            f"PersistentVolume {name} is {plugin.field}, expected one of {known}", "Copy the data instead."
+            f"PersistentVolume {name} is {plugin.field}, expected one of {fields}", "Copy the data instead."
         )
     spec = translate_volume(volume)["spec"]
     if plugin is None:

@@ -34,19 +34,19 @@ def parse_target(value: object) -> dict[str, str]:
         pairs = [(key.strip(), release.strip(), bool(equals and release.strip())) for key, equals, release in split]
     else:
         raise ValueError(f"{value!r} is not a target, expected key=release, such as kubernetes=1.34, or a dictionary")
-    problems = [problem for key, release, equals in pairs if (problem := _wrong(key, release, equals))]
-    found: dict[str, str] = {}
+    problems = [problem for key, release, equals in pairs if (problem := _check_entry(key, release, equals))]
+    target: dict[str, str] = {}
     for key, release, _equals in pairs:
         name = "kubernetes" if key == "kubelet" else key
-        if name in found and found[name] != str(release):
-            problems.append(f"{name} is set twice: {found[name]} and {release}")
-        found[name] = str(release)
+        if name in target and target[name] != str(release):
+            problems.append(f"{name} is set twice: {target[name]} and {release}")
+        target[name] = str(release)
     if problems:
         raise ValueError("; ".join(problems))
-    return {key: release for key, release in found.items() if release}
+    return {key: release for key, release in target.items() if release}
 
 
-def _wrong(key: str, release: object, equals: bool) -> str:
+def _check_entry(key: str, release: object, equals: bool) -> str:
     if not equals:
         return f"{key!r} has no release, expected key=release, such as kubernetes=1.34"
     if key not in KEYS:

@@ -61,7 +61,7 @@ class TranslationError(ValueError):
 def find_plugin(volume: Object) -> InTree | None:
     """The in-tree plugin whose field a PersistentVolume has; None for any other, such as a native CSI one."""
     spec = volume.get("spec") or {}
-    return next((known for known in PLUGINS if known.field in spec), None)
+    return next((entry for entry in PLUGINS if entry.field in spec), None)
 
 
 def translate_volume(volume: Object) -> dict[str, Any]:
@@ -70,24 +70,24 @@ def translate_volume(volume: Object) -> dict[str, Any]:
     metadata, spec = volume["metadata"], volume.get("spec") or {}
     name = str(metadata.get("name") or "")
     if plugin is None or not plugin.translated:
-        known = ", ".join(sorted(one.field for one in PLUGINS if one.translated))
+        fields = ", ".join(sorted(entry.field for entry in PLUGINS if entry.translated))
         kind = plugin.field if plugin is not None else "not an in-tree volume that a CSI driver replaces"
-        raise TranslationError(f"PersistentVolume {name} is {kind}, expected one of {known}", "Copy the data instead.")
+        raise TranslationError(f"PersistentVolume {name} is {kind}, expected one of {fields}", "Copy the data instead.")
     source = spec[plugin.field] or {}
     try:
         csi = _SOURCES[plugin.plugin](volume, source)
     except TranslationError as error:
         raise TranslationError(f"PersistentVolume {name} {error}", error.remedy) from None
-    made = {key: value for key, value in spec.items() if key != plugin.field}
-    made["csi"] = {"driver": plugin.driver, **csi}
+    translated = {key: value for key, value in spec.items() if key != plugin.field}
+    translated["csi"] = {"driver": plugin.driver, **csi}
     if plugin.field == "gcePersistentDisk" and spec.get("accessModes") is not None:
-        made["accessModes"] = [choose_google_mode(spec["accessModes"])]
+        translated["accessModes"] = [choose_google_mode(spec["accessModes"])]
     required = translate_topology(
         plugin, metadata.get("labels") or {}, (spec.get("nodeAffinity") or {}).get("required")
     )
     if required is not None:
-        made["nodeAffinity"] = {**(spec.get("nodeAffinity") or {}), "required": required}
-    return {**volume, "spec": made}
+        translated["nodeAffinity"] = {**(spec.get("nodeAffinity") or {}), "required": required}
+    return {**volume, "spec": translated}
 
 
 def find_file_system(plugin: InTree | None, parameters: Mapping[str, str]) -> str:
@@ -96,9 +96,9 @@ def find_file_system(plugin: InTree | None, parameters: Mapping[str, str]) -> st
     Source: pkg/controller/controller.go of https://github.com/kubernetes-csi/external-provisioner.
     """
     if plugin is not None and plugin.translated:
-        made = _PARAMETERS.get(plugin.field, _kept)
+        translate = _PARAMETERS.get(plugin.field, _keep_parameter)
         parameters = {
-            name: text for key, value in parameters.items() for name, text in made(key.lower(), key, value).items()
+            name: text for key, value in parameters.items() for name, text in translate(key.lower(), key, value).items()
         }
     return next((value for key, value in parameters.items() if key.lower() in ("fstype", FS_TYPE)), "")
 
@@ -115,36 +115,36 @@ def translate_topology(plugin: InTree, labels: Mapping[str, str], required: Obje
     terms = [dict(term) for term in (required or {}).get("nodeSelectorTerms") or []]
     if zone_key is None:
         return {**(required or {}), "nodeSelectorTerms": terms} if required is not None else None
-    named = {str(entry["key"]) for entry in _expressions(terms)}
+    named = {str(entry["key"]) for entry in _list_expressions(terms)}
     generations = [number for number, key in enumerate(ZONES) if key in named]
     generations = generations or [number for number, key in enumerate(ZONES) if key in labels] or [0]
     zone, region = ZONES[generations[0]], REGIONS[generations[0]]
-    if _values(terms, zone):
-        terms = _renamed(terms, zone, zone_key)
+    if _list_values(terms, zone):
+        terms = _rename_key(terms, zone, zone_key)
     elif zone in labels:
         vsphere = plugin.field == "vsphereVolume"
-        terms = _added(terms, zone_key, [labels[zone]] if vsphere else labels[zone].split(_BETWEEN_ZONES))
+        terms = _add_zones(terms, zone_key, [labels[zone]] if vsphere else labels[zone].split(_BETWEEN_ZONES))
     if plugin.field == "vsphereVolume":
-        if _values(terms, region):
-            terms = _renamed(terms, region, _VSPHERE_REGION)
+        if _list_values(terms, region):
+            terms = _rename_key(terms, region, _VSPHERE_REGION)
         elif region in labels:
-            terms = _added(terms, _VSPHERE_REGION, [labels[region]])
-    elif region == REGIONS[1] and _values(terms, region):
-        terms = _renamed(terms, region, REGIONS[0])
+            terms = _add_zones(terms, _VSPHERE_REGION, [labels[region]])
+    elif region == REGIONS[1] and _list_values(terms, region):
+        terms = _rename_key(terms, region, REGIONS[0])
     if not terms and required is None:
         return None
     return {**(required or {}), "nodeSelectorTerms": terms}
 
 
-def _expressions(terms: Sequence[Object]) -> Iterator[Object]:
+def _list_expressions(terms: Sequence[Object]) -> Iterator[Object]:
     return (entry for term in terms for entry in term.get("matchExpressions") or [])
 
 
-def _values(terms: Sequence[Object], key: str) -> list[str]:
-    return [value for entry in _expressions(terms) if entry["key"] == key for value in entry.get("values") or []]
+def _list_values(terms: Sequence[Object], key: str) -> list[str]:
+    return [value for entry in _list_expressions(terms) if entry["key"] == key for value in entry.get("values") or []]
 
 
-def _renamed(terms: Sequence[Object], old: str, new: str) -> list[dict[str, Any]]:
+def _rename_key(terms: Sequence[Object], old: str, new: str) -> list[dict[str, Any]]:
     return [
         {
             **term,
@@ -156,7 +156,7 @@ def _renamed(terms: Sequence[Object], old: str, new: str) -> list[dict[str, Any]
     ]
 
 
-def _added(terms: list[dict[str, Any]], key: str, values: Iterable[str]) -> list[dict[str, Any]]:
+def _add_zones(terms: list[dict[str, Any]], key: str, values: Iterable[str]) -> list[dict[str, Any]]:
     zones = sorted({value.strip() for value in values} - {""})
     if not zones:
         return terms
@@ -167,7 +167,7 @@ def _added(terms: list[dict[str, Any]], key: str, values: Iterable[str]) -> list
 # The source: one function a plugin
 
 
-def _disk(source: Object, handle: str, attributes: Mapping[str, str]) -> dict[str, Any]:
+def _build_disk(source: Object, handle: str, attributes: Mapping[str, str]) -> dict[str, Any]:
     return {
         "volumeHandle": handle,
         "readOnly": bool(source.get("readOnly")),
@@ -176,9 +176,9 @@ def _disk(source: Object, handle: str, attributes: Mapping[str, str]) -> dict[st
     }
 
 
-def _aws_ebs(_volume: Object, source: Object) -> dict[str, Any]:
+def _translate_aws_ebs(_volume: Object, source: Object) -> dict[str, Any]:
     partition = str(source.get("partition") or 0)
-    return _disk(source, parse_ebs_id(str(source.get("volumeID") or "")), {"partition": partition})
+    return _build_disk(source, parse_ebs_id(str(source.get("volumeID") or "")), {"partition": partition})
 
 
 def parse_ebs_id(volume_id: str) -> str:
@@ -187,14 +187,14 @@ def parse_ebs_id(volume_id: str) -> str:
         return volume_id
     match = _EBS.fullmatch(volume_id)
     parts = "" if match is None else f"{match['path'] or ''}{match['fragment'] or ''}"
-    found = "" if match is None or _BAD_URL.search(parts) else unquote(match["path"] or "").strip("/")
-    if not found.startswith("vol-") or "/" in found:
+    volume_name = "" if match is None or _BAD_URL.search(parts) else unquote(match["path"] or "").strip("/")
+    if not volume_name.startswith("vol-") or "/" in volume_name:
         message = f"has volumeID {volume_id}, expected vol-... or aws://zone/vol-..."
         raise TranslationError(message, "Find the volume in AWS.")
-    return found
+    return volume_name
 
 
-def _azure_disk(_volume: Object, source: Object) -> dict[str, Any]:
+def _translate_azure_disk(_volume: Object, source: Object) -> dict[str, Any]:
     kind = source.get("kind")
     if kind is not None and str(kind).lower() != "managed":
         message = f"is an Azure disk of kind {kind}, expected Managed"
@@ -206,10 +206,10 @@ def _azure_disk(_volume: Object, source: Object) -> dict[str, Any]:
         attributes["cachingmode"] = str(source["cachingMode"])
     if source.get("fsType") is not None:
         attributes["fstype"] = str(source["fsType"])
-    return _disk(source, str(source.get("diskURI") or ""), attributes)
+    return _build_disk(source, str(source.get("diskURI") or ""), attributes)
 
 
-def _azure_file(volume: Object, source: Object) -> dict[str, Any]:
+def _translate_azure_file(volume: Object, source: Object) -> dict[str, Any]:
     metadata, spec = volume["metadata"], volume["spec"]
     namespace = source.get("secretNamespace")
     if namespace is None:
@@ -218,16 +218,18 @@ def _azure_file(volume: Object, source: Object) -> dict[str, Any]:
         message = "has neither secretNamespace nor a claim, expected one of them"
         raise TranslationError(message, "Set azureFile.secretNamespace.")
     group = str((metadata.get("annotations") or {}).get(_RESOURCE_GROUP) or "")
-    return _share(_share_handle(group, source, str(metadata.get("name") or ""), namespace), source, str(namespace))
+    return _build_share(
+        _build_share_handle(group, source, str(metadata.get("name") or ""), namespace), source, str(namespace)
+    )
 
 
-def _share_handle(group: str, source: Object, name: str, namespace: str) -> str:
+def _build_share_handle(group: str, source: Object, name: str, namespace: str) -> str:
     secret = str(source.get("secretName") or "")
     match = _ACCOUNT.search(secret)
     return f"{group}#{match[1] if match else secret}#{source.get('shareName') or ''}#{name}#{namespace}"
 
 
-def _share(handle: str, source: Object, namespace: str) -> dict[str, Any]:
+def _build_share(handle: str, source: Object, namespace: str) -> dict[str, Any]:
     return {
         "volumeHandle": handle,
         "readOnly": bool(source.get("readOnly")),
@@ -236,11 +238,11 @@ def _share(handle: str, source: Object, namespace: str) -> dict[str, Any]:
     }
 
 
-def _gce_pd(volume: Object, source: Object) -> dict[str, Any]:
+def _translate_gce_pd(volume: Object, source: Object) -> dict[str, Any]:
     location = build_google_location(volume["metadata"].get("labels") or {})
     partition = str(source.get("partition") or "")
     disk = str(source.get("pdName") or "")
-    return _disk(source, f"projects/{UNSPECIFIED}/{location}/disks/{disk}", {"partition": partition})
+    return _build_disk(source, f"projects/{UNSPECIFIED}/{location}/disks/{disk}", {"partition": partition})
 
 
 def build_google_location(labels: Mapping[str, str]) -> str:
@@ -253,73 +255,73 @@ def build_google_location(labels: Mapping[str, str]) -> str:
 def find_google_region(zones: Iterable[str]) -> str:
     """The one region of zones of Google Cloud, "europe-west1-b". Raises TranslationError."""
     parts = [zone.split("-") for zone in zones]
-    regions = {"-".join(one[:2]) for one in parts}
-    if len(regions) != 1 or any(len(one) != 3 for one in parts):
-        message = f"is in zones {', '.join('-'.join(one) for one in parts)}, expected zones of one region"
+    regions = {"-".join(part[:2]) for part in parts}
+    if len(regions) != 1 or any(len(part) != 3 for part in parts):
+        message = f"is in zones {', '.join('-'.join(part) for part in parts)}, expected zones of one region"
         raise TranslationError(message, f"Correct its label {ZONES[0]}.")
     return regions.pop()
 
 
 def choose_google_mode(modes: Iterable[str]) -> str:
     """The one access mode that is left: in-tree disks took ReadWriteMany for ReadWriteOnce, and so does migration."""
-    found = set(modes)
+    distinct = set(modes)
     return (
         "ReadOnlyMany"
-        if "ReadOnlyMany" in found and not found & {"ReadWriteOnce", "ReadWriteMany"}
+        if "ReadOnlyMany" in distinct and not distinct & {"ReadWriteOnce", "ReadWriteMany"}
         else "ReadWriteOnce"
     )
 
 
-def _cinder(_volume: Object, source: Object) -> dict[str, Any]:
-    return _disk(source, str(source.get("volumeID") or ""), {})
+def _translate_cinder(_volume: Object, source: Object) -> dict[str, Any]:
+    return _build_disk(source, str(source.get("volumeID") or ""), {})
 
 
-def _vsphere(_volume: Object, source: Object) -> dict[str, Any]:
+def _translate_vsphere(_volume: Object, source: Object) -> dict[str, Any]:
     policy = str(source.get("storagePolicyName") or "")
-    made = _disk(source, str(source.get("volumePath") or ""), {"storagepolicyname": policy} if policy else {})
-    return {**made, "readOnly": False}
+    csi = _build_disk(source, str(source.get("volumePath") or ""), {"storagepolicyname": policy} if policy else {})
+    return {**csi, "readOnly": False}
 
 
-def _portworx(volume: Object, source: Object) -> dict[str, Any]:
+def _translate_portworx(volume: Object, source: Object) -> dict[str, Any]:
     marks = volume["metadata"].get("annotations") or {}
-    made = {**_disk(source, str(source.get("volumeID") or ""), {}), "readOnly": False}
+    csi = {**_build_disk(source, str(source.get("volumeID") or ""), {}), "readOnly": False}
     if _PORTWORX_NAME in marks and _PORTWORX_NAMESPACE in marks:
         secret = {"name": str(marks[_PORTWORX_NAME]), "namespace": str(marks[_PORTWORX_NAMESPACE])}
         for use in ("controllerPublish", "nodeStage", "nodePublish", "controllerExpand", "nodeExpand"):
-            made[f"{use}SecretRef"] = dict(secret)
-    return made
+            csi[f"{use}SecretRef"] = dict(secret)
+    return csi
 
 
 _SOURCES: dict[str, Callable[[Object, Object], dict[str, Any]]] = {
-    "kubernetes.io/aws-ebs": _aws_ebs,
-    "kubernetes.io/azure-disk": _azure_disk,
-    "kubernetes.io/azure-file": _azure_file,
-    "kubernetes.io/cinder": _cinder,
-    "kubernetes.io/gce-pd": _gce_pd,
-    "kubernetes.io/portworx-volume": _portworx,
-    "kubernetes.io/vsphere-volume": _vsphere,
+    "kubernetes.io/aws-ebs": _translate_aws_ebs,
+    "kubernetes.io/azure-disk": _translate_azure_disk,
+    "kubernetes.io/azure-file": _translate_azure_file,
+    "kubernetes.io/cinder": _translate_cinder,
+    "kubernetes.io/gce-pd": _translate_gce_pd,
+    "kubernetes.io/portworx-volume": _translate_portworx,
+    "kubernetes.io/vsphere-volume": _translate_vsphere,
 }
 
 
 # A class' parameters: what becomes of one of them
 
 
-def _kept(_word: str, key: str, value: str) -> dict[str, str]:
+def _keep_parameter(_word: str, key: str, value: str) -> dict[str, str]:
     return {key: value}
 
 
-def _file_system(word: str, key: str, value: str) -> dict[str, str]:
+def _translate_file_system(word: str, key: str, value: str) -> dict[str, str]:
     return {FS_TYPE if word == "fstype" else key: value}
 
 
-def _aws_parameter(word: str, key: str, value: str) -> dict[str, str]:
+def _translate_aws_parameter(word: str, key: str, value: str) -> dict[str, str]:
     if word == "iopspergb":
         # In-tree raised the rate to the least that AWS allows.
         return {key: value, "allowautoiopspergbincrease": "true"}
-    return _file_system(word, key, value)
+    return _translate_file_system(word, key, value)
 
 
-def _vsphere_parameter(word: str, _key: str, value: str) -> dict[str, str]:
+def _translate_vsphere_parameter(word: str, _key: str, value: str) -> dict[str, str]:
     if word == "fstype":
         return {FS_TYPE: value}
     if word == "storagepolicyname":
@@ -327,7 +329,7 @@ def _vsphere_parameter(word: str, _key: str, value: str) -> dict[str, str]:
     return {f"{word}-migrationparam": value} if word in _VSPHERE_RENAMED else {}
 
 
-def _portworx_parameter(word: str, key: str, value: str) -> dict[str, str]:
+def _translate_portworx_parameter(word: str, key: str, value: str) -> dict[str, str]:
     if word in (_PORTWORX_NAME, _PORTWORX_NAMESPACE):
         part = word.removeprefix("openstorage.io/auth-")
         return {f"csi.storage.k8s.io/{use}-{part}": value for use in _PORTWORX_USES}
@@ -335,9 +337,9 @@ def _portworx_parameter(word: str, key: str, value: str) -> dict[str, str]:
 
 
 _PARAMETERS: dict[str, Callable[[str, str, str], dict[str, str]]] = {
-    "awsElasticBlockStore": _aws_parameter,
-    "cinder": _file_system,
-    "gcePersistentDisk": _file_system,
-    "portworxVolume": _portworx_parameter,
-    "vsphereVolume": _vsphere_parameter,
+    "awsElasticBlockStore": _translate_aws_parameter,
+    "cinder": _translate_file_system,
+    "gcePersistentDisk": _translate_file_system,
+    "portworxVolume": _translate_portworx_parameter,
+    "vsphereVolume": _translate_vsphere_parameter,
 }

@@ -42,8 +42,8 @@ def parse(text: str) -> Version:
     match = _FORM.match(text.strip())
     if match is None:
         raise ValueError(f"'{text}' is not a release number, expected one such as 3.4.0")
-    rest = match["rest"] or ""
-    pre = rest[1:] if rest.startswith("-") else ""
+    suffix = match["rest"] or ""
+    pre = suffix[1:] if suffix.startswith("-") else ""
     numbers = (int(match["major"]), int(match["minor"]), int(match["patch"] or 0))
     return Version(release=numbers, final=not pre, pre=pre)
 
@@ -66,7 +66,7 @@ def is_at_least(version: str, least: str) -> bool:
     if not least:
         return True
     try:
-        return _shown(version, least) >= parse(least)
+        return _shorten(version, least) >= parse(least)
     except ValueError:
         return False
 
@@ -74,15 +74,15 @@ def is_at_least(version: str, least: str) -> bool:
 def is_above(release: str, other: str) -> bool:
     """Whether a release is later than the other one, as far as the shorter of the two is given; False for what is no release."""
     try:
-        return _shown(release, other) > _shown(other, release)
+        return _shorten(release, other) > _shorten(other, release)
     except ValueError:
         return False
 
 
-def _shown(text: str, like: str) -> Version:
-    found = parse(text)
+def _shorten(text: str, like: str) -> Version:
+    version = parse(text)
     # Distributors append their own text to the release that it is.
-    numbers = found.release if like.count(".") > 1 else (*found.minor, 0)
+    numbers = version.release if like.count(".") > 1 else (*version.minor, 0)
     return Version(numbers, True, "")
 
 
@@ -92,8 +92,8 @@ def parse_image_tag(image: str) -> Version | None:
     Registry and path are ignored, since mirrors change both.
     """
     name = image.rsplit("/", 1)[-1].split("@", 1)[0]
-    dummy, found, tag = name.partition(":")
-    if not found:
+    dummy, colon, tag = name.partition(":")
+    if not colon:
         return None
     shorter = _SUFFIXES.sub("", tag)
     while shorter != tag:

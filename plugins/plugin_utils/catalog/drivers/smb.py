@@ -30,11 +30,11 @@ def _release(
     host = (
         {"host_process": base.map_images(f"{_PLUGIN}:v{version}-windows-hp", host_registrar)} if host_registrar else {}
     )
-    own = base.map_images(f"{_PLUGIN}:v{version}", registrar, probe)
+    images = base.map_images(f"{_PLUGIN}:v{version}", registrar, probe)
     # The tag -windows-hp is listed with the other one from kubernetes/k8s.io pull request 7720 on.
     unlisted = {"host_process": {"driver": ""}} if published != base.SIDECARS else {}
     return base.Release(
-        version, own, mode_images=host, published=base.cite_sources(published, _SIDECARS), mode_published=unlisted
+        version, images, mode_images=host, published=base.cite_sources(published, _SIDECARS), mode_published=unlisted
     )
 
 

@@ -21,8 +21,8 @@ def _release(
 ) -> base.Release:
     registrar = f"registry.k8s.io/sig-storage/csi-node-driver-registrar:{registrar}"
     probe = f"registry.k8s.io/sig-storage/livenessprobe:{liveness_probe}"
-    own = base.map_images(f"registry.k8s.io/csi-vsphere/driver:v{version}", registrar, probe)
-    return base.Release(version, own, max_volumes, published=base.cite_sources(published))
+    images = base.map_images(f"registry.k8s.io/csi-vsphere/driver:v{version}", registrar, probe)
+    return base.Release(version, images, max_volumes, published=base.cite_sources(published))
 
 
 _UTILS = "pkg/csi/service/osutils/windows_os_utils.go"
