@@ -49,7 +49,6 @@ options:
     default: []
 seealso:
   - module: kubewin.csi.driver_info
-  - module: kubewin.csi.cluster_apply
   - module: kubewin.csi.node_rollout
 """
 
@@ -100,7 +99,9 @@ roll:
 reason:
   description:
     - Stable key of the failure. V(roll_refused), V(pull_failed), V(canary_failed), V(roll_stopped), V(locked) if another run holds the Lease for too
-      long, or a word of M(kubewin.csi.cluster_apply).
+      long.
+    - Every module that works with the cluster has these too, V(forbidden), V(conflict), V(invalid), V(not_found), V(admission_refused),
+      V(unauthorized), V(unreachable), V(too_many_requests), V(configuration) and V(api_error).
   returned: failure
   type: str
   sample: canary_failed

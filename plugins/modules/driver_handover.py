@@ -113,7 +113,7 @@ kept:
 reason:
   description:
     - Why the task failed. V(handover_refused), V(locked), V(taken_over), V(busy), V(gate), V(timeout), V(interrupted) or a word of
-      M(kubewin.csi.cluster_apply).
+      M(kubewin.csi.driver_apply).
   returned: failure
   type: str
   sample: handover_refused

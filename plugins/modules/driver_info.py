@@ -173,7 +173,7 @@ planned:
   type: list
   elements: dict
 reason:
-  description: Stable key of the failure; see M(kubewin.csi.cluster_apply). V(refused) with O(require).
+  description: Stable key of the failure; see M(kubewin.csi.driver_apply). V(refused) with O(require).
   returned: failure
   type: str
   sample: unreachable
