@@ -71,7 +71,9 @@ class ExternalProvisioner:
         if outside:
             keys = ", ".join(sorted({part.key for term in terms for part in term}))
             what = f"allowedTopologies of StorageClass {storage_class.name} exclude the node ({keys})"
-            remedy = "create a StorageClass that allows the nodes' zone, or add nodes in an allowed zone"
+            remedy = (
+                "recreate the claim with a StorageClass that allows the nodes' zone, or add nodes in an allowed zone"
+            )
             split.blocked(outside, "CSI-V26", what, remedy, f"allowedTopologies: {keys}")
 
     def _room(self, one: Request, storage_class: ObservedClass, split: Split, nodes: int) -> None:

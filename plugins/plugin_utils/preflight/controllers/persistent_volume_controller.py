@@ -215,13 +215,13 @@ def _foreign(claim: ObservedClaim, volume: ObservedVolume, split: Split) -> None
         what += f" with uid {volume.claim_uid}, expected uid {claim.uid}"
     remedy = f'if nothing else uses the data: kubectl patch pv {volume.name} --type merge -p \'{{"spec":{{"claimRef":{{"uid":null}}}}}}\''
     if volume.claim != claim.key:
-        remedy = "name another volume, or delete the claim that has this one"
+        remedy = "recreate the claim with another volume, or delete the claim that has this one"
     split.blocked(split.nodes, "CSI-V40", what, remedy)
 
 
 def _narrowed(claim: ObservedClaim, split: Split) -> None:
     what = f"its spec has {', '.join(claim.narrowed)}, which this report does not evaluate"
-    remedy = "after its pod is created, check the claim's events: kubectl describe pvc"
+    remedy = f"after its pod is created: kubectl -n {claim.namespace} describe pvc {claim.name}"
     split.unknown(split.nodes, "CSI-V41", what, remedy)
 
 

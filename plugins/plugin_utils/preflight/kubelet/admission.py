@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import change_template
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split import Split
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import SPEC_OS, PodToStart
 
@@ -26,6 +27,6 @@ class KubeletAdmission:
         os = pod.placement.os
         if os and (other := self._index.linux if os == "windows" else self._index.windows):
             what = f"{SPEC_OS}{os}, and a kubelet of the other operating system rejects its pod"
-            split.blocked(other, "CSI-W20", what, f"add nodeSelector kubernetes.io/os={os}")
+            split.blocked(other, "CSI-W20", what, change_template(pod.workload, f"nodeSelector kubernetes.io/os={os}"))
         if not pod.node:
             split.blocked(self._not_ready, "CSI-W20", _NOT_READY, "check the conditions of the node")

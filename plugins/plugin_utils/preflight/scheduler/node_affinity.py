@@ -25,8 +25,8 @@ class NodeAffinity:
             for key, value in selector:
                 what = f"{by} {key}={value} does not match the node's labels"
                 outside = index.all & ~index.with_label(key, value)
-                split.blocked(outside, "CSI-W20", what, "label the nodes, or change the selector")
+                split.blocked(outside, "CSI-W20", what, "label the nodes, or recreate the pods with another selector")
         if placement.terms is not None:
             outside = index.all & ~index.matching(placement.terms, exact=True)
             what = "its required node affinity does not match the node"
-            split.blocked(outside, "CSI-W20", what, "label the nodes, or change the affinity")
+            split.blocked(outside, "CSI-W20", what, "label the nodes, or recreate the pods with another affinity")

@@ -20,5 +20,5 @@ class NodeName:
         """Block all other nodes."""
         if pod.node:
             what = f"the pod is bound to node {pod.node}"
-            remedy = "delete the pod, so that the scheduler places a new one"
+            remedy = "recreate its pods without spec.nodeName"
             split.blocked(split.nodes & ~self._index.bit.get(pod.node, 0), "CSI-W20", what, remedy)

@@ -10,6 +10,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.taint_toleration import (
     collect_tolerations,
 )
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import NAMED_NODES
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split import Split
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart
 
@@ -26,4 +27,5 @@ class NodeUnschedulable:
     def filter_pod(self, pod: PodToStart, split: Split) -> None:
         """Block cordoned nodes, unless the pod tolerates that."""
         if not accepted(_UNSCHEDULABLE, collect_tolerations(self._index, pod)):
-            split.blocked(self._cordoned, "CSI-W20", "the node is cordoned", "kubectl uncordon the node")
+            names = self._index.names(self._cordoned & split.nodes)[:NAMED_NODES]
+            split.blocked(self._cordoned, "CSI-W20", "the node is cordoned", f"kubectl uncordon {' '.join(names)}")

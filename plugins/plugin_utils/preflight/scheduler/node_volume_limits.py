@@ -19,6 +19,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.source
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedClaim
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, union
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import change_template
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import (
     Claims,
     Request,
@@ -50,7 +51,7 @@ class NodeVolumeLimits:
             split.unknown(split.nodes, "CSI-W21", what, f"let this account list {' and '.join(unread)}")
         if linux := split.nodes & self._unlisted:
             what = "attach limits of Linux nodes are not read"
-            split.unknown(linux, "CSI-W21", what, "set nodeSelector kubernetes.io/os in the pod template")
+            split.unknown(linux, "CSI-W21", what, change_template(pod.workload, "nodeSelector kubernetes.io/os"))
         for driver in sorted(drivers):
             mine = {one for one in volumes if one[0] == driver}
             for (limit, count), nodes in self._room.get(driver, {}).items():

@@ -10,6 +10,8 @@ from collections import defaultdict
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import Taint
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import ANYWHERE, Toleration
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, accepted
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import change_template
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import NAMED_NODES
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split import Split
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart
 
@@ -21,6 +23,8 @@ _OF_DAEMONS = _GIVEN + tuple(
     Toleration(f"node.kubernetes.io/{key}", "Exists", "", "NoSchedule")
     for key in ("disk-pressure", "memory-pressure", "pid-pressure", "unschedulable")
 )
+# Set by the node controller and cloud providers; node.kubernetes.io/os is GKE's own for Windows.
+_STATES = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
 _OPERATORS = ("Equal", "Exists")
 
 
@@ -56,5 +60,14 @@ class TaintToleration:
                     split.unknown(nodes, "CSI-W21", what, "use operator Equal or Exists")
                     continue
                 what = f"taint {shown}:{taint.effect} is not tolerated"
-                remedy = "add a toleration to its pods, or remove the taint when its cause is fixed"
-                split.blocked(nodes, "CSI-W20", what, remedy)
+                names = self._index.names(nodes & split.nodes)[:NAMED_NODES]
+                split.blocked(nodes, "CSI-W20", what, _find_remedy(pod, taint, " ".join(names)))
+
+
+def _find_remedy(pod: PodToStart, taint: Taint, nodes: str) -> str:
+    """A taint that shows the state of a node is not to be tolerated. nodes: their names."""
+    if taint.key == "node.kubernetes.io/out-of-service":
+        return f"repair the nodes, then: kubectl taint nodes {nodes} {taint.key}-"
+    if taint.key.startswith(_STATES) and taint.key != "node.kubernetes.io/os":
+        return f"repair the nodes, and the taint goes: kubectl describe nodes {nodes}"
+    return f"{change_template(pod.workload, 'a toleration')}, or remove the taint"

@@ -89,7 +89,7 @@ class VolumeBinding:
             bound = [nodes & self._find_bindable_nodes(volume) for nodes, volume in zip(reached, some, strict=True)]
             for volume, nodes, good in zip(some, reached, bound, strict=True):
                 what = f"{request.volume_key}: volume {volume.name} fits, but its node affinity or labels, translated for CSI, do not match the node"
-                remedy = "name another volume in the claim's spec.volumeName, or correct the zone of the volume"
+                remedy = "recreate the claim with another spec.volumeName, or correct the zone of the volume"
                 lost = 0 if others else nodes & ~good & ~union(bound)
                 split.blocked(lost, "CSI-W20", what, remedy)
                 split.unknown(nodes & ~good & ~lost, "CSI-W21", what, remedy)
@@ -155,7 +155,7 @@ class VolumeBinding:
             self._topology_keys[storage_class.name] = self._find_topology_keys(storage_class)
         if keys := self._topology_keys[storage_class.name]:
             what = f"{request.volume_key}: its volume is provisioned in any zone before the pod is scheduled ({', '.join(keys)})"
-            remedy = "use a StorageClass with volumeBindingMode WaitForFirstConsumer"
+            remedy = "recreate the claim with a StorageClass that has volumeBindingMode WaitForFirstConsumer"
             split.unknown(split.nodes, "CSI-W21", what, remedy)
 
     def _find_topology_keys(self, storage_class: ObservedClass) -> tuple[str, ...]:

@@ -75,7 +75,7 @@ class VolumeRestrictions:
         claim = request.claim
         if ALONE not in claim.access_modes or request.made:
             return
-        remedy = "give each pod a claim of its own, or use ReadWriteOnce"
+        remedy = "give each pod a claim of its own, or recreate the claim with ReadWriteOnce"
         if pod.count > 1 or (claim.key in pod.shared and self._has_several_pods(pod)):
             some = f"{pod.count} pods" if pod.count > 1 else "several pods"
             what = f"its access mode is {ALONE}, and {some} of {pod.workload} share it"

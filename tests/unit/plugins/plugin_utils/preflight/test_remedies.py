@@ -7,7 +7,7 @@ import re
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import Options, evaluate
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Report
 from situations.cluster import csi, healthy, install, pod_spec, undecided, volume, workload
 from situations.named import SITUATIONS
 from situations.real_clusters import REAL_CLUSTERS
@@ -20,12 +20,12 @@ _INCOMPLETE = re.compile(
 )
 
 
-def list_findings() -> list[Finding]:
-    """Every finding of every situation."""
+def list_reports() -> list[Report]:
+    """The report of every situation."""
     reports = [evaluate(one.world().snapshot(), Options(target=one.target)) for one in SITUATIONS.values()]
     reports += [evaluate(pair.world(wrong=True).snapshot()) for pair in PAIRS.values()]
     reports += [evaluate(cluster.world(trouble=True).snapshot()) for cluster in REAL_CLUSTERS.values()]
-    return [finding for report in reports for finding in report.findings]
+    return reports
 
 
 def remedies(world: World) -> dict[str, str]:
@@ -33,8 +33,11 @@ def remedies(world: World) -> dict[str, str]:
 
 
 def test_a_command_names_its_object_and_a_fixed_field_is_recreated() -> None:
-    findings = list_findings()
+    reports = list_reports()
+    findings = [finding for report in reports for finding in report.findings]
     assert [finding for finding in findings if _INCOMPLETE.search(finding.remedy)] == []
+    steps = [step for report in reports for lost in report.workloads for step in lost.steps]
+    assert [step for step in steps if _INCOMPLETE.search(step.remedy)] == []
     source = re.compile(r"\bfsType\b|readOnly|as server|source //")
     assert [
         finding
@@ -87,3 +90,27 @@ def test_the_pods_of_a_job_are_recreated_and_those_of_a_statefulset_changed(kind
     volume(world, "pv-x", csi("csi.vsphere.vmware.com", "x"), "x")
     workload(world, kind, "x", undecided("x"))
     assert remedies(world)["CSI-W01"] == remedy
+
+
+@pytest.mark.parametrize(
+    ("key", "remedy"),
+    [
+        (
+            "node.kubernetes.io/out-of-service",
+            "repair the nodes, then: kubectl taint nodes win-1 win-2 node.kubernetes.io/out-of-service-",
+        ),
+        (
+            "node.kubernetes.io/memory-pressure",
+            "repair the nodes, and the taint goes: kubectl describe nodes win-1 win-2",
+        ),
+        ("node.kubernetes.io/os", "add a toleration to its pod template, or remove the taint"),
+        ("team", "add a toleration to its pod template, or remove the taint"),
+    ],
+)
+def test_a_taint_of_a_broken_node_is_not_tolerated(key: str, remedy: str) -> None:
+    world = healthy()
+    for name in ("win-1", "win-2"):
+        world.get("Node", name)["spec"]["taints"].append({"key": key, "value": "", "effect": "NoSchedule"})
+    report = evaluate(world.snapshot())
+    steps = [step.remedy for lost in report.workloads if lost.workload == "StatefulSet shop/db" for step in lost.steps]
+    assert set(steps) == {remedy}
