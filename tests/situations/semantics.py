@@ -39,6 +39,14 @@ def pods_that_tolerate_a_taint_for_a_minute(world: World) -> None:
     spec["tolerations"] = [{"key": "os", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}]
 
 
+@situation("API semantics", "CSI-W09", starts_again={"Deployment shop/twice": "unknown"})
+def a_pod_with_two_volumes_of_one_claim(world: World) -> None:
+    volume(world, "pv-twice", csi(VSPHERE.name, "fcd-twice"), "twice")
+    again = {"name": "again", "persistentVolumeClaim": {"claimName": "twice"}}
+    spec = pod_spec("twice", extra_volumes=[again])
+    workload(world, "Deployment", "twice", spec, replicas=1)
+
+
 @situation("early returns", "CSI-V15", starts_again={"Deployment shop/raw": "no"})
 def a_local_volume_that_is_a_raw_device(world: World) -> None:
     on_windows(world, "raw", {"local": {"path": "C:\\disk"}}, volumeMode="Block")
@@ -113,3 +121,14 @@ def a_disk_of_an_unknown_driver_that_never_attached_one(world: World) -> None:
 @situation("false blockers", starts_again={"Deployment shop/loud": "yes"})
 def a_file_system_in_capital_letters(world: World) -> None:
     on_windows(world, "loud", csi(VSPHERE.name, "fcd-loud", "NTFS"))
+
+
+@situation("false blockers", starts_again={"Deployment shop/modes": "yes"})
+def an_in_tree_disk_of_google_that_one_node_writes_or_many_read(world: World) -> None:
+    install(world, "gce_pd", "csi_proxy")
+    source = {"gcePersistentDisk": {"pdName": "d", "fsType": "ntfs"}}
+    modes = ["ReadWriteOnce", "ReadOnlyMany"]
+    zone = {"kubernetes.io/os": "windows", "topology.kubernetes.io/zone": "a"}
+    made = volume(world, "pv-modes", source, "modes", accessModes=modes)
+    made["metadata"]["labels"] = {"topology.kubernetes.io/zone": "a"}
+    workload(world, "Deployment", "modes", pod_spec("modes", nodeSelector=zone), on=["win-1"])

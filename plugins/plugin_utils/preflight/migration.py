@@ -70,7 +70,9 @@ def paths(index: Index, known: InTree) -> Paths:
         found = way(known, kubelet, listed, read=read)
         sets[found] |= nodes
         version = version_of(kubelet)
-        if found == "csi" and version is not None and known.find_issue(version):
+        # A target without a patch release means the newest one.
+        has_patch = kubelet.count(".") > 1
+        if found == "csi" and version is not None and has_patch and known.find_issue(version):
             broken |= nodes
     return Paths(sets["csi"], sets["in_tree"], sets["dead"], sets["unknown"], broken)
 

@@ -88,7 +88,9 @@ def simulate(index: Index, target: Target) -> Snapshot:
     if then.kubelet is None:
         return replace(snapshot, cluster=cluster)
     moved = tuple(_migrated(then.kubelet, then.operator))
-    nodes = tuple(_upgraded(node, then.kubelet, moved) if node.windows else node for node in snapshot.nodes)
+    by_kubernetes = target.kubernetes and then.operator is None
+    kubelet = f"v{target.kubernetes.removeprefix('v')}" if by_kubernetes else f"v{then.kubelet}"
+    nodes = tuple(_upgraded(node, kubelet, moved) if node.windows else node for node in snapshot.nodes)
     windows = {node.name for node in nodes if node.windows}
     csi_nodes = tuple(
         ObservedCsiNode(one.name, one.drivers, moved) if one.name in windows else one for one in snapshot.csi_nodes
@@ -107,10 +109,10 @@ def _migrated(kubelet: Version, operator: Version | None) -> Iterator[str]:
             yield known.plugin
 
 
-def _upgraded(node: ObservedNode, kubelet: Version, moved: tuple[str, ...]) -> ObservedNode:
+def _upgraded(node: ObservedNode, kubelet: str, moved: tuple[str, ...]) -> ObservedNode:
     """A node after its drain and upgrade: nothing is attached the in-tree way any more."""
     left = tuple(name for name in node.attached if not any(name.startswith(f"{plugin}/") for plugin in moved))
-    return replace(node, kubelet=f"v{kubelet}", attached=left)
+    return replace(node, kubelet=kubelet, attached=left)
 
 
 def evaluate(index: Index, target: Target, demand: Mapping[str, int]) -> tuple[Finding, ...]:

@@ -23,7 +23,10 @@ class KubeletAdmission:
         self._not_ready = sum(index.bit[node.name] for node in index.node_list if not node.ready)
 
     def filter_pod(self, pod: PodToStart, split: Split) -> None:
-        """Block nodes whose kubelet runs another operating system than the pod, or does not run."""
+        """Note nodes whose kubelet does not run the pod: by its operating system, by its volumes, or because it does not run."""
+        if twice := sorted({claim for claim in pod.claims if pod.claims.count(claim) > 1}):
+            what = f"two of its volumes name claim {twice[0]}, and kubelets wait for both as if they were one"
+            split.unknown(split.nodes, "CSI-W21", what, "name the claim in one volume, and mount that volume twice")
         os = pod.placement.os
         if os and (other := self._index.linux if os == "windows" else self._index.windows):
             what = f"{SPEC_OS}{os}, and a kubelet of the other operating system rejects its pod"

@@ -10,7 +10,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate imp
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.target import simulate, versions
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Target
-from situations.base import kubelets
+from situations.base import kubelets, on_windows
 from situations.cluster import healthy
 
 
@@ -84,3 +84,12 @@ def test_on_the_way_to_a_target_only_blockers_that_remain_block() -> None:
     assert on_the_way.verdict != "blocked"
     # One that changes no kubelet leaves it in the way.
     assert evaluate(snapshot, Options(target=Target(mode="csi_proxy"), before=True)).verdict == "blocked"
+
+
+@pytest.mark.parametrize(("kubernetes", "expected"), [("1.32", set()), ("1.32.0", {"CSI-V20"})])
+def test_a_target_without_a_patch_release_has_no_issue_of_the_first_one(kubernetes: str, expected: set[str]) -> None:
+    world = healthy()
+    on_windows(world, "old", {"azureFile": {"secretName": "s", "shareName": "x", "secretNamespace": "shop"}})
+    kubelets(world, "v1.31.4")
+    report = evaluate(world.snapshot(), Options(target=Target(kubernetes=kubernetes)))
+    assert {finding.id for finding in report.findings} & {"CSI-V20"} == expected
