@@ -21,14 +21,11 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import declare
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout import options as rollout_options
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import Rules
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import DaemonSetFacts, HostFacts
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.gate import wait_for_gate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observe import View, find_target
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.verdict import Evaluation
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.window import fingerprints, run
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import find_driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError, UnreachableError
-
-# Seconds without a change after which a line says what is still waited for.
-_REPORT = 30.0
 
 
 class ActionModule(ClusterAction):
@@ -63,39 +60,36 @@ class ActionModule(ClusterAction):
         """Return the last evaluation; failed with a reason unless the gate passed."""
         self._once = bool(self.check_mode or options["once"])
         timeout, accepts = int(options["timeout"]), bool(options["accept_unproven"])
-        started = time.monotonic()
-        known: dict[str, str] = {}
-        rollout: dict[str, Any] | None = None
+        self._started = time.monotonic()
+        self._rollout: dict[str, Any] | None = None
+        unreachable = ""
         while True:
-            left = max(1.0, timeout - (time.monotonic() - started))
-            unreachable = ""
+            left = max(1.0, timeout - self._elapsed())
             try:
-                evaluation, daemon_set = self._observe(options, known, min(_REPORT, left))
+                self._watch(options, left)
+                unreachable = ""
+                break
             except UnreachableError as error:
                 # Not a failure of the gate: an API server may restart while nodes come up.
                 unreachable = str(error)
-                self.show(f"{render_progress(time.monotonic() - started, timeout)}: {unreachable}")
+                self.show(f"{render_progress(self._elapsed(), timeout)}: {unreachable}")
             except ClusterError as error:
                 self.result["rollout"] = unread(str(error))
                 if error.reason in options["accept"]:
                     return
                 raise
-            else:
-                rollout = describe(evaluation, daemon_set)
-                self.display(*progress(rollout, known, int(time.monotonic() - started), timeout, accepts=accepts))
-                known = fingerprints(evaluation)
-            settled = not unreachable and rollout is not None and rollout["settled"]
-            if settled or self._once or time.monotonic() - started >= timeout:
+            if self._once or self._elapsed() >= timeout:
                 break
-        result = ended(rollout, accepts, timeout, unreachable, check_mode=self._once)
+        result = ended(self._rollout, accepts, timeout, unreachable, check_mode=self._once)
         if "table" in result:
             self.display(f"\n{result.pop('table')}\n")
         self.result.update(result)
 
-    def _observe(
-        self, options: Mapping[str, Any], known: Mapping[str, str], seconds: float
-    ) -> tuple[Evaluation, DaemonSetFacts | None]:
-        """Watch until a node's verdict is not the known one, but not longer than these seconds; once in check mode."""
+    def _elapsed(self) -> float:
+        return time.monotonic() - self._started
+
+    def _watch(self, options: Mapping[str, Any], seconds: float) -> None:
+        """Watch until the gate is settled, but not longer than these seconds; once in check mode."""
         driver = find_driver(options["driver"])
         retry_for = None if self._once else min(float(options["api_timeout"]), seconds)
         client = self.connect(options, retry_for)
@@ -109,8 +103,14 @@ class ActionModule(ClusterAction):
             proven=frozenset(options["proven"]),
             template=str(options["applied"].get(driver.key) or ""),
         )
-        evaluation = run(view, rules, known, 0.0 if self._once else seconds)
-        return evaluation, view.picture().daemon_set
+
+        def report(evaluation: Evaluation) -> None:
+            known = {node["node"]: node["fingerprint"] for node in (self._rollout or {"nodes": ()})["nodes"]}
+            self._rollout = describe(evaluation, view.picture().daemon_set)
+            timeout, accepts = int(options["timeout"]), bool(options["accept_unproven"])
+            self.display(*progress(self._rollout, known, int(self._elapsed()), timeout, accepts=accepts))
+
+        wait_for_gate(view, rules, 0.0 if self._once else seconds, report)
 
 
 def describe(evaluation: Evaluation, daemon_set: DaemonSetFacts | None) -> dict[str, Any]:

@@ -18,9 +18,9 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.observe import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import Plan, plan
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import Rules
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import HostFacts
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.gate import wait_for_gate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observe import Target, View
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.verdict import Evaluation
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.window import run
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.apply import Applier, Outcome
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import create_client
@@ -61,12 +61,7 @@ def gate(
     """What node_rollout does, until it is settled or the time is over."""
     target = Target(VSPHERE, vsphere.NAMESPACE, VSPHERE.daemonset)
     facts = [HostFacts.from_option(host) for host in hosts]
-    ends = datetime.now(timezone.utc).timestamp() + seconds
-    while True:
-        left = ends - datetime.now(timezone.utc).timestamp()
-        evaluation = run(View(client, target, facts), rules, {}, max(0.0, min(5.0, left)))
-        if evaluation.settled or left <= 0:
-            return evaluation
+    return wait_for_gate(View(client, target, facts), rules, seconds, lambda _evaluation: None)
 
 
 def text(evaluation: Evaluation, node: str) -> str:

@@ -21,9 +21,9 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.decid
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.needs import ROLES, needs
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal_observe import applied_for, wait_until_gone
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import Rules
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.gate import wait_for_gate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observe import Target, View
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.verdict import Evaluation
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.window import run
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.apply import Applier
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
@@ -259,16 +259,18 @@ class HandoverRun:
         metadata = daemon_set["metadata"]
         target = Target(self._driver, metadata["namespace"], metadata["name"], build_selector(daemon_set))
         rules = Rules(only=frozenset([node]), stable_for=float(self._options["stable_for"]))
-        what = f"the plugin of DaemonSet {metadata['namespace']}/{metadata['name']} works on {node}"
+        working = f"the plugin of DaemonSet {metadata['namespace']}/{metadata['name']} works on {node}"
         began = time.monotonic()
-        while True:
-            self._stage.awaits(what, began, deadline)
-            left = deadline - time.monotonic()
-            evaluation = run(View(self._client, target, ()), rules, {}, max(0.0, min(10.0, left)))
-            # Red may be the old plugin that is about to be deleted; it counts only if it lasts.
-            if evaluation.verdict in ("green", "unproven") or left <= 0:
-                return evaluation
-            what = "; ".join(lack.message for one in evaluation.nodes for lack in one.lacks) or what
+
+        def report(evaluation: Evaluation) -> None:
+            lacks = "; ".join(lack.message for verdict in evaluation.nodes for lack in verdict.lacks)
+            self._stage.awaits(lacks or working, began, deadline)
+
+        # Red may be the old plugin that is about to be deleted; it counts only if it lasts.
+        return wait_for_gate(
+            View(self._client, target, ()), rules, max(0.0, deadline - began), report,
+            is_over=lambda evaluation: evaluation.verdict in ("green", "unproven"),
+        )  # fmt: skip
 
     def finish(self, plan: Handover) -> tuple[bool, list[str]]:
         """Take away what is no longer needed; whether anything was changed, and what stays."""

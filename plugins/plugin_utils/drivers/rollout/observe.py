@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import queue
 import threading
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -117,6 +116,7 @@ class View:
         self._hosts = {host.node: host for host in hosts}
         self._objects: dict[Kind, dict[str, dict[str, Any]]] = {}
         self._versions: dict[Kind, str] = {}
+        self._stopped = threading.Event()
         self._changes: queue.Queue[tuple[Kind, str, Any]] = queue.Queue()
         self._providers: tuple[DaemonSetFacts, ...] = ()
         self._events: tuple[EventFacts, ...] = ()
@@ -135,12 +135,15 @@ class View:
         for source in self._sources():
             self._objects[source.kind], self._versions[source.kind] = self._list(source)
 
-    def watch(self, seconds: float) -> None:
-        """Keep watching for that long, in the background; the threads end with it, or with the process."""
-        ends = time.monotonic() + seconds
+    def watch(self) -> None:
+        """Keep watching in the background; the threads end soon after `stop`, or with the process."""
         for source in self._sources():
-            arguments = (source, self._versions[source.kind], ends)
+            arguments = (source, self._versions[source.kind])
             threading.Thread(target=self._follow, args=arguments, daemon=True).start()
+
+    def stop(self) -> None:
+        """End the watches, each with its present request."""
+        self._stopped.set()
 
     def wait(self, seconds: float) -> None:
         """Take in changes, at the latest after that time. An error of a watch is raised here."""
@@ -212,13 +215,13 @@ class View:
         listed = self._client.list(source.kind, source.namespace, **source.selector)
         return {str(item["metadata"]["name"]): item for item in listed.items}, listed.resource_version
 
-    def _follow(self, source: _Source, version: str, ends: float) -> None:
-        """Watch one kind until the time is over. Runs in a thread of its own and puts everything into the queue."""
+    def _follow(self, source: _Source, version: str) -> None:
+        """Watch one kind until `stop`. Runs in a thread of its own and puts everything into the queue."""
         refused = False
-        while (left := ends - time.monotonic()) > 0:
+        while not self._stopped.is_set():
             try:
                 for kind_of_change, item in self._client.watch(
-                    source.kind, version, min(left, _WATCH), source.namespace, **source.selector
+                    source.kind, version, _WATCH, source.namespace, **source.selector
                 ):
                     version = str(item["metadata"].get("resourceVersion", version))
                     refused = False

@@ -26,14 +26,16 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts 
     hash_of,
     kept_template,
 )
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.gate import (
+    REPORT_INTERVAL,
+    WatchedRollout,
+    watch_rollout,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.verdict import Evaluation
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.window import Watched
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
 
 # On a DaemonSet: the template that failed on a canary, with that Node. Runs without that Node do not try it again.
 FAILED = "kubewin.io/failed-template"
-# Seconds between two evaluations, and between two progress lines, without a change.
-_LOOK_AGAIN, _REPORT = 1.0, 30.0
 
 Notify = Callable[[str], None]
 
@@ -100,19 +102,16 @@ class Executor(Protocol):
 
 
 def follow(
-    view: Watched, executor: Executor, options: RollOptions, rules: Rules, notify: Notify,
+    view: WatchedRollout, executor: Executor, options: RollOptions, rules: Rules, notify: Notify,
     clock: Callable[[], float] = time.monotonic,
 ) -> RollResult:  # fmt: skip
     """Replace pods until the update is finished, or must stop or be restored."""
-    view.load()
-    view.watch(float("inf"))
     since: dict[str, float] = {}
     deleted: set[str] = set()
     replaced: list[str] = []
     progress = _Progress(notify, options, clock)
-    while True:
-        picture, now = view.picture(), clock()
-        evaluation = evaluate(picture, rules)
+    for picture in watch_rollout(view):
+        evaluation, now = evaluate(picture, rules), clock()
         state = find_state(picture, evaluation, options, frozenset(deleted))
         processed = picture.daemon_set is not None and picture.daemon_set.observed
         since = {name: since.get(name, now) for name in (processed and state.pending) or (NO_NODE,)}
@@ -121,9 +120,9 @@ def follow(
         if step.kind in ("restore", "stop"):
             # With everything that explains it.
             view.explain()
-            picture = view.picture()
-            evaluation = evaluate(picture, rules)
-            step = decide(picture, evaluation, options, waited, frozenset(deleted))
+            explained = view.picture()
+            evaluation = evaluate(explained, rules)
+            step = decide(explained, evaluation, options, waited, frozenset(deleted))
         progress.report(state, evaluation, waited)
         if step.kind == "replace":
             kept = executor.find_kept()
@@ -131,14 +130,12 @@ def follow(
             if refused:
                 step = RollStep("stop", nodes=step.nodes, message="; ".join(refused))
             else:
-                gone = executor.delete(step.pods)
-                deleted.update(pod.uid for pod in gone)
-                replaced += [pod.node for pod in gone]
-                if gone:
-                    continue
+                deleted_pods = executor.delete(step.pods)
+                deleted.update(pod.uid for pod in deleted_pods)
+                replaced += [pod.node for pod in deleted_pods]
         if step.kind not in ("wait", "replace"):
             return RollResult(step, state, evaluation, tuple(replaced))
-        view.wait(_LOOK_AGAIN)
+    raise AssertionError("a rollout is watched until it ends")
 
 
 class _Progress:
@@ -153,7 +150,7 @@ class _Progress:
         now, nodes = self._clock(), describe_nodes(state, evaluation)
         changed = [node for node in nodes if self._known.get(node["node"], "old") != node["state"]]
         gone = sorted(set(self._known).difference(node["node"] for node in nodes))
-        if not changed and not gone and now - self._said < _REPORT:
+        if not changed and not gone and now - self._said < REPORT_INTERVAL:
             return
         self._said, self._known = now, {node["node"]: node["state"] for node in nodes}
         done = sum(node["state"] == "done" for node in nodes)

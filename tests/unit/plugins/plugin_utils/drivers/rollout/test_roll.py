@@ -69,7 +69,10 @@ class Fleet:
         self.unseen.clear()
         self._step()
 
-    def watch(self, seconds: float) -> None:
+    def watch(self) -> None:
+        pass
+
+    def stop(self) -> None:
         pass
 
     def explain(self) -> None:
@@ -166,7 +169,7 @@ def test_no_node_follows_before_the_canary_works() -> None:
 
     fleet = Watching(3)
     assert roll(fleet, RollOptions(max_unavailable=3)).step.kind == "finish"
-    assert fleet.lines[0] == "0 s: 0 of 3 nodes have the new plugin"
+    assert fleet.lines[0] == "1 s: 0 of 3 nodes have the new plugin"
     assert "  win-001: works" in fleet.lines
 
 

@@ -1,0 +1,98 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The loop that watches a rollout, and the gate: wait until the driver works on every node.
+
+The objects come in as a WatchedRollout, and time as a clock; nothing here talks to a cluster.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import Rules, evaluate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import Picture
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.verdict import Evaluation
+
+# Changes come in groups: a pod becomes Ready, its CSINode entry follows. One report for what happens within this time.
+COALESCE = 2.0
+# Seconds between two reports without a change.
+REPORT_INTERVAL = 30.0
+# How long a pod is Ready changes a verdict although nothing happens.
+_EVALUATION_INTERVAL = 1.0
+
+
+class WatchedRollout(Protocol):
+    """The objects of one rollout."""
+
+    def load(self) -> None:
+        """Read everything once."""
+
+    def watch(self) -> None:
+        """Keep watching in the background."""
+
+    def stop(self) -> None:
+        """End the watches."""
+
+    def wait(self, seconds: float) -> None:
+        """Take in changes, at the latest after that time."""
+
+    def explain(self) -> None:
+        """Read what explains trouble."""
+
+    def picture(self) -> Picture:
+        """The current state."""
+
+
+def watch_rollout(view: WatchedRollout) -> Iterator[Picture]:
+    """Yield the state at once, then after each change, at the latest after a second."""
+    view.load()
+    yield view.picture()
+    view.watch()
+    try:
+        while True:
+            view.wait(_EVALUATION_INTERVAL)
+            yield view.picture()
+    finally:
+        view.stop()
+
+
+def is_settled(evaluation: Evaluation) -> bool:
+    """Whether waiting longer would change nothing, or something is wrong that waiting does not resolve."""
+    return evaluation.settled
+
+
+def wait_for_gate(
+    view: WatchedRollout, rules: Rules, timeout: float, report: Callable[[Evaluation], None], *,
+    is_over: Callable[[Evaluation], bool] = is_settled, clock: Callable[[], float] = time.monotonic,
+) -> Evaluation:  # fmt: skip
+    """Watch until the evaluation is settled, or for that many seconds; 0 observes once.
+
+    report: called with what changed, at least each REPORT_INTERVAL, and with the last evaluation, which it explains.
+    """
+    began = reported_at = clock()
+    reported: dict[str, str] = {}
+    changed_at: float | None = None
+    evaluation = Evaluation((), (), ())
+    for picture in watch_rollout(view):
+        evaluation, now = evaluate(picture, rules), clock()
+        if changed_at is None and fingerprints(evaluation) != reported:
+            changed_at = now
+        due = reported_at + REPORT_INTERVAL if changed_at is None else changed_at + COALESCE
+        over = is_over(evaluation) or now - began >= timeout
+        if over or now >= due:
+            if evaluation.verdict in ("waiting", "red"):
+                view.explain()
+                evaluation = evaluate(view.picture(), rules)
+            report(evaluation)
+            reported, reported_at, changed_at = fingerprints(evaluation), now, None
+        if over:
+            break
+    return evaluation
+
+
+def fingerprints(evaluation: Evaluation) -> dict[str, str]:
+    """What identifies each node's verdict."""
+    return {node.node: node.fingerprint for node in evaluation.nodes}
