@@ -49,7 +49,9 @@ def a_pod_with_two_volumes_of_one_claim(world: World) -> None:
 
 @situation("early returns", "CSI-V15", starts_again={"Deployment shop/raw": "no"})
 def a_local_volume_that_is_a_raw_device(world: World) -> None:
-    on_windows(world, "raw", {"local": {"path": "C:\\disk"}}, volumeMode="Block")
+    here = {"matchExpressions": [{"key": HOST, "operator": "In", "values": ["win-1"]}]}
+    affinity = {"required": {"nodeSelectorTerms": [here]}}
+    on_windows(world, "raw", {"local": {"path": "C:\\disk"}}, volumeMode="Block", nodeAffinity=affinity)
 
 
 @situation("handles", "CSI-V31", starts_again={"Deployment shop/typo": "no"})
