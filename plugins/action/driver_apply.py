@@ -23,7 +23,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.apply import D
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout import options as rollout_options
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.decide import RollOptions
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import HostFacts
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.order import wrong
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.order import find_wrong_sizes
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.apply import Applier, Outcome
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import find_driver
@@ -40,7 +40,7 @@ class ActionModule(ClusterAction):
     """Deploys a driver's node plugin."""
 
     argument_spec: ClassVar[ArgumentSpec] = {
-        **declared.spec(declared.APPLY),
+        **declared.make_argument_spec(declared.APPLY),
         **read_argument_spec(rollout_options.DOCUMENTATION),
         **read_argument_spec(DOCUMENTATION),
     }
@@ -58,7 +58,7 @@ class ActionModule(ClusterAction):
         if self.inputs.get("windows") and not options["nodes"]:
             # Without names the driver would roll on all Nodes.
             return
-        if sizes := wrong(options["batches"]):
+        if sizes := find_wrong_sizes(options["batches"]):
             raise TaskError(
                 f"batches: {', '.join(sizes)}, expected numbers above 0 or percentages, such as 1 and 25%",
                 "configuration",

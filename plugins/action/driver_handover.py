@@ -14,7 +14,7 @@ from ansible_collections.kubewin.csi.plugins.modules.driver_handover import DOCU
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec, read_argument_spec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.declared import DRIVER
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.run import HandoverRun, to_result
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.run import HandoverRun, describe_handover
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import find_driver
 
 
@@ -37,7 +37,7 @@ class ActionModule(ClusterAction):
             options = {**options, "definition": planned["definition"]}
         run = HandoverRun(self.connect(options), driver, options, self.show)
         plan = run.read_plan()
-        self.result.update(handover=to_result(plan), kept=[])
+        self.result.update(handover=describe_handover(plan), kept=[])
         self.show(*self.result["handover"]["summary"])
         run.require_permissions(plan)
         # What a failure leaves too: the first change may have been made by then.
@@ -47,7 +47,7 @@ class ActionModule(ClusterAction):
             return
         self.result["changed"], self.result["kept"] = run.run(plan)
         done = replace(run.read_plan(), done=tuple(sorted({*plan.nodes, *plan.done})))
-        self.result["handover"] = to_result(done)
+        self.result["handover"] = describe_handover(done)
         self.result["lines"] = [f"handed over: {', '.join(done.done) or 'no node'}"]
         if self.result["kept"]:
             self.result["lines"].append(f"kept, since volumes and claims refer to it: {', '.join(self.result['kept'])}")

@@ -22,17 +22,20 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.csi_proxy impo
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import declared
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.controllers import choose_driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.controllers_observe import find_controllers
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import UNREAD, Request
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.observe import snapshot
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import plan
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal_observe import in_use
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import UNREAD, DriverRequest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.observe import read_snapshot
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import plan_driver
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal_observe import read_uses
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import find_driver
 
 
 class ActionModule(ClusterAction):
     """Observes the cluster and plans the driver."""
 
-    argument_spec: ClassVar[ArgumentSpec] = {**declared.spec(declared.INFO), **read_argument_spec(DOCUMENTATION)}
+    argument_spec: ClassVar[ArgumentSpec] = {
+        **declared.make_argument_spec(declared.INFO),
+        **read_argument_spec(DOCUMENTATION),
+    }
 
     def read_run(self) -> dict[str, Any]:
         """The release of csi-proxy that the run installs; the plan is shown."""
@@ -49,12 +52,12 @@ class ActionModule(ClusterAction):
         driver = find_driver(options["driver"])
         request = read_request(options)
         client = self.connect(options)
-        observed = snapshot(client, driver, request)
-        planned = plan(driver, request, observed)
+        observed = read_snapshot(client, driver, request)
+        planned = plan_driver(driver, request, observed)
         if planned.change is not None and planned.change.drain:
             # Volumes are read only if they matter: that takes every pod of the cluster.
-            used = tuple((use.node, use.what) for use in in_use(client, driver))
-            planned = plan(driver, request, replace(observed, in_use=used))
+            used = tuple((use.node, use.what) for use in read_uses(client, driver))
+            planned = plan_driver(driver, request, replace(observed, in_use=used))
         if options["require"] and not planned.deployable:
             raise TaskError(planned.refusal, "refused")
         driver_plan = planned.as_dict()
@@ -64,20 +67,22 @@ class ActionModule(ClusterAction):
             self.display(*lines(driver_plan, every=self.check_mode or self._display.verbosity > 0))
 
 
-def read_request(options: Mapping[str, Any]) -> Request:
+def read_request(options: Mapping[str, Any]) -> DriverRequest:
     """The request. Empty text counts as not given."""
-    given = {name: options[name] for name in (*declared.of_module(declared.INFO), "csi_proxy_version", "replace")}
+    given = {
+        name: options[name] for name in (*declared.list_module_options(declared.INFO), "csi_proxy_version", "replace")
+    }
     given |= {
         name: {key: value for key, value in (given[name] or {}).items() if value}
         for name in ("images", "image_digests", "resources")
     }
-    names = {field.name for field in fields(Request)}
+    names = {field.name for field in fields(DriverRequest)}
     named: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in given.items()
         if name in names and value not in (None, "")
     }
-    return Request(
+    return DriverRequest(
         **named,
         options={name: value for name, value in given.items() if name in UNREAD},
     )

@@ -14,11 +14,11 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import read_argument_spec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import pipes
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal import refusal
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal import explain_refusal
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal_observe import (
-    applied_for,
-    csi_proxy_users,
-    in_use,
+    list_applied_objects,
+    read_csi_proxy_users,
+    read_uses,
     wait_until_gone,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
@@ -51,18 +51,18 @@ class ActionModule(ClusterAction):
         deadline = time.monotonic() + options["timeout"]
         drivers = [find_driver(name) for name in options["drivers"]]
         client = self.connect(options)
-        applied = [(driver, applied_for(client, driver)) for driver in drivers]
+        applied = [(driver, list_applied_objects(client, driver)) for driver in drivers]
         # A run that continues after the plugin was deleted does not check volumes again: it finishes the rest.
         used = [
-            (driver, in_use(client, driver))
+            (driver, read_uses(client, driver))
             for driver, objects in applied
             if any(kind == kinds.DAEMON_SET for kind, _item in objects)
         ]
         self.result["in_use"] = [{"node": use.node, "what": use.what} for _driver, uses in used for use in uses]
-        refused = [refusal(driver, uses) for driver, uses in used if uses and not options["force_in_use"]]
+        refused = [explain_refusal(driver, uses) for driver, uses in used if uses and not options["force_in_use"]]
         if options["csi_proxy"]:
             going = {driver.name for driver in drivers}
-            refused.append(pipes.refusal(*csi_proxy_users(client, DRIVERS.values(), going)))
+            refused.append(pipes.explain_refusal(*read_csi_proxy_users(client, DRIVERS.values(), going)))
         if any(refused):
             raise TaskError("\n".join(filter(None, refused)), "in_use")
         self.result.update(objects=[], namespaces=[])

@@ -15,7 +15,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results i
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import DEFAULT_DRIVER
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import read_argument_spec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observe import installed_drivers
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observe import read_installed_drivers
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import CORDONED, SERVING_LABEL
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
@@ -77,7 +77,7 @@ class ActionModule(ClusterAction):
         if self.inputs:
             self.result["unsettled"] = read_rows(unsettled, self.task_vars, kubewin_nodes=self.result)
         if options["installed"]:
-            installed = installed_drivers(client)
+            installed = read_installed_drivers(client)
             drivers = list(options["drivers"] or installed.every) or [DEFAULT_DRIVER]
             self.result.update(drivers=drivers, installed=list(installed.every), own_drivers=list(installed.own))
 

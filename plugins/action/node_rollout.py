@@ -19,10 +19,10 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import ser
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import render_progress
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import declared
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout import options as rollout_options
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import Rules
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import GateRules
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import DaemonSetFacts, HostFacts
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.gate import wait_for_gate
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observe import View, find_target
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observe import RolloutView, find_target
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.verdict import Evaluation
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import find_driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError, UnreachableError
@@ -32,7 +32,7 @@ class ActionModule(ClusterAction):
     """Watches the rollout until it is settled or the time is over."""
 
     argument_spec: ClassVar[ArgumentSpec] = {
-        **declared.spec(declared.ROLLOUT),
+        **declared.make_argument_spec(declared.ROLLOUT),
         **read_argument_spec(rollout_options.DOCUMENTATION),
         **read_argument_spec(DOCUMENTATION),
     }
@@ -94,8 +94,8 @@ class ActionModule(ClusterAction):
         retry_for = None if self._once else min(float(options["api_timeout"]), seconds)
         client = self.connect(options, retry_for)
         target = find_target(client, driver, options["daemonset"] or "", options["namespace"] or "")
-        view = View(client, target, [HostFacts.from_option(host) for host in options["hosts"]])
-        rules = Rules(
+        view = RolloutView(client, target, [HostFacts.from_option(host) for host in options["hosts"]])
+        rules = GateRules(
             only=frozenset(options["nodes"]),
             allow_zero_nodes=options["allow_zero_nodes"],
             host_facts_max_age=float(options["host_facts_max_age"]),

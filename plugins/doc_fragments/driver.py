@@ -25,8 +25,10 @@ _NAMED = {
 
 def _text(module: str) -> str:
     """The options of a module. JSON is YAML."""
-    options = {name: option.documented() for name, (_role, option) in declared.of_module(module).items()} | _NAMED
-    first = next(role for role, _option in declared.of_module(module).values())
+    options = {
+        name: option.documented() for name, (_role, option) in declared.list_module_options(module).items()
+    } | _NAMED
+    first = next(role for role, _option in declared.list_module_options(module).values())
     return json.dumps({"options": options, "notes": [NOTE.format(first)]})
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import Request
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest
 from integration.convert import (
     CLAIMS,
     FILES,
@@ -45,7 +45,7 @@ PLAYBOOK = "playbooks/convert_volumes.yml"
 def deploy(lab: Lab, *keys: str) -> None:
     admin = connect(lab.state.kubeconfigs["admin"])
     for key in keys:
-        applied(admin, Request(create_cluster_objects=True), driver=DRIVERS[key])
+        applied(admin, DriverRequest(create_cluster_objects=True), driver=DRIVERS[key])
         eventually(partial(_on_every_node, lab, DRIVERS[key].name), f"{key} on every node")
 
 

@@ -13,13 +13,13 @@ from typing import Any
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import Request
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.observe import snapshot
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import Plan, plan
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import Rules
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.observe import read_snapshot
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import DriverPlan, plan_driver
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import GateRules
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import HostFacts
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.gate import wait_for_gate
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observe import Target, View
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observe import RolloutTarget, RolloutView
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.verdict import Evaluation
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.apply import Applier, Outcome
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
@@ -33,7 +33,7 @@ PROVEN = "kubewin.io/csi-proxy"
 ACCOUNT = "system:serviceaccount:kubewin:kubewin"
 PLUGIN = f"app={VSPHERE.app_label}"
 PIPES = VSPHERE.modes[0].pipes
-RULES = Rules()
+RULES = GateRules()
 
 
 def connect(kubeconfig: str, retry_for: float = 20) -> Client:
@@ -41,13 +41,15 @@ def connect(kubeconfig: str, retry_for: float = 20) -> Client:
     return create_client(lambda: get_api_client(kubeconfig=kubeconfig), retry_for)
 
 
-def planned(client: Client, wanted: Request | None = None, *, driver: Driver = VSPHERE) -> Plan:
+def planned(client: Client, wanted: DriverRequest | None = None, *, driver: Driver = VSPHERE) -> DriverPlan:
     """What driver_info returns."""
-    desired = wanted or Request()
-    return plan(driver, desired, snapshot(client, driver, desired))
+    desired = wanted or DriverRequest()
+    return plan_driver(driver, desired, read_snapshot(client, driver, desired))
 
 
-def applied(client: Client, wanted: Request | None = None, *, check: bool = False, driver: Driver = VSPHERE) -> Outcome:
+def applied(
+    client: Client, wanted: DriverRequest | None = None, *, check: bool = False, driver: Driver = VSPHERE
+) -> Outcome:
     """What the role's entry point apply does."""
     made = planned(client, wanted, driver=driver)
     assert made.deployable, made.refusal
@@ -56,12 +58,12 @@ def applied(client: Client, wanted: Request | None = None, *, check: bool = Fals
 
 
 def gate(
-    client: Client, hosts: Iterable[dict[str, Any]] = (), seconds: float = PATIENCE, rules: Rules = RULES
+    client: Client, hosts: Iterable[dict[str, Any]] = (), seconds: float = PATIENCE, rules: GateRules = RULES
 ) -> Evaluation:
     """What node_rollout does, until it is settled or the time is over."""
-    target = Target(VSPHERE, vsphere.NAMESPACE, VSPHERE.daemonset)
+    target = RolloutTarget(VSPHERE, vsphere.NAMESPACE, VSPHERE.daemonset)
     facts = [HostFacts.from_option(host) for host in hosts]
-    return wait_for_gate(View(client, target, facts), rules, seconds, lambda _evaluation: None)
+    return wait_for_gate(RolloutView(client, target, facts), rules, seconds, lambda _evaluation: None)
 
 
 def text(evaluation: Evaluation, node: str) -> str:

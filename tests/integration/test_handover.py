@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.run import HandoverRun
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import Request
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from integration import foreign, playbooks
@@ -37,7 +37,7 @@ from unit.roles.rendering import render
 
 NODES = ("win-1", "win-2")
 # No host is read here: the pipes of nodes without one count as served.
-CLUSTER_ONLY = Request(csi_proxy_managed=False)
+CLUSTER_ONLY = DriverRequest(csi_proxy_managed=False)
 THEIRS = foreign.operator("vmware-vsphere-csi-driver-node-windows", vsphere.DRIVER)
 OURS = f"/apis/apps/v1/namespaces/{vsphere.NAMESPACE}/daemonsets/{VSPHERE.daemonset}"
 

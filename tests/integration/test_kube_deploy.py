@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import Request
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.apply import Applier
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
@@ -100,7 +100,7 @@ def test_the_role_plans_what_it_does_and_a_second_run_writes_nothing(clean: Lab,
 
 @pytest.mark.usefixtures("may_create")
 def test_a_namespace_of_our_own_is_planned_unseen_and_then_made(clean: Lab) -> None:
-    wanted = Request(namespace="kubewin-fresh", create_cluster_objects=True)
+    wanted = DriverRequest(namespace="kubewin-fresh", create_cluster_objects=True)
     client = connect(kubewin(clean))
     # Rules that write name their objects, so that another name is refused before anything is tried.
     refusal = planned(client, wanted).refusal
@@ -117,7 +117,7 @@ def test_a_namespace_of_our_own_is_planned_unseen_and_then_made(clean: Lab) -> N
         _planned_unseen_and_then_made(clean, client, wanted)
 
 
-def _planned_unseen_and_then_made(clean: Lab, client: Client, wanted: Request) -> None:
+def _planned_unseen_and_then_made(clean: Lab, client: Client, wanted: DriverRequest) -> None:
     foreseen = applied(client, wanted, check=True)
     assert clean.api.ok("/api/v1/namespaces/kubewin-fresh") is False
     unseen = {change.kind for change in foreseen.changes if not change.validated}
@@ -140,7 +140,7 @@ def test_only_the_object_that_differs_is_written(clean: Lab) -> None:
     client = connect(kubewin(clean))
     applied(client)
     size = clean.audit_size()
-    outcome = applied(client, Request(resources={"driver": {"limits": {"memory": "600Mi"}}}))
+    outcome = applied(client, DriverRequest(resources={"driver": {"limits": {"memory": "600Mi"}}}))
     assert [(one.kind, one.action) for one in outcome.changes if one.action != "none"] == [("DaemonSet", "update")]
     assert len(writes(clean, size)) == 1
     assert "600Mi" in str(outcome.changes[-1].diff()["after"])
@@ -281,9 +281,9 @@ def test_missing_objects_of_the_installation_are_refused_or_created_on_request(c
     with clean.without(kind, name):
         client = connect(kubewin(clean))
         assert name in planned(client).refusal
-        outcome = applied(client, Request(create_cluster_objects=True))
+        outcome = applied(client, DriverRequest(create_cluster_objects=True))
         assert (kind, "create") in [(one.kind, one.action) for one in outcome.changes]
-        assert not applied(client, Request(create_cluster_objects=True)).changed
+        assert not applied(client, DriverRequest(create_cluster_objects=True)).changed
         path = {
             "CSIDriver": f"/apis/storage.k8s.io/v1/csidrivers/{name}",
             "ConfigMap": f"/api/v1/namespaces/{vsphere.NAMESPACE}/configmaps/{name}",

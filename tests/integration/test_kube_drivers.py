@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal_observe import applied_for, in_use
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal_observe import list_applied_objects, read_uses
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.apply import Applier
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from integration.kube import connect
@@ -37,10 +37,10 @@ def test_it_is_accepted_stable_and_removed_whole(client: Client, case: Case) -> 
     assert [change.title for change in again.changes if change.action != "none"] == []
     assert again.warnings == ()
 
-    assert in_use(client, case.driver) == ()
-    found = applied_for(client, case.driver)
+    assert read_uses(client, case.driver) == ()
+    found = list_applied_objects(client, case.driver)
     assert len(found) == len([item for item in wanted if item["kind"] != "Namespace"])
     for kind, item in found:
         metadata = item["metadata"]
         client.delete(kind, metadata["name"], metadata.get("namespace"), metadata["uid"], dry_run=False)
-    eventually(lambda: not applied_for(client, case.driver), "nothing of the driver is left")
+    eventually(lambda: not list_applied_objects(client, case.driver), "nothing of the driver is left")

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import Request
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import Rules
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import GateRules
 from integration.kube import (
     PLUGIN,
     VSPHERE,
@@ -220,14 +220,14 @@ def test_a_node_that_joins_and_one_that_leaves_during_the_gate(deployed: Lab) ->
         assert {one.node: one.verdict for one in evaluation.nodes} == {
             "win-1": "green", "win-2": "green", "win-9": "unproven",
         }  # fmt: skip
-        only = gate(client, facts, rules=Rules(only=frozenset(HOSTS)))
+        only = gate(client, facts, rules=GateRules(only=frozenset(HOSTS)))
         assert only.verdict == "green"
         assert [name for name, reason in only.others if "not in this run; unproven" in reason] == ["win-9"]
         left = pod_of(deployed, "win-9")
         deployed.call("node-remove", name="win-9")
         # Nobody is left there to end the pod; the collector of such pods would take most of a minute.
         deployed.api.delete(f"{NAMESPACE}/pods/{left['metadata']['name']}", {"gracePeriodSeconds": 0})
-        after = gate(client, facts, rules=Rules(only=frozenset((*HOSTS, "win-9"))))
+        after = gate(client, facts, rules=GateRules(only=frozenset((*HOSTS, "win-9"))))
     assert after.verdict == "green"
     assert ("win-9", "the Node does not exist") in after.others
 
@@ -240,7 +240,7 @@ def test_no_windows_node_is_a_failure_with_its_own_reason(lab: Lab, gate_play: s
         result = run.results("Gate", "failed")["localhost"]
         assert result["reason"] == "no_nodes"
         assert "label kubewin.io/csi-proxy is missing" in result["msg"]
-        assert gate(connect(kubewin(lab)), rules=Rules(allow_zero_nodes=True)).verdict == "green"
+        assert gate(connect(kubewin(lab)), rules=GateRules(allow_zero_nodes=True)).verdict == "green"
     finally:
         remove_driver(lab)
 
@@ -248,7 +248,7 @@ def test_no_windows_node_is_a_failure_with_its_own_reason(lab: Lab, gate_play: s
 def test_an_image_that_cannot_be_pulled_times_out_with_a_table(gated: Lab, gate_play: str) -> None:
     client = connect(kubewin(gated))
     image = "registry.k8s.io/csi-vsphere/driver:nosuchtag"
-    applied(client, Request(images={"driver": image}))
+    applied(client, DriverRequest(images={"driver": image}))
     gated.delete_pod(pod_of(gated, "win-1"))
 
     def pulling() -> bool:
@@ -336,7 +336,7 @@ def test_the_gate_ends_with_the_last_node_and_not_with_its_time(deployed: Lab) -
     client = connect(kubewin(deployed))
     facts = host_facts(deployed, HOSTS)
     # More than any machine needs between that write and the verdict.
-    rules = Rules(stable_for=60)
+    rules = GateRules(stable_for=60)
     assert gate(client, facts).verdict == "green"
     with deployed.settings(start_delay=2.0):
         deployed.delete_pod(pod_of(deployed, "win-1"))

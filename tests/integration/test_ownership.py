@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import Request
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest
 from integration import foreign
 from integration.kube import ACCOUNT, PIPES, also_holds, connect, pipes, planned, writes
 from integration.playbooks import play
@@ -192,7 +192,7 @@ def verdicts(lab: Lab, table: list[Any]) -> None:
         lab.api.ensure("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space}})
         path = f"/apis/apps/v1/namespaces/{space}/deployments"
         lab.api.ensure(path, controller(space, deployment, container, image))
-        wanted = Request(namespace=space, **options)
+        wanted = DriverRequest(namespace=space, **options)
         made = planned(client, wanted, driver=DRIVERS[driver])
         ids_found = {one.id for one in made.findings if one.id in ("CSI-D32", "CSI-D33", "CSI-D34")}
         assert made.rule is not None
@@ -244,7 +244,7 @@ def test_a_digest_has_the_release_of_its_openshift_and_the_scc_is_checked(opensh
 
     client = connect(openshift.state.kubeconfigs["kubewin"])
     space = "skew-ocp-vsphere"
-    wanted = Request(namespace=space, csi_proxy_managed=False)
+    wanted = DriverRequest(namespace=space, csi_proxy_managed=False)
     command = f"oc adm policy add-scc-to-user privileged -z kubewin-vsphere-csi-node -n {space}"
 
     def scc() -> str:
@@ -291,7 +291,7 @@ def test_another_plugin_that_wants_the_same_port_of_the_node_is_named(prepared: 
     other = foreign.plugin("default", "exporter", "example.com", {"app": "exporter"}, ports=(9808,))
     foreign.plant(prepared.api, other)
     client = connect(prepared.state.kubeconfigs["kubewin"])
-    made = planned(client, Request(version="3.7.3", allow_version_skew=True))
+    made = planned(client, DriverRequest(version="3.7.3", allow_version_skew=True))
     found = [one for one in made.findings if one.id == "CSI-D44"]
     assert [(one.object, one.severity) for one in found] == [("DaemonSet default/exporter", "warning")]
     assert "port 9808" in found[0].message
@@ -299,6 +299,6 @@ def test_another_plugin_that_wants_the_same_port_of_the_node_is_named(prepared: 
 
 def test_a_namespace_that_cannot_be_is_refused_for_its_name(prepared: Lab) -> None:
     client = connect(prepared.state.kubeconfigs["kubewin"])
-    refusal = planned(client, Request(namespace="Kube_System")).refusal
+    refusal = planned(client, DriverRequest(namespace="Kube_System")).refusal
     assert refusal.startswith("CSI-D08 namespace Kube_System: expected a namespace name")
     assert "ConfigMap" not in refusal

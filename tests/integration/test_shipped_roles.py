@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import Request
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from integration.kube import VSPHERE, connect, planned
 from integration.playbooks import ROOT
@@ -196,6 +196,6 @@ def test_the_account_of_the_readme_has_the_rules_of_a_plan_and_no_more(made: Pat
     assert found.deployable, found.refusal
     assert "CSI-D60" not in {one.id for one in found.findings}
     # Its role in a namespace is that of the driver's alone.
-    assert "CSI-D60" in {one.id for one in planned(client, Request(namespace=HOME)).findings}
+    assert "CSI-D60" in {one.id for one in planned(client, DriverRequest(namespace=HOME)).findings}
     # What only the role of preflight allows; refused, it raises.
     client.list(kinds.STORAGE_CLASS)

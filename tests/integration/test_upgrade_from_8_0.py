@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import Request
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.begin import UpgradeRefusedError
 from integration.kube import VSPHERE, applied, connect
 from integration.playbooks import finish, play, start
@@ -50,7 +50,7 @@ def eight() -> Iterator[Lab]:
         databases(lab, DATABASES, storage_class(lab, "thin", IN_TREE, {"diskformat": "thin", "fstype": "ntfs"}))
         storage_class(lab, "fast", DRIVER)
         openshift.admit(lab.api, vsphere.NAMESPACE, VSPHERE.service_account)
-        applied(connect(lab.state.kubeconfigs["admin"]), Request(csi_proxy_managed=False))
+        applied(connect(lab.state.kubeconfigs["admin"]), DriverRequest(csi_proxy_managed=False))
         yield lab
     lab.stop()
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import Request
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import identify_process
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import StopUpgrade, UpgradeDone
@@ -86,7 +86,7 @@ def old() -> Iterator[Lab]:
 def ready(old: Lab) -> Lab:
     """The driver as well, which WMCO's csi-proxy serves."""
     openshift.admit(old.api, vsphere.NAMESPACE, VSPHERE.service_account)
-    applied(connect(old.state.kubeconfigs["admin"]), Request(csi_proxy_managed=False))
+    applied(connect(old.state.kubeconfigs["admin"]), DriverRequest(csi_proxy_managed=False))
     eventually(lambda: all(old.registered(node) for node in NODES), "the driver on every node")
     return old
 

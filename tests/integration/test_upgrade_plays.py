@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import Request
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest
 from ci import venvs
 from integration.kube import applied, connect, install_csi_proxy
 from integration.playbooks import ROOT, Run, lines, play
@@ -44,7 +44,7 @@ def four() -> Iterator[Lab]:
     make_namespace(lab)
     with an_account(lab):
         storage_class(lab, "fast", DRIVER)
-        applied(connect(lab.state.kubeconfigs["admin"]), Request(csi_proxy_managed=False))
+        applied(connect(lab.state.kubeconfigs["admin"]), DriverRequest(csi_proxy_managed=False))
         eventually(lambda: all(lab.registered(node) for node in NODES), "the driver on every node")
         yield lab
     lab.stop()

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import Request
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest
 from integration.kube import applied, connect, install_csi_proxy, label, pipes
 from integration.playbooks import PATIENCE, Run, family, meanwhile, play, start
 from integration.storage import ATTACHMENTS, CLASSES, VOLUMES, folders, storage_class, volumes
@@ -53,7 +53,7 @@ def deploy(lab: Lab, *keys: str) -> None:
     """Node plugins on every node, and what belongs to their controllers."""
     admin = connect(lab.state.kubeconfigs["admin"])
     for key in keys:
-        applied(admin, Request(create_cluster_objects=True), driver=DRIVERS[key])
+        applied(admin, DriverRequest(create_cluster_objects=True), driver=DRIVERS[key])
     names = {DRIVERS[key].name for key in keys}
 
     def registered() -> bool:

@@ -15,7 +15,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry impor
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import declared
 
 
-def variables(driver: str) -> dict[str, declared.Option]:
+def variables(driver: str) -> dict[str, declared.DriverOption]:
     """The variables of a driver's role, each with its option."""
     return {f"{driver}_csi_{name}": option for name, option in declared.OPTIONS.items()}
 
@@ -33,7 +33,7 @@ def wrong(driver: str, given: Mapping[str, Any]) -> list[str]:
 def of_module(module: str, driver: str, variable: Callable[[str], Any]) -> dict[str, Any]:
     """The options of a module that variables set. variable: the value of one, None where it is not set. ValueError for a wrong value."""
     found: dict[str, Any] = {}
-    for named, (name, option) in declared.of_module(module).items() if driver in DRIVERS else ():
+    for named, (name, option) in declared.list_module_options(module).items() if driver in DRIVERS else ():
         for one, value in _values(driver, name, option, variable):
             problems = wrong(driver, {one: value})
             if problems:
@@ -43,7 +43,7 @@ def of_module(module: str, driver: str, variable: Callable[[str], Any]) -> dict[
 
 
 def _values(
-    driver: str, name: str, option: declared.Option, variable: Callable[[str], Any]
+    driver: str, name: str, option: declared.DriverOption, variable: Callable[[str], Any]
 ) -> Iterator[tuple[str, Any]]:
     """The variable that counts and its value; nothing where none is set."""
     for one in filter(None, (f"{driver}_csi_{name}", option.playbooks)):

@@ -16,7 +16,7 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.lists import as_list
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.target import KEYS, ONLY_EVALUATED, parse_target
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.options import tolerates
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.options import is_toleration
 
 # What enable_csi deploys, and what others read, where no driver is named and none is installed.
 DEFAULT_DRIVER = "vsphere"
@@ -164,7 +164,7 @@ _IMAGE = Input("expected an image without spaces", lambda value: isinstance(valu
 _TOLERATIONS = Input(
     "expected tolerations as in a pod, such as [{key: team, operator: Exists}]",
     lambda value: (
-        isinstance(value, (list, tuple)) and all(isinstance(one, Mapping) and tolerates(one) for one in value)
+        isinstance(value, (list, tuple)) and all(isinstance(one, Mapping) and is_toleration(one) for one in value)
     ),
     type="list",
 )

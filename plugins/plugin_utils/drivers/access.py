@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver, Rule
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import Request
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need, list_needs
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import is_absent_or_ours
 
@@ -17,25 +17,29 @@ _RBAC = "rbac.authorization.k8s.io"
 _STORAGE = "storage.k8s.io"
 
 
-def needs(driver: Driver, desired: Request, namespace: str, live: Mapping[str, Any] | None) -> tuple[Need, ...]:
+def list_deploy_needs(
+    driver: Driver, desired: DriverRequest, namespace: str, live: Mapping[str, Any] | None
+) -> tuple[Need, ...]:
     """What applying, the gate and the play need beyond the reads that planning itself makes.
 
     live: the Namespace as it is, None when it does not exist.
     """
     return (
-        *_applied(driver, desired, namespace, live),
-        *_granted(driver, desired, namespace),
-        *_watched(namespace),
-        *(_played() if desired.csi_proxy_managed else ()),
+        *_list_needs_of_apply(driver, desired, namespace, live),
+        *_list_needs_of_grants(driver, desired, namespace),
+        *_list_needs_of_gate(namespace),
+        *(_list_needs_of_playbook() if desired.csi_proxy_managed else ()),
     )
 
 
-def roles_of(driver: Driver) -> str:
+def list_roles(driver: Driver) -> str:
     """The shipped ClusterRoles that have these needs."""
     return f"kubewin-csi kubewin-csi-{driver.key.replace('_', '-')} kubewin-csi-deploy kubewin-csi-cluster-objects"
 
 
-def _applied(driver: Driver, desired: Request, namespace: str, live: Mapping[str, Any] | None) -> Iterator[Need]:
+def _list_needs_of_apply(
+    driver: Driver, desired: DriverRequest, namespace: str, live: Mapping[str, Any] | None
+) -> Iterator[Need]:
     """A server-side apply reads, and also needs create when it creates; each is authorized by name.
 
     https://github.com/kubernetes/kubernetes/blob/v1.36.3/staging/src/k8s.io/apiserver/pkg/endpoints/handlers/patch.go
@@ -63,7 +67,7 @@ def _applied(driver: Driver, desired: Request, namespace: str, live: Mapping[str
         yield from list_needs("get create patch", group, resource, where, name)
 
 
-def _granted(driver: Driver, desired: Request, namespace: str) -> Iterator[Need]:
+def _list_needs_of_grants(driver: Driver, desired: DriverRequest, namespace: str) -> Iterator[Need]:
     """An account may write or bind only rules that it has, unless it may bind and escalate.
 
     https://kubernetes.io/docs/reference/access-authn-authz/rbac/#privilege-escalation-prevention-and-bootstrapping
@@ -88,7 +92,7 @@ def _granted(driver: Driver, desired: Request, namespace: str) -> Iterator[Need]
             yield Need("bind", _RBAC, roles, where, name, instead=tuple(held))
 
 
-def _watched(namespace: str) -> Iterator[Need]:
+def _list_needs_of_gate(namespace: str) -> Iterator[Need]:
     """The gate."""
     yield from list_needs("list watch", "", "nodes")
     yield from list_needs("list watch", _STORAGE, "csinodes")
@@ -98,7 +102,7 @@ def _watched(namespace: str) -> Iterator[Need]:
     yield from list_needs("get", "", "pods/log", namespace)
 
 
-def _played() -> Iterator[Need]:
+def _list_needs_of_playbook() -> Iterator[Need]:
     """What enable_csi.yml does around a change of csi-proxy: label and cordon the Node, and wait for its volumes."""
     yield from list_needs("get patch", "", "nodes")
     yield from list_needs("list", "", "pods")

@@ -10,20 +10,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.pull import lacking
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.pull_apply import Pulls
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal_observe import in_use
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.apply import Roller, held_lease
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.pull import find_missing_images
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.pull_apply import ImagePuller
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal_observe import read_uses
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.apply import Roller, hold_lease
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.decide import (
     RollOptions,
     RollState,
     RollStep,
     find_state,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import Rules, evaluate
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import HostFacts, template_hash
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observe import Target, View
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.refuse import refusals
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import GateRules, evaluate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import HostFacts, hash_template
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observe import RolloutTarget, RolloutView
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.refuse import list_refusals
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.roll import FailedTemplate, Notify, RollResult
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import list_needs
@@ -79,7 +79,7 @@ class Deployment:
     @property
     def template(self) -> str:
         """Hash of the DaemonSet's pod template, empty if the DaemonSet was left to other runs."""
-        return next((template_hash(change.after) for change in self.outcome.changes if change.kind == "DaemonSet"), "")
+        return next((hash_template(change.after) for change in self.outcome.changes if change.kind == "DaemonSet"), "")
 
 
 def plan(client: Client, request: DeployRequest) -> DeployPlan:
@@ -91,13 +91,13 @@ def plan(client: Client, request: DeployRequest) -> DeployPlan:
     live = None if change.action == "create" else client.get(kinds.DAEMON_SET, name, namespace)
     if live is None or not is_absent_or_ours(live) or (change.action == "none" and _is_rolled_out(live)):
         return DeployPlan(request.definitions, outcome, options)
-    view = _view(client, request, plugin)
+    view = _make_view(client, request, plugin)
     view.load()
     picture = view.picture({**live, "spec": change.after["spec"]})
-    evaluation = evaluate(picture, Rules())
+    evaluation = evaluate(picture, GateRules())
     state = find_state(picture, evaluation, options)
     failed = FailedTemplate.from_object(live)
-    if failed is not None and failed.template == template_hash(change.after) and failed.node in state.expected:
+    if failed is not None and failed.template == hash_template(change.after) and failed.node in state.expected:
         options = _retry_canary(failed, options, state, f"DaemonSet {namespace}/{name}")
         state = find_state(picture, evaluation, options)
     same = live["spec"]["template"] == change.after["spec"]["template"]
@@ -108,8 +108,8 @@ def plan(client: Client, request: DeployRequest) -> DeployPlan:
         return DeployPlan(others, outcome, options, RollResult(RollStep("wait"), state, evaluation))
     if state.old or not same:
         kept = _find_kept(client, request, plugin)
-        refused = refusals(picture, evaluation, state, kept, lambda: _uses(client, request))
-        refused += _missing_access(client, namespace) if state.old else ()
+        refused = list_refusals(picture, evaluation, state, kept, lambda: _list_uses(client, request))
+        refused += _find_missing_access(client, namespace) if state.old else ()
         if refused:
             raise ClusterError("\n".join(refused), "roll_refused")
     return DeployPlan(request.definitions, outcome, options, RollResult(RollStep("wait"), state, evaluation))
@@ -139,11 +139,11 @@ def deploy(client: Client, request: DeployRequest, notify: Notify, applied: Call
     name, namespace = str(plugin["metadata"]["name"]), str(plugin["metadata"]["namespace"])
     if request.prepull_timeout:
         pods = client.list(kinds.POD, namespace, label_selector=build_selector(plugin)).items
-        missing = lacking(plugin, pods, client.list_windows_nodes(), request.options.nodes)
-        Pulls(client, request.driver.name, plugin, notify).run(missing, request.prepull_timeout)
+        missing = find_missing_images(plugin, pods, client.list_windows_nodes(), request.options.nodes)
+        ImagePuller(client, request.driver.name, plugin, notify).run(missing, request.prepull_timeout)
     # As long as another run may take for all Nodes, one after the other.
     patience = request.options.node_timeout * max(1, len(found.roll.state.expected))
-    with held_lease(client, namespace, name, notify, patience) as bound:
+    with hold_lease(client, namespace, name, notify, patience) as bound:
         # While Nodes restart, so may the API server.
         bound.retry_for = max(bound.retry_for, request.options.node_timeout)
         found = plan(bound, request)
@@ -153,7 +153,7 @@ def deploy(client: Client, request: DeployRequest, notify: Notify, applied: Call
         after = next(change.after for change in deployment.outcome.changes if change.kind == "DaemonSet")
         roller = Roller(
             bound,
-            lambda: _view(bound, request, plugin),
+            lambda: _make_view(bound, request, plugin),
             plugin,
             found.options,
             lambda: _find_kept(bound, request, plugin),
@@ -170,21 +170,21 @@ def _apply(client: Client, request: DeployRequest, found: DeployPlan, applied: C
     return Deployment(outcome, found.roll and replace(found.roll, step=RollStep("finish", nodes=found.roll.state.left)))
 
 
-def _view(client: Client, request: DeployRequest, plugin: Mapping[str, Any]) -> View:
+def _make_view(client: Client, request: DeployRequest, plugin: Mapping[str, Any]) -> RolloutView:
     metadata = plugin["metadata"]
-    return View(client, Target(request.driver, metadata["namespace"], metadata["name"]), request.hosts)
+    return RolloutView(client, RolloutTarget(request.driver, metadata["namespace"], metadata["name"]), request.hosts)
 
 
 def _find_kept(client: Client, request: DeployRequest, plugin: Mapping[str, Any]) -> dict[str, str]:
     """Nodes whose plugin must not change its mode now: those with volumes of a driver that cannot take them along."""
-    driver, mode = request.driver, _mode(plugin)
+    driver, mode = request.driver, _read_mode(plugin)
     if mode not in driver.drain_to:
         return {}
     namespace = plugin["metadata"]["namespace"]
     pods = client.list(kinds.POD, namespace, label_selector=build_selector(plugin)).items
-    changing = {pod["spec"].get("nodeName") for pod in pods if _mode(pod) not in ("", mode)}
+    changing = {pod["spec"].get("nodeName") for pod in pods if _read_mode(pod) not in ("", mode)}
     kept: dict[str, str] = {}
-    for node, what in _uses(client, request) if changing else ():
+    for node, what in _list_uses(client, request) if changing else ():
         if node in changing:
             kept.setdefault(node, f"volumes of {driver.name} are in use, which mode {mode} cannot take over: {what}")
     return kept
@@ -197,16 +197,16 @@ def _is_rolled_out(live: Mapping[str, Any]) -> bool:
     return bool(processed and status.get("updatedNumberScheduled", 0) == status.get("desiredNumberScheduled"))
 
 
-def _mode(item: Mapping[str, Any]) -> str:
+def _read_mode(item: Mapping[str, Any]) -> str:
     return str((item["metadata"].get("annotations") or {}).get(MODE, ""))
 
 
-def _uses(client: Client, request: DeployRequest) -> list[tuple[str, str]]:
+def _list_uses(client: Client, request: DeployRequest) -> list[tuple[str, str]]:
     """Nodes with volumes of the driver in use, and what shows it."""
-    return [(use.node, use.what) for use in in_use(client, request.driver)]
+    return [(use.node, use.what) for use in read_uses(client, request.driver)]
 
 
-def _missing_access(client: Client, namespace: str) -> tuple[str, ...]:
+def _find_missing_access(client: Client, namespace: str) -> tuple[str, ...]:
     needs = [
         *list_needs("get patch delete", "", "pods", namespace),
         *list_needs("get create patch delete", "coordination.k8s.io", "leases", namespace),

@@ -15,30 +15,34 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import Clu
 _CONTROLLERS = {name: driver for driver in DRIVERS.values() for name in driver.controller.deployments}
 
 
-def images_of(spec: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+def list_images(spec: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """By container, the images of a core/v1 PodSpec."""
     return tuple((str(one.get("name", "")), str(one.get("image", ""))) for one in spec.get("containers") or ())
 
 
-def _repository(image: str) -> str:
+def _shorten_repository(image: str) -> str:
     """What a mirror keeps of an image's name: its last part, of "driver" the last two."""
     parts = image.partition("@")[0].split("/")
     last = parts[-1].partition(":")[0]
     return f"{parts[-2]}/{last}" if last == "driver" and len(parts) > 1 else last
 
 
-_BY_IMAGE = {_repository(one.images["driver"]): driver for driver in DRIVERS.values() for one in driver.releases}
+_BY_IMAGE = {
+    _shorten_repository(one.images["driver"]): driver for driver in DRIVERS.values() for one in driver.releases
+}
 
 
-def installed_as(deployment: Mapping[str, Any]) -> tuple[Driver, str] | None:
+def identify_controller(deployment: Mapping[str, Any]) -> tuple[Driver, str] | None:
     """The driver whose controller a Deployment is, and its container: by its name, else by its image beside a provisioner."""
     driver = _CONTROLLERS.get(str(deployment["metadata"]["name"]))
     if driver is not None:
         return driver, driver.controller.container
-    images = images_of(deployment["spec"]["template"]["spec"])
+    images = list_images(deployment["spec"]["template"]["spec"])
     if not any("provisioner" in f"{name} {image}" for name, image in images):
         return None
-    return next(((_BY_IMAGE[key], name) for name, image in images if (key := _repository(image)) in _BY_IMAGE), None)
+    return next(
+        ((_BY_IMAGE[key], name) for name, image in images if (key := _shorten_repository(image)) in _BY_IMAGE), None
+    )
 
 
 def choose_driver(controllers: Mapping[str, Sequence[str]], option: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.controllers import installed_as
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.controllers import identify_controller
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 
@@ -29,7 +29,7 @@ def list_controllers(client: Client, driver: Driver, namespace: str = "") -> Ite
         controllers = [
             (item, installed[1])
             for item in client.list(kinds.DEPLOYMENT, place).items
-            if (installed := installed_as(item)) is not None and installed[0].key == driver.key
+            if (installed := identify_controller(item)) is not None and installed[0].key == driver.key
         ]
         any_controller = any_controller or bool(controllers)
         yield from sorted(
@@ -43,6 +43,6 @@ def find_controllers(client: Client) -> dict[str, tuple[str, ...]]:
     pairs = (
         (controller[0].key, f"{item['metadata']['namespace']}/{item['metadata']['name']}")
         for item in client.list(kinds.DEPLOYMENT).items
-        if (controller := installed_as(item)) is not None
+        if (controller := identify_controller(item)) is not None
     )
     return {key: tuple(sorted(names)) for key, names in sorted(group_values(pairs).items())}

@@ -18,7 +18,7 @@ INFO, APPLY, ROLLOUT = "driver_info", "driver_apply", "node_rollout"
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class DriverOption:
     """One option. text: sentences of its documentation. default: None where code decides.
 
     modules: those that take it. named: what it is called there, where not as in the role. playbooks: the variable that sets it for
@@ -30,7 +30,7 @@ class Option:
     elements: str = ""
     default: Any = None
     choices: tuple[str, ...] = ()
-    suboptions: Mapping[str, Option] = field(default_factory=dict)
+    suboptions: Mapping[str, DriverOption] = field(default_factory=dict)
     modules: tuple[str, ...] = (INFO,)
     named: str = ""
     playbooks: str = ""
@@ -53,89 +53,89 @@ class Option:
         return {**{key: value for key, value in shape.items() if value}, **default}
 
 
-def _containers(type_: str) -> dict[str, Option]:
+def _declare_containers(type_: str) -> dict[str, DriverOption]:
     return {
-        "driver": Option("The driver.", type_),
-        "registrar": Option("The node-driver-registrar.", type_),
-        "liveness_probe": Option("The liveness probe.", type_),
+        "driver": DriverOption("The driver.", type_),
+        "registrar": DriverOption("The node-driver-registrar.", type_),
+        "liveness_probe": DriverOption("The liveness probe.", type_),
     }
 
 
-def _switch(text: str, **more: Any) -> Option:
-    return Option(text, "bool", **{"default": False, **more})
+def _declare_switch(text: str, **more: Any) -> DriverOption:
+    return DriverOption(text, "bool", **{"default": False, **more})
 
 
-def _seconds(text: str, default: int, **more: Any) -> Option:
-    return Option(text, "int", default=default, **more)
+def _declare_seconds(text: str, default: int, **more: Any) -> DriverOption:
+    return DriverOption(text, "int", default=default, **more)
 
 
-def _names(text: str, **more: Any) -> Option:
-    return Option(text, "list", "str", [], **more)
+def _declare_names(text: str, **more: Any) -> DriverOption:
+    return DriverOption(text, "list", "str", [], **more)
 
 
-OPTIONS: dict[str, Option] = {
-    "mode": Option(
+OPTIONS: dict[str, DriverOption] = {
+    "mode": DriverOption(
         "How the node plugin reaches the host. V(auto) uses upstream's default for the release, or the other mode if "
         "that one cannot run.",
         default="auto",
         choices=("auto", "csi_proxy", "host_process"),
     ),
-    "version": Option(
+    "version": DriverOption(
         "Release of the driver. Defaults to the release of the installed Linux controller, else to the catalog's "
         "default."
     ),
-    "namespace": Option(
+    "namespace": DriverOption(
         "Namespace of the DaemonSet. Defaults to the namespace of the Linux controller, else to upstream's.",
         modules=(INFO, ROLLOUT),
     ),
-    "create_cluster_objects": _switch(
+    "create_cluster_objects": _declare_switch(
         "Create the CSIDriver, and the feature-state map of vSphere, if they are missing, instead of failing.",
         playbooks="kubewin_create_cluster_objects",
     ),
-    "allow_version_skew": _switch("Accept a node plugin of another minor release than the controller's."),
-    "csi_proxy_managed": _switch(
+    "allow_version_skew": _declare_switch("Accept a node plugin of another minor release than the controller's."),
+    "csi_proxy_managed": _declare_switch(
         "Whether this collection installs csi-proxy. If so, the DaemonSet selects only Nodes with the label "
         "C(kubewin.io/csi-proxy=serving), which the run sets when csi-proxy serves its pipes. Set to V(false) if the "
         "platform installs csi-proxy.",
         default=True,
         playbooks="kubewin_csi_proxy_managed",
     ),
-    "images": Option(
-        "Image references that replace the catalog's.", "dict", default={}, suboptions=_containers("str")
+    "images": DriverOption(
+        "Image references that replace the catalog's.", "dict", default={}, suboptions=_declare_containers("str")
     ),
-    "image_mirror": Option("Registry, with an optional path, that replaces the registry host of every image."),
-    "image_digests": Option(
-        "Digests (C(sha256:...)) that pin the images.", "dict", default={}, suboptions=_containers("str")
+    "image_mirror": DriverOption("Registry, with an optional path, that replaces the registry host of every image."),
+    "image_digests": DriverOption(
+        "Digests (C(sha256:...)) that pin the images.", "dict", default={}, suboptions=_declare_containers("str")
     ),
-    "image_pull_secrets": _names("Names of Secrets for the registry, in the namespace of the DaemonSet."),
-    "kubelet_dir": Option("The kubelet's root directory on Windows.", default="C:\\var\\lib\\kubelet"),
-    "tolerations": Option(
+    "image_pull_secrets": _declare_names("Names of Secrets for the registry, in the namespace of the DaemonSet."),
+    "kubelet_dir": DriverOption("The kubelet's root directory on Windows.", default="C:\\var\\lib\\kubelet"),
+    "tolerations": DriverOption(
         "Tolerations of the plugin pods. Defaults to upstream's, which tolerate every taint.", "list", "dict"
     ),
-    "node_selector": Option(
+    "node_selector": DriverOption(
         "Labels that Nodes must have in addition to C(kubernetes.io/os=windows).", "dict", default={}
     ),
-    "resources": Option(
-        "Requests and limits by container. Defaults to upstream's.", "dict", default={}, suboptions=_containers("dict")
+    "resources": DriverOption(
+        "Requests and limits by container. Defaults to upstream's.", "dict", default={}, suboptions=_declare_containers("dict")
     ),
-    "max_unavailable": Option(
+    "max_unavailable": DriverOption(
         "Maximum number or percentage of Nodes without a Ready plugin during a rolling update. Defaults to upstream's.",
         modules=(INFO, APPLY),
     ),
-    "storage_class": Option(
+    "storage_class": DriverOption(
         "The StorageClass for Windows claims.",
         "dict",
         default={},
         suboptions={
-            "create": _switch("Whether to apply a StorageClass.", default=True),
-            "name": Option("Name of the StorageClass."),
-            "parameters": Option("Parameters in addition to the file system.", "dict", default={}),
+            "create": _declare_switch("Whether to apply a StorageClass.", default=True),
+            "name": DriverOption("Name of the StorageClass."),
+            "parameters": DriverOption("Parameters in addition to the file system.", "dict", default={}),
         },
     ),
-    "force_conflicts": _switch(
+    "force_conflicts": _declare_switch(
         "Take over fields of another field manager. Otherwise a conflict fails and names that manager.", modules=(APPLY,)
     ),
-    "batches": Option(
+    "batches": DriverOption(
         "Sizes of the batches in which a running node plugin is changed, as numbers or percentages of all Nodes. The "
         "first Node is changed alone; the last value repeats.",
         "list",
@@ -144,32 +144,32 @@ OPTIONS: dict[str, Option] = {
         modules=(APPLY,),
         playbooks="kubewin_batches",
     ),
-    "node_timeout": _seconds(
+    "node_timeout": _declare_seconds(
         "Timeout in seconds for one Node, from the end of its former plugin pod until the driver works there again.",
         600,
         modules=(APPLY,),
         playbooks="kubewin_node_timeout",
     ),
-    "prepull": _switch(
+    "prepull": _declare_switch(
         "Pull the images of a changed plugin on its Nodes before the run replaces the first pod. Requires the ClusterRole "
         "C(kubewin-csi-prepull) in the driver's namespace.",
         modules=(APPLY,),
         playbooks="kubewin_prepull",
     ),
-    "prepull_timeout": _seconds(
+    "prepull_timeout": _declare_seconds(
         "Timeout in seconds for the pull on all Nodes together.",
         1800,
         modules=(APPLY,),
         playbooks="kubewin_prepull_timeout",
     ),
-    "gate_timeout": _seconds(
+    "gate_timeout": _declare_seconds(
         "Timeout in seconds until the driver works on all Nodes.",
         600,
         modules=(ROLLOUT,),
         named="timeout",
         playbooks="kubewin_gate_timeout",
     ),
-    "accept_unproven": _switch(
+    "accept_unproven": _declare_switch(
         "Pass the gate when Nodes are registered but their hosts were not read. The report still lists them as "
         "unproven.",
         modules=(ROLLOUT,),
@@ -181,13 +181,13 @@ OPTIONS: dict[str, Option] = {
 DRIVER: dict[str, Any] = {"driver": {"type": "str", "required": True}}
 
 
-def of_module(module: str) -> dict[str, tuple[str, Option]]:
+def list_module_options(module: str) -> dict[str, tuple[str, DriverOption]]:
     """The options that a module takes under its own names, each with its name in the roles."""
     return {option.named or name: (name, option) for name, option in OPTIONS.items() if module in option.modules}
 
 
-def spec(module: str) -> dict[str, Any]:
+def make_argument_spec(module: str) -> dict[str, Any]:
     """The part of a module's argument spec that is declared here."""
-    found = {name: option.spec() for name, (_role, option) in of_module(module).items()}
+    found = {name: option.spec() for name, (_role, option) in list_module_options(module).items()}
     # It holds names of Secrets, not secrets.
     return DRIVER | {name: {**one, "no_log": False} if "secret" in name else one for name, one in found.items()}

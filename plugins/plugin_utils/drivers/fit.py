@@ -11,14 +11,14 @@ from typing import Literal
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding, blocker
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver, ModeRule
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, parse
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import Snapshot
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverSnapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
 
 # Windows Server 2022: from here on Windows promises that a newer host runs an older image.
 _FIRST_COMPATIBLE = 20348
 
 
-def image_for(build: str, images: Sequence[str] | None) -> Literal["yes", "maybe", "no"]:
+def match_image(build: str, images: Sequence[str] | None) -> Literal["yes", "maybe", "no"]:
     """Whether a host of a Windows build finds an image among those builds; None is an image for all of them.
 
     "maybe": an image of an older build may run there, if the node's containerd knows that rule
@@ -30,7 +30,7 @@ def image_for(build: str, images: Sequence[str] | None) -> Literal["yes", "maybe
     return "maybe" if older else "no"
 
 
-def containerd(node: ObservedNode) -> Version | None:
+def read_containerd_release(node: ObservedNode) -> Version | None:
     """The release of a node's containerd; None if its runtime is another one or reports none."""
     scheme, dummy, text = node.runtime.partition("://")
     if scheme != "containerd":
@@ -41,7 +41,7 @@ def containerd(node: ObservedNode) -> Version | None:
         return None
 
 
-def obstacles(driver: Driver, version: Version, rule: ModeRule, snapshot: Snapshot) -> tuple[Finding, ...]:
+def find_obstacles(driver: Driver, version: Version, rule: ModeRule, snapshot: DriverSnapshot) -> tuple[Finding, ...]:
     """What keeps a release in a mode from running in this cluster, without what would help."""
     title = f"{driver.title} {version} in mode {rule.mode}"
     found: list[Finding] = []
@@ -52,7 +52,7 @@ def obstacles(driver: Driver, version: Version, rule: ModeRule, snapshot: Snapsh
         remedy = f"upgrade Kubernetes to {rule.min_kubernetes} or later"
         found.append(blocker("CSI-D03", "Kubernetes", message, remedy))
     if rule.min_containerd is not None:
-        old = [node for node in snapshot.nodes if _too_old(node, rule.min_containerd)]
+        old = [node for node in snapshot.nodes if _is_too_old(node, rule.min_containerd)]
         if old:
             names = ", ".join(f"{node.name} ({node.runtime})" for node in old)
             message = f"{title} needs containerd {rule.min_containerd} or later; found {names}"
@@ -60,7 +60,7 @@ def obstacles(driver: Driver, version: Version, rule: ModeRule, snapshot: Snapsh
             found.append(blocker("CSI-D05", "Nodes", message, remedy))
     images = driver.list_builds(version, rule)
     with_build = [node for node in snapshot.nodes if node.build]
-    without = [node for node in with_build if image_for(node.build, images) == "no"]
+    without = [node for node in with_build if match_image(node.build, images) == "no"]
     if images is not None and with_build and len(without) == len(with_build):
         builds = ", ".join(dict.fromkeys(node.build for node in without))
         message = f"{title} has images for Windows builds {', '.join(images)}; the nodes run {builds}"
@@ -69,7 +69,7 @@ def obstacles(driver: Driver, version: Version, rule: ModeRule, snapshot: Snapsh
     return tuple(found)
 
 
-def lacking_switches(driver: Driver, version: Version, snapshot: Snapshot) -> tuple[str, ...]:
+def find_missing_feature_states(driver: Driver, version: Version, snapshot: DriverSnapshot) -> tuple[str, ...]:
     """Feature states without which a release does not start, and which a map of them in this cluster does not have."""
     states = driver.feature_states
     if states is None:
@@ -79,8 +79,8 @@ def lacking_switches(driver: Driver, version: Version, snapshot: Snapshot) -> tu
     return tuple(key for key in needed if any(data.get(key) != "true" for data in maps))
 
 
-def nearest(
-    driver: Driver, version: Version, snapshot: Snapshot, mode: str | None = None
+def find_nearest(
+    driver: Driver, version: Version, snapshot: DriverSnapshot, mode: str | None = None
 ) -> tuple[Version, ModeRule] | None:
     """The closest release and mode that can be deployed in this cluster, None when there is none.
 
@@ -95,7 +95,7 @@ def nearest(
         if rule.template is not None
         and (one == version or rule in driver.list_published_rules(one))
         and mode in (None, rule.mode)
-        and not obstacles(driver, one, rule, snapshot)
+        and not find_obstacles(driver, one, rule, snapshot)
     ]
     if not usable:
         return None
@@ -104,8 +104,8 @@ def nearest(
     return next(pair for pair in usable if pair[0] == best)
 
 
-def _too_old(node: ObservedNode, least: str) -> bool:
+def _is_too_old(node: ObservedNode, least: str) -> bool:
     if not node.runtime:
         return False
-    found = containerd(node)
+    found = read_containerd_release(node)
     return found is None or found.release < parse(least).release

@@ -20,13 +20,13 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import Obser
 OPENSHIFT_CONTAINER = "csi-driver"
 
 
-def record_name(driver: Driver) -> str:
+def name_record(driver: Driver) -> str:
     """Name of the ConfigMap that remembers what ours replaced."""
     return f"kubewin-replaced-{driver.key.replace('_', '-')}"
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class DriverRequest:
     """What the user asks for; None or empty takes upstream's default.
 
     version: "3.4.0". mode: auto, csi_proxy or host_process. csi_proxy_managed: this collection installs csi-proxy, so
@@ -61,8 +61,8 @@ class Request:
 # Options of driver_info that no code reads, with their defaults.
 UNREAD: Mapping[str, Any] = {
     name: option.default
-    for name, (_role, option) in declared.of_module(declared.INFO).items()
-    if name not in {field.name for field in fields(Request)}
+    for name, (_role, option) in declared.list_module_options(declared.INFO).items()
+    if name not in {field.name for field in fields(DriverRequest)}
 }
 
 
@@ -93,7 +93,7 @@ class ObservedController:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class DriverSnapshot:
     """The cluster as it was observed.
 
     kubernetes: "v1.36.3". controllers: those of a known name come first, in the driver's order. namespaces: by name, None when absent.

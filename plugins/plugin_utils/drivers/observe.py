@@ -11,15 +11,15 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import parse_image_tag
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.access import needs, roles_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.access import list_deploy_needs, list_roles
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.controllers_observe import list_controllers
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import (
+    DriverRequest,
+    DriverSnapshot,
     ObservedController,
-    Request,
-    Snapshot,
-    record_name,
+    name_record,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import home
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import choose_namespace
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need, find_missing_needs, list_rules
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
@@ -30,7 +30,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import Obser
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.permissions import list_bind_commands
 
 
-def snapshot(client: Client, driver: Driver, desired: Request) -> Snapshot:
+def read_snapshot(client: Client, driver: Driver, desired: DriverRequest) -> DriverSnapshot:
     """Read everything a plan is made from, with the permissions of this account.
 
     A missing permission to read is raised as ClusterError, whose text names the rule to add; missing permissions to
@@ -41,12 +41,14 @@ def snapshot(client: Client, driver: Driver, desired: Request) -> Snapshot:
         ObservedController.from_object(item, name)
         for item, name in list_controllers(client, driver, desired.namespace or "")
     )
-    namespaces = _unique([desired.namespace, *(observed.namespace for observed in installed), driver.namespace])
+    namespaces = _drop_duplicates(
+        [desired.namespace, *(observed.namespace for observed in installed), driver.namespace]
+    )
     nodes = client.list_windows_nodes()
     observed = tuple(ObservedNode.from_object(node) for node in nodes)
     storage_class = str(desired.storage_class.get("name") or driver.storage_class.name)
-    namespace = home(driver, desired, installed)
-    openshift = _openshift(client, installed, observed)
+    namespace = choose_namespace(driver, desired, installed)
+    openshift = _read_openshift_release(client, installed, observed)
     live = {name: client.get(kinds.NAMESPACE, name) for name in namespaces}
     listed = client.list(kinds.DAEMON_SET).items
     daemon_sets = tuple(replace(ObservedDaemonSet.from_object(item), made=read_creation(item)) for item in listed)
@@ -54,35 +56,35 @@ def snapshot(client: Client, driver: Driver, desired: Request) -> Snapshot:
         one.managed_by != MANAGER and not one.ready and one.is_node_plugin_of(driver.name) for one in daemon_sets
     )
 
-    missing = find_missing_needs(needs(driver, desired, namespace, live.get(namespace)), client.is_allowed)
-    return Snapshot(
+    missing = find_missing_needs(list_deploy_needs(driver, desired, namespace, live.get(namespace)), client.is_allowed)
+    return DriverSnapshot(
         kubernetes=kubernetes,
         nodes=observed,
         controllers=installed,
         daemon_sets=daemon_sets,
         namespaces=live,
         csi_driver=client.get(kinds.CSI_DRIVER, driver.name),
-        feature_states={namespace: _feature_states(client, driver, namespace)},
+        feature_states={namespace: _read_feature_states(client, driver, namespace)},
         storage_class=client.get(kinds.STORAGE_CLASS, storage_class),
         openshift=openshift,
-        privileged=_privileged(client, namespace, driver.service_account)
+        privileged=_may_use_privileged(client, namespace, driver.service_account)
         if openshift or any(node.of_operator for node in observed)
         else None,
-        replacing=begun(client, driver, namespace).get("replaced", ""),
-        registered=_registered(client, driver, observed) if claimed else (),
+        replacing=read_begun_handover(client, driver, namespace).get("replaced", ""),
+        registered=_list_registered_nodes(client, driver, observed) if claimed else (),
         missing_access=list_rules(missing),
-        access_commands=list_bind_commands(client, missing, roles_of(driver)) if missing else (),
+        access_commands=list_bind_commands(client, missing, list_roles(driver)) if missing else (),
     )
 
 
-def _feature_states(client: Client, driver: Driver, namespace: str) -> Mapping[str, str] | None:
+def _read_feature_states(client: Client, driver: Driver, namespace: str) -> Mapping[str, str] | None:
     if driver.feature_states is None:
         return None
     found: dict[str, Any] | None = client.get(kinds.CONFIG_MAP, driver.feature_states.name, namespace)
     return None if found is None else dict(found.get("data") or {})
 
 
-def _registered(client: Client, driver: Driver, nodes: Iterable[ObservedNode]) -> tuple[str, ...]:
+def _list_registered_nodes(client: Client, driver: Driver, nodes: Iterable[ObservedNode]) -> tuple[str, ...]:
     """The Windows nodes whose kubelet has registered the driver."""
     windows = {node.name for node in nodes}
     return tuple(
@@ -93,7 +95,9 @@ def _registered(client: Client, driver: Driver, nodes: Iterable[ObservedNode]) -
     )
 
 
-def _openshift(client: Client, controllers: Iterable[ObservedController], nodes: Iterable[ObservedNode]) -> str:
+def _read_openshift_release(
+    client: Client, controllers: Iterable[ObservedController], nodes: Iterable[ObservedNode]
+) -> str:
     """The version of OpenShift, read only if the cluster resembles OpenShift: other accounts may not read it."""
     undetermined = any(
         one.namespace.startswith("openshift-") or parse_image_tag(one.image) is None for one in controllers
@@ -107,7 +111,7 @@ def _openshift(client: Client, controllers: Iterable[ObservedController], nodes:
     return done[0] if done else str((status.get("desired") or {}).get("version", ""))
 
 
-def _privileged(client: Client, namespace: str, account: str) -> bool | None:
+def _may_use_privileged(client: Client, namespace: str, account: str) -> bool | None:
     """Whether the plugin's account may use OpenShift's SCC privileged; None where this account may not ask."""
     try:
         need = Need("use", "security.openshift.io", "securitycontextconstraints", namespace, "privileged")
@@ -118,13 +122,13 @@ def _privileged(client: Client, namespace: str, account: str) -> bool | None:
         return None
 
 
-def _unique(names: Iterable[str | None]) -> list[str]:
+def _drop_duplicates(names: Iterable[str | None]) -> list[str]:
     return list(dict.fromkeys(name for name in names if name))
 
 
-def begun(client: Client, driver: Driver, namespace: str) -> Mapping[str, str]:
+def read_begun_handover(client: Client, driver: Driver, namespace: str) -> Mapping[str, str]:
     """The record of a hand-over to ours that has not been finished, empty when there is none. namespace: empty for any."""
-    name = record_name(driver)
+    name = name_record(driver)
     found = (
         [client.get(kinds.CONFIG_MAP, name, namespace)]
         if namespace

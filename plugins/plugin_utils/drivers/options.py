@@ -14,7 +14,7 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding, blocker
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_lines
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import Request
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest
 
 # https://kubernetes.io/docs/concepts/overview/working-with-objects/names/
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -39,25 +39,25 @@ _TOLERATION: dict[str, Callable[[Any], bool]] = {
 }
 
 
-def findings(desired: Request) -> Iterator[Finding]:
+def check_options(desired: DriverRequest) -> Iterator[Finding]:
     """A blocker for each option that cannot be."""
-    for option, value, why in _wrong(desired):
-        yield blocker("CSI-D08", f"{option} {_shown(value)}", why, f"correct {option}")
+    for option, value, why in _list_wrong_values(desired):
+        yield blocker("CSI-D08", f"{option} {_show_value(value)}", why, f"correct {option}")
 
 
-def tolerates(toleration: Mapping[str, Any]) -> bool:
+def is_toleration(toleration: Mapping[str, Any]) -> bool:
     """Whether that is a toleration of a pod."""
     return all(key in _TOLERATION and _TOLERATION[key](value) for key, value in toleration.items())
 
 
-def _wrong(desired: Request) -> Iterator[tuple[str, Any, str]]:
+def _list_wrong_values(desired: DriverRequest) -> Iterator[tuple[str, Any, str]]:
     """Option, value and what is expected."""
     checks: list[tuple[re.Pattern[str], str, Iterable[tuple[str, Any]]]] = [
         (_LABEL, _NAMESPACE, [("namespace", desired.namespace)]),
         (_NAME, _OBJECT, [("storage_class.name", desired.storage_class.get("name"))]),
         (_NAME, _OBJECT, [("image_pull_secrets", name) for name in desired.image_pull_secrets]),
-        (_IMAGE, "expected an image reference", [("image_mirror", desired.image_mirror), *_each("images", desired.images)]),
-        (_DIGEST, "expected sha256: and 64 hexadecimal digits", _each("image_digests", desired.image_digests)),
+        (_IMAGE, "expected an image reference", [("image_mirror", desired.image_mirror), *_list_role_values("images", desired.images)]),
+        (_DIGEST, "expected sha256: and 64 hexadecimal digits", _list_role_values("image_digests", desired.image_digests)),
         (_SHARE, "expected a number of nodes or a percentage", [("max_unavailable", desired.max_unavailable)]),
         (_WINDOWS_PATH, "expected a path on Windows, such as C:\\var\\lib\\kubelet", [("kubelet_dir", desired.kubelet_dir)]),
     ]  # fmt: skip
@@ -78,14 +78,14 @@ def _wrong(desired: Request) -> Iterator[tuple[str, Any, str]]:
                 if not _QUANTITY.fullmatch(str(amount)):
                     yield f"resources.{role}.{kind}.{name}", amount, "expected a quantity such as 100m or 200Mi"
     for toleration in desired.tolerations or ():
-        if not tolerates(toleration):
+        if not is_toleration(toleration):
             yield "tolerations", dict(toleration), TOLERATION
 
 
-def _shown(value: Any) -> Any:
+def _show_value(value: Any) -> Any:
     """What a line cannot show, as Python writes it: a line end, blanks at an end."""
     return repr(value) if isinstance(value, str) and value != join_lines(value) else value
 
 
-def _each(option: str, by_role: Mapping[str, Any]) -> list[tuple[str, Any]]:
+def _list_role_values(option: str, by_role: Mapping[str, Any]) -> list[tuple[str, Any]]:
     return [(f"{option}.{role}", value) for role, value in by_role.items()]

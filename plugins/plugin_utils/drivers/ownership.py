@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding, note, warning
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver, ModeRule
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import Request, Snapshot
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest, DriverSnapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import ObservedDaemonSet
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import (
     HELM,
@@ -94,7 +94,7 @@ class Provider:
 
     def line(self) -> str:
         """For a plan."""
-        return f"provided by {self.title}, {described(self.owner)}"
+        return f"provided by {self.title}, {describe_owner(self.owner)}"
 
     def as_dict(self) -> dict[str, object]:
         """For a module's result."""
@@ -109,17 +109,17 @@ class Provider:
         }
 
 
-def described(owner: Owner) -> str:
+def describe_owner(owner: Owner) -> str:
     """Describe the owner with the evidence."""
     return f"{owner.manager} ({owner.mark})" if owner.mark else owner.manager
 
 
-def platform(snapshot: Snapshot) -> str:
+def detect_platform(snapshot: DriverSnapshot) -> str:
     """A key of PLATFORMS, or an empty text where nothing shows one."""
-    return "openshift" if snapshot.openshift else platform_of(snapshot.kubernetes, snapshot.nodes)
+    return "openshift" if snapshot.openshift else detect_platform_of_nodes(snapshot.kubernetes, snapshot.nodes)
 
 
-def platform_of(kubernetes: str, nodes: Iterable[ObservedNode]) -> str:
+def detect_platform_of_nodes(kubernetes: str, nodes: Iterable[ObservedNode]) -> str:
     """The same from the API server's gitVersion and the Windows Nodes alone."""
     observed = list(nodes)
     if any(node.of_operator for node in observed):
@@ -132,60 +132,68 @@ def platform_of(kubernetes: str, nodes: Iterable[ObservedNode]) -> str:
     return ""
 
 
-def hides_controller(driver: Driver, snapshot: Snapshot) -> bool:
+def may_hide_controller(driver: Driver, snapshot: DriverSnapshot) -> bool:
     """Whether the platform installs this driver and hides its controller."""
-    name = platform(snapshot)
+    name = detect_platform(snapshot)
     return name in _HIDDEN and name in driver.platform_daemonsets
 
 
-def providers(driver: Driver, snapshot: Snapshot, namespace: str) -> tuple[Provider, ...]:
+def find_providers(driver: Driver, snapshot: DriverSnapshot, namespace: str) -> tuple[Provider, ...]:
     """The DaemonSets of others that serve the driver on Windows, or have the name that ours would have."""
     found = []
     for observed in snapshot.daemon_sets:
         same = (observed.namespace, observed.name) == (namespace, driver.daemonset)
-        kept_by = owner(driver, platform(snapshot), observed)
+        kept_by = find_owner(driver, detect_platform(snapshot), observed)
         if kept_by is not None and (same or observed.is_node_plugin_of(driver.name)):
-            serving = observed.ready > 0 or _registered(driver, snapshot)
+            serving = observed.ready > 0 or _is_registered(driver, snapshot)
             found.append(Provider(observed.namespace, observed.name, kept_by, serving=serving))
     return tuple(found)
 
 
-def _registered(driver: Driver, snapshot: Snapshot) -> bool:
+def _is_registered(driver: Driver, snapshot: DriverSnapshot) -> bool:
     """Whether a Windows node has registered the driver by a plugin that is not ours."""
     ours = any(one.managed_by == MANAGER and one.is_node_plugin_of(driver.name) for one in snapshot.daemon_sets)
     return bool(snapshot.registered) and not ours
 
 
-def owner(driver: Driver, running_on: str, observed: ObservedDaemonSet) -> Owner | None:
+def find_owner(driver: Driver, running_on: str, observed: ObservedDaemonSet) -> Owner | None:
     """Who brought a DaemonSet that provides this driver; None when it is ours. running_on: a key of PLATFORMS."""
     if observed.managed_by == MANAGER:
         return None
-    found = keeper(driver, running_on, observed.marks)
+    found = find_keeper(driver, running_on, observed.marks)
     if found is not None:
         return found
-    if not _by_helm(observed.marks) and running_on and observed.name == driver.platform_daemonsets.get(running_on):
+    if (
+        not _describe_helm_removal(observed.marks)
+        and running_on
+        and observed.name == driver.platform_daemonsets.get(running_on)
+    ):
         title = PLATFORMS[running_on]
-        return Owner(f"installed by {title}", "", True, _SWITCHES.get(running_on, _elsewhere(title))(driver))
-    return _installed(observed.marks)
+        return Owner(
+            f"installed by {title}", "", True, _SWITCHES.get(running_on, _describe_switch_elsewhere(title))(driver)
+        )
+    return _find_installer(observed.marks)
 
 
-def keeper(driver: Driver, running_on: str, marks: Marks) -> Owner | None:
+def find_keeper(driver: Driver, running_on: str, marks: Marks) -> Owner | None:
     """The manager that restores a changed or deleted object, None when no mark shows one."""
     labels, notes = marks.labels, marks.annotations
     for key in OPENSHIFT_OPERATOR:
         if key in notes:
-            return Owner("managed by OpenShift's storage operator", f"annotation {key}", True, _openshift(driver))
+            return Owner(
+                "managed by OpenShift's storage operator", f"annotation {key}", True, _describe_openshift_switch(driver)
+            )
     if labels.get(MANAGED_BY, "").upper() == "EKS":
-        return Owner("installed by EKS", f"label {MANAGED_BY}=EKS", True, _eks(driver))
+        return Owner("installed by EKS", f"label {MANAGED_BY}=EKS", True, _describe_eks_switch(driver))
     if labels.get("kubernetes.azure.com/managedby") == "aks":
-        return Owner("installed by AKS", "label kubernetes.azure.com/managedby=aks", True, _aks(driver))
+        return Owner("installed by AKS", "label kubernetes.azure.com/managedby=aks", True, _describe_aks_switch(driver))
     if notes.get(HELM, "").startswith("aks-managed"):
-        return Owner("installed by AKS", f"annotation {HELM}={notes[HELM]}", True, _aks(driver))
+        return Owner("installed by AKS", f"annotation {HELM}={notes[HELM]}", True, _describe_aks_switch(driver))
     if "components.gke.io/component-name" in notes:
         mark = f"annotation components.gke.io/component-name={notes['components.gke.io/component-name']}"
-        return Owner("installed by GKE", mark, True, _gke(driver))
+        return Owner("installed by GKE", mark, True, _describe_gke_switch(driver))
     if labels.get(_ADDON_MODE) == "Reconcile":
-        switch = _SWITCHES.get(running_on, _elsewhere("the addon manager"))
+        switch = _SWITCHES.get(running_on, _describe_switch_elsewhere("the addon manager"))
         manager = f"installed by {PLATFORMS[running_on]}" if running_on else "managed by the addon manager"
         return Owner(manager, f"label {_ADDON_MODE}=Reconcile", True, switch(driver))
     if marks.owner:
@@ -197,40 +205,40 @@ def keeper(driver: Driver, running_on: str, marks: Marks) -> Owner | None:
     return next(tools, None)
 
 
-def _installed(marks: Marks) -> Owner:
+def _find_installer(marks: Marks) -> Owner:
     """Installed once; nothing restores it automatically."""
     managed = marks.labels.get(MANAGED_BY, "")
     release = marks.annotations.get(HELM, "")
-    if _by_helm(marks):
+    if _describe_helm_removal(marks):
         how = f"disable Windows in the values of Helm release {release or '?'}, or its next upgrade reinstalls it"
         return Owner("installed with Helm", f"release {release}" if release else "", False, how)
     how = "remove it from the manifests that you apply, or the next apply recreates it"
     return Owner(f"managed by {managed}" if managed else "not created by this collection", "", False, how)
 
 
-def _by_helm(marks: Marks) -> bool:
+def _describe_helm_removal(marks: Marks) -> bool:
     return HELM in marks.annotations or marks.labels.get(MANAGED_BY) == "Helm"
 
 
-def _openshift(driver: Driver) -> str:
+def _describe_openshift_switch(driver: Driver) -> str:
     return (
         f'oc patch clustercsidriver {driver.name} --type=merge -p \'{{"spec":{{"managementState":"Unmanaged"}}}}\' '
         "(its operator then manages none of its objects, including those for Linux)"
     )
 
 
-def _eks(driver: Driver) -> str:
+def _describe_eks_switch(driver: Driver) -> str:
     return (
         "aws eks update-addon --cluster-name CLUSTER --addon-name aws-ebs-csi-driver --configuration-values "
         '\'{"node":{"enableWindows":false}}\''
     )
 
 
-def _aks(driver: Driver) -> str:
+def _describe_aks_switch(driver: Driver) -> str:
     return f"{_switch_aks(driver, 'disable')} (which also removes the driver from Linux nodes)"
 
 
-def _gke(driver: Driver) -> str:
+def _describe_gke_switch(driver: Driver) -> str:
     return f"{_switch_gke('DISABLED')} (which also removes the driver from Linux nodes)"
 
 
@@ -250,22 +258,29 @@ def enabling_command(driver: Driver, running_on: str) -> str:
     return _switch_aks(driver, "enable") if running_on == "aks" else _switch_gke("ENABLED")
 
 
-def _elsewhere(whom: str) -> Callable[[Driver], str]:
+def _describe_switch_elsewhere(whom: str) -> Callable[[Driver], str]:
     return lambda driver: f"disable it in the source that {whom} reads"
 
 
-_SWITCHES: dict[str, Callable[[Driver], str]] = {"openshift": _openshift, "eks": _eks, "aks": _aks, "gke": _gke}
+_SWITCHES: dict[str, Callable[[Driver], str]] = {
+    "openshift": _describe_openshift_switch,
+    "eks": _describe_eks_switch,
+    "aks": _describe_aks_switch,
+    "gke": _describe_gke_switch,
+}
 
 
-def findings(driver: Driver, desired: Request, rule: ModeRule, snapshot: Snapshot) -> Iterator[Finding]:
+def check_ownership(
+    driver: Driver, desired: DriverRequest, rule: ModeRule, snapshot: DriverSnapshot
+) -> Iterator[Finding]:
     """What platforms prepare themselves is verified there and never written: csi-proxy, and the CSIDriver."""
-    name = platform(snapshot)
+    name = detect_platform(snapshot)
     if rule.mode == "csi_proxy" and desired.csi_proxy_managed and name in _CSI_PROXY:
         message = f"on {PLATFORMS[name]} the service csi-proxy belongs to {_CSI_PROXY[name]}"
         remedy = "set csi_proxy_managed to false if the service exists; it is then verified and never changed"
         yield warning("CSI-D59", "csi-proxy", message, remedy)
     live = snapshot.csi_driver
-    kept = keeper(driver, name, Marks.from_object(live)) if live is not None else None
+    kept = find_keeper(driver, name, Marks.from_object(live)) if live is not None else None
     if kept is not None:
-        message = f"it is {described(kept)}; it is verified and never changed"
+        message = f"it is {describe_owner(kept)}; it is verified and never changed"
         yield note("CSI-D48", f"CSIDriver {driver.name}", message, "nothing")

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal import Use
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal import VolumeUse
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import ObservedDaemonSet
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MANAGED_BY, MANAGER, PART_OF
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import (
@@ -24,12 +24,12 @@ _PIPE = re.compile(r"^[\\/]+\.[\\/]+pipe[\\/]+(csi-proxy-[a-z0-9-]+)", re.IGNORE
 _SHOWN = 20
 
 
-def pipes_of(pod_spec: Mapping[str, Any]) -> tuple[str, ...]:
+def list_pipes(pod_spec: Mapping[str, Any]) -> tuple[str, ...]:
     """Pipes of csi-proxy that a pod mounts, bare names."""
     return tuple(match[1] for path in list_host_paths(pod_spec) if (match := _PIPE.match(path)))
 
 
-def uses_unmounted(daemon_set: Mapping[str, Any]) -> bool:
+def uses_pipes_unmounted(daemon_set: Mapping[str, Any]) -> bool:
     """Whether a DaemonSet uses csi-proxy without mounting a pipe: a HostProcess plugin of OpenShift's storage operator.
 
     Source: enhancements/windows-containers/windows-CSI-driver-support.md (pull request 2072 of
@@ -39,7 +39,7 @@ def uses_unmounted(daemon_set: Mapping[str, Any]) -> bool:
     return observed.of_openshift and observed.plugin and is_host_process(daemon_set["spec"]["template"]["spec"])
 
 
-def mounting(
+def list_pipe_users(
     daemon_sets: Iterable[Mapping[str, Any]], pods: Iterable[Mapping[str, Any]], going: Collection[str]
 ) -> tuple[str, ...]:
     """DaemonSets and pods that mount a pipe of csi-proxy, as text.
@@ -53,19 +53,19 @@ def mounting(
         name = f"{metadata['namespace']}/{metadata['name']}"
         if labels.get(MANAGED_BY) == MANAGER and labels.get(PART_OF) in going:
             leaving.add(metadata.get("uid"))
-        elif pipes := pipes_of(item["spec"]["template"]["spec"]):
+        elif pipes := list_pipes(item["spec"]["template"]["spec"]):
             found.append(f"DaemonSet {name} mounts {', '.join(pipes)}")
-        elif uses_unmounted(item):
+        elif uses_pipes_unmounted(item):
             found.append(f"DaemonSet {name} of OpenShift's storage operator uses csi-proxy")
     for pod in pods:
-        metadata, pipes = pod["metadata"], pipes_of(pod["spec"])
+        metadata, pipes = pod["metadata"], list_pipes(pod["spec"])
         if pipes and not is_finished(pod) and not any(is_owned_by(uid, pod) for uid in leaving):
             node = pod["spec"].get("nodeName") or "no node yet"
             found.append(f"pod {metadata['namespace']}/{metadata['name']} on {node} mounts {', '.join(pipes)}")
     return tuple(found)
 
 
-def without_pipes(driver: Driver, daemon_sets: Iterable[Mapping[str, Any]]) -> bool:
+def is_served_without_pipes(driver: Driver, daemon_sets: Iterable[Mapping[str, Any]]) -> bool:
     """Whether the driver's volumes on Windows are served without csi-proxy: by a provider that mounts none of its pipes."""
     if driver.rule("csi_proxy") is None:
         return True
@@ -73,11 +73,11 @@ def without_pipes(driver: Driver, daemon_sets: Iterable[Mapping[str, Any]]) -> b
     providers = [one for one, found in observed if found.is_node_plugin_of(driver.name)]
     # A DaemonSet without a Ready pod serves no volume, whatever it claims; what mounts pipes may serve them any moment.
     return any(found.ready for one, found in observed if one in providers) and not any(
-        pipes_of(one["spec"]["template"]["spec"]) or uses_unmounted(one) for one in providers
+        list_pipes(one["spec"]["template"]["spec"]) or uses_pipes_unmounted(one) for one in providers
     )
 
 
-def refusal(users: Sequence[str], volumes: Sequence[tuple[Driver, Sequence[Use]]]) -> str:
+def explain_refusal(users: Sequence[str], volumes: Sequence[tuple[Driver, Sequence[VolumeUse]]]) -> str:
     """Why csi-proxy must stay, and what to do; empty when nothing needs it."""
     lines = [*users]
     lines += [

@@ -14,16 +14,20 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import ser
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver, ModeRule
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, parse
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import options, ownership, surroundings
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import ObservedController, Request, Snapshot
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.release import Choice, choose
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.settings import settings
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.switch import Switch, switch
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.switch import findings as switch_findings
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import (
+    DriverRequest,
+    DriverSnapshot,
+    ObservedController,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.release import ReleaseChoice, choose_release
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.settings import make_settings
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.switch import ModeChange, find_mode_change
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.switch import check_mode_change as switch_findings
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import is_absent_or_ours
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class DriverPlan:
     """What would be deployed, and what is in the way.
 
     settings: what the templates read, empty when refused. nodes: all Windows Nodes; unselected_nodes: those that the
@@ -41,7 +45,7 @@ class Plan:
     unselected_nodes: tuple[str, ...] = ()
     platform: str = ""
     providers: tuple[ownership.Provider, ...] = ()
-    change: Switch | None = None
+    change: ModeChange | None = None
 
     @property
     def deployable(self) -> bool:
@@ -122,37 +126,39 @@ class Plan:
         }
 
 
-def plan(driver: Driver, desired: Request, snapshot: Snapshot) -> Plan:
+def plan_driver(driver: Driver, desired: DriverRequest, snapshot: DriverSnapshot) -> DriverPlan:
     """Decide release, mode and namespace, find blockers, and collect what the templates need."""
     controller = snapshot.controllers[0] if snapshot.controllers else None
-    namespace = home(driver, desired, snapshot.controllers)
+    namespace = choose_namespace(driver, desired, snapshot.controllers)
     kubernetes = parse(snapshot.kubernetes)
-    everywhere, snapshot = snapshot.nodes, _aimed(driver, desired, snapshot)
-    if impossible := tuple(options.findings(desired)):
+    everywhere, snapshot = snapshot.nodes, _select_nodes(driver, desired, snapshot)
+    if impossible := tuple(options.check_options(desired)):
         nodes = tuple(node.name for node in everywhere)
-        return Plan(driver, namespace, None, None, "", impossible, {}, nodes, platform=ownership.platform(snapshot))
-    choice = choose(driver, desired, controller, snapshot)
+        return DriverPlan(
+            driver, namespace, None, None, "", impossible, {}, nodes, platform=ownership.detect_platform(snapshot)
+        )
+    choice = choose_release(driver, desired, controller, snapshot)
     findings = [
-        *_access(driver, desired, snapshot, namespace),
+        *_check_access(driver, desired, snapshot, namespace),
         *choice.findings,
-        *_around(driver, desired, snapshot, controller, choice, namespace),
+        *_check_surroundings(driver, desired, snapshot, controller, choice, namespace),
     ]
     rendered: dict[str, Any] = {}
     if choice.rule is not None and choice.version is not None:
-        rendered = settings(
+        rendered = make_settings(
             driver, desired, choice.rule, choice.version, namespace, kubernetes,
             create_namespace=is_absent_or_ours(snapshot.namespaces.get(namespace)),
             create_csi_driver=desired.create_cluster_objects and is_absent_or_ours(snapshot.csi_driver),
             create_feature_states=desired.create_cluster_objects and snapshot.feature_states.get(namespace, {}) is None,
         )  # fmt: skip
-        if ownership.platform(snapshot) == "gke" and namespace != "kube-system":
+        if ownership.detect_platform(snapshot) == "gke" and namespace != "kube-system":
             rendered["priority_class"] = ""
-            findings.append(surroundings.no_priority(driver, namespace))
-        findings += surroundings.storage_class_findings(rendered["storage_class"], snapshot.storage_class, driver)
-        findings += surroundings.parameter_findings(desired, rendered["storage_class"], driver)
-    change = switch(driver, choice.rule, snapshot, namespace)
+            findings.append(surroundings.note_missing_priority(driver, namespace))
+        findings += surroundings.check_storage_class(rendered["storage_class"], snapshot.storage_class, driver)
+        findings += surroundings.check_parameters(desired, rendered["storage_class"], driver)
+    change = find_mode_change(driver, choice.rule, snapshot, namespace)
     findings += switch_findings(driver, change, snapshot)
-    return Plan(
+    return DriverPlan(
         driver=driver,
         namespace=namespace,
         version=choice.version,
@@ -162,20 +168,20 @@ def plan(driver: Driver, desired: Request, snapshot: Snapshot) -> Plan:
         settings=rendered,
         nodes=tuple(node.name for node in everywhere),
         unselected_nodes=tuple(node.name for node in everywhere if node not in snapshot.nodes),
-        platform=ownership.platform(snapshot),
-        providers=ownership.providers(driver, snapshot, namespace),
+        platform=ownership.detect_platform(snapshot),
+        providers=ownership.find_providers(driver, snapshot, namespace),
         change=change,
     )
 
 
-def home(driver: Driver, desired: Request, controllers: Sequence[ObservedController]) -> str:
+def choose_namespace(driver: Driver, desired: DriverRequest, controllers: Sequence[ObservedController]) -> str:
     """The namespace: the one asked for, else where the controller is, else upstream's."""
     if desired.namespace:
         return desired.namespace
     return controllers[0].namespace if controllers else driver.namespace
 
 
-def _aimed(driver: Driver, desired: Request, snapshot: Snapshot) -> Snapshot:
+def _select_nodes(driver: Driver, desired: DriverRequest, snapshot: DriverSnapshot) -> DriverSnapshot:
     """Without the nodes that the DaemonSet does not match, whose limits are irrelevant."""
     nodes = tuple(
         node
@@ -186,11 +192,11 @@ def _aimed(driver: Driver, desired: Request, snapshot: Snapshot) -> Snapshot:
     return replace(snapshot, nodes=nodes)
 
 
-def _access(driver: Driver, desired: Request, snapshot: Snapshot, namespace: str) -> list[Finding]:
+def _check_access(driver: Driver, desired: DriverRequest, snapshot: DriverSnapshot, namespace: str) -> list[Finding]:
     if not snapshot.missing_access:
         return []
     if desired.namespace and snapshot.namespaces.get(namespace) is None:
-        expected = home(driver, replace(desired, namespace=None), snapshot.controllers)
+        expected = choose_namespace(driver, replace(desired, namespace=None), snapshot.controllers)
         remedy = (
             f"if the name is mistyped, correct it (the driver's namespace is {expected}); otherwise: kubectl create "
             f"{'; '.join([f'namespace {namespace}', *snapshot.access_commands])}"
@@ -207,23 +213,23 @@ def _access(driver: Driver, desired: Request, snapshot: Snapshot, namespace: str
     return [blocker("CSI-D60", "this account", "it lacks required permissions", remedy)]
 
 
-def _around(
+def _check_surroundings(
     driver: Driver,
-    desired: Request,
-    snapshot: Snapshot,
+    desired: DriverRequest,
+    snapshot: DriverSnapshot,
     controller: ObservedController | None,
-    choice: Choice,
+    choice: ReleaseChoice,
     namespace: str,
 ) -> list[Finding]:
-    found = [*surroundings.namespace_findings(snapshot, namespace)]
-    found += surroundings.controller_findings(driver, desired, snapshot, controller)
+    found = [*surroundings.check_namespace(snapshot, namespace)]
+    found += surroundings.check_controller(driver, desired, snapshot, controller)
     if choice.version is not None:
-        found += surroundings.object_findings(driver, desired, snapshot, choice.version, namespace)
-    found += surroundings.openshift_findings(snapshot, namespace, driver.service_account)
-    found += surroundings.provider_findings(driver, desired, snapshot, namespace)
+        found += surroundings.check_objects(driver, desired, snapshot, choice.version, namespace)
+    found += surroundings.check_openshift(snapshot, namespace, driver.service_account)
+    found += surroundings.check_providers(driver, desired, snapshot, namespace)
     if choice.rule is not None and choice.version is not None:
-        found += surroundings.node_findings(driver, desired, choice.rule, choice.version, snapshot)
-        found += surroundings.port_findings(driver, choice.rule, snapshot)
-        found += surroundings.issue_findings(driver, choice.rule, choice.version)
-        found += ownership.findings(driver, desired, choice.rule, snapshot)
+        found += surroundings.check_nodes(driver, desired, choice.rule, choice.version, snapshot)
+        found += surroundings.check_ports(driver, choice.rule, snapshot)
+        found += surroundings.check_issues(driver, choice.rule, choice.version)
+        found += ownership.check_ownership(driver, desired, choice.rule, snapshot)
     return found

@@ -19,7 +19,7 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_lines
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import render_progress
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import DaemonSetFacts
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.scheduling import why_not
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.scheduling import explain_exclusion
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import (
     MANAGED_BY,
@@ -56,7 +56,7 @@ _PATIENCE = 120.0
 
 
 @dataclass(frozen=True, slots=True)
-class Pull:
+class ImagePull:
     """How far one node is. state: done, failed (for good), troubled (the kubelet tries again) or waiting. why: of trouble."""
 
     node: str
@@ -65,7 +65,7 @@ class Pull:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class PullProgress:
     """How far all nodes are. done, waiting, start: nodes that have their images, that lack some, and whose pull starts now.
 
     why: of nodes in trouble. failures: of nodes whose pull failed for good.
@@ -78,13 +78,13 @@ class Progress:
     failures: Mapping[str, str]
 
 
-def images(pod: Mapping[str, Any]) -> tuple[str, ...]:
+def list_images(pod: Mapping[str, Any]) -> tuple[str, ...]:
     """Every image of a pod or a pod template, each once."""
     parts = [*(pod["spec"].get("initContainers") or []), *(pod["spec"].get("containers") or [])]
     return tuple(dict.fromkeys(str(part["image"]) for part in parts))
 
 
-def lacking(
+def find_missing_images(
     plugin: Mapping[str, Any],
     pods: Iterable[Mapping[str, Any]],
     nodes: Iterable[Mapping[str, Any]],
@@ -95,27 +95,27 @@ def lacking(
     plugin: the DaemonSet as requested. pods: those of the DaemonSet as it is. nodes: the Windows Nodes. only: those of this run, in order;
     empty takes all.
     """
-    required, after = images(plugin["spec"]["template"]), DaemonSetFacts.from_object(plugin)
-    changing = {str(pod["spec"].get("nodeName", "")) for pod in pods if not set(required) <= set(images(pod))}
+    required, after = list_images(plugin["spec"]["template"]), DaemonSetFacts.from_object(plugin)
+    changing = {str(pod["spec"].get("nodeName", "")) for pod in pods if not set(required) <= set(list_images(pod))}
     there = {}
     for node in nodes:
         facts = ObservedNode.from_object(node)
-        if facts.ready and facts.name in changing and why_not(after, facts) is None:
-            there[facts.name] = missing(node, required)
+        if facts.ready and facts.name in changing and explain_exclusion(after, facts) is None:
+            there[facts.name] = list_missing_images(node, required)
     return {name: there[name] for name in only or sorted(there) if there.get(name)}
 
 
-def progress(
+def evaluate_progress(
     pods: Iterable[Mapping[str, Any]], nodes: Iterable[str], done: Sequence[str], trouble: Mapping[str, float]
-) -> Progress:
+) -> PullProgress:
     """What comes next. done: nodes that had their images before. trouble: for how many seconds a node has had some."""
-    evaluated = {one.node: one for one in evaluate(pods)}
+    evaluated = {one.node: one for one in evaluate_pulls(pods)}
     there = (*done, *(name for name, one in evaluated.items() if one.state == "done" and name not in done))
     waiting = tuple(name for name in nodes if name not in there)
     coming = [name for name in waiting if name not in evaluated]
     under_way = sum(one.state != "done" for one in evaluated.values())
     why = {name: one.why for name, one in evaluated.items() if one.state in ("troubled", "failed")}
-    return Progress(
+    return PullProgress(
         done=there,
         waiting=waiting,
         start=tuple(coming[: max(0, _AT_ONCE - under_way)]),
@@ -128,7 +128,7 @@ def progress(
     )
 
 
-def lines(found: Progress, waited: float, limit: float) -> Iterator[str]:
+def render_progress_lines(found: PullProgress, waited: float, limit: float) -> Iterator[str]:
     """A line for the whole and one for each node that has trouble."""
     nodes = len(found.done) + len(found.waiting)
     yield f"{render_progress(waited, limit)}: {len(found.done)} of {nodes} nodes have the images"
@@ -136,7 +136,7 @@ def lines(found: Progress, waited: float, limit: float) -> Iterator[str]:
         yield f"  {node}: {why}"
 
 
-def failure(found: Progress, left: float) -> ClusterError | None:
+def explain_failure(found: PullProgress, left: float) -> ClusterError | None:
     """Why pulling ends before every node has its images, None while it continues. left: seconds."""
     if found.failures:
         listed = "; ".join(f"{node}: {why}" for node, why in found.failures.items())
@@ -155,18 +155,20 @@ def failure(found: Progress, left: float) -> ClusterError | None:
     return None
 
 
-def missing(node: Mapping[str, Any], required: Sequence[str]) -> tuple[str, ...]:
+def list_missing_images(node: Mapping[str, Any], required: Sequence[str]) -> tuple[str, ...]:
     """Images that a Node does not report. It reports only its largest images, so a missing one may exist."""
     there = {name for image in (node.get("status") or {}).get("images") or [] for name in image.get("names") or []}
     return tuple(image for image in required if image not in there)
 
 
-def selector(driver: str) -> str:
+def make_selector(driver: str) -> str:
     """Label selector of a driver's pods of this kind, also those that a killed run left."""
     return f"{MANAGED_BY}={MANAGER},{PART_OF}={driver},{COMPONENT}={PULL}"
 
 
-def pod(daemon_set: Mapping[str, Any], driver: str, node: str, required: Sequence[str], seconds: int) -> dict[str, Any]:
+def make_pod(
+    daemon_set: Mapping[str, Any], driver: str, node: str, required: Sequence[str], seconds: int
+) -> dict[str, Any]:
     """The pod that pulls images on a node: in the form of the plugin, without anything of the host.
 
     It has none of the DaemonSet's labels, whose controller would adopt it. seconds: after which the kubelet ends it.
@@ -211,27 +213,27 @@ def pod(daemon_set: Mapping[str, Any], driver: str, node: str, required: Sequenc
     }
 
 
-def evaluate(pods: Iterable[Mapping[str, Any]]) -> tuple[Pull, ...]:
+def evaluate_pulls(pods: Iterable[Mapping[str, Any]]) -> tuple[ImagePull, ...]:
     """How far the nodes of these pods are."""
-    return tuple(_evaluate(one) for one in pods)
+    return tuple(_evaluate_pull(one) for one in pods)
 
 
-def _evaluate(one: Mapping[str, Any]) -> Pull:
+def _evaluate_pull(one: Mapping[str, Any]) -> ImagePull:
     node, status = str(one["spec"].get("nodeName", "")), one.get("status") or {}
     containers = status.get("containerStatuses") or []
-    states = [_container(container) for container in containers]
+    states = [_describe_container(container) for container in containers]
     if containers and len(containers) == len(one["spec"]["containers"]) and all(state is None for state in states):
-        return Pull(node, "done")
+        return ImagePull(node, "done")
     if status.get("phase") == "Failed":
         detail = join_lines(" ".join(str(part) for part in (status.get("reason"), status.get("message")) if part))
-        return Pull(node, "failed", detail or "the kubelet refused the pod")
+        return ImagePull(node, "failed", detail or "the kubelet refused the pod")
     trouble = [state for state in states if state]
     if any(word in _FOR_GOOD for state in trouble for word in state.split()):
-        return Pull(node, "failed", "; ".join(dict.fromkeys(trouble)))
-    return Pull(node, "troubled", "; ".join(dict.fromkeys(trouble))) if trouble else Pull(node, "waiting")
+        return ImagePull(node, "failed", "; ".join(dict.fromkeys(trouble)))
+    return ImagePull(node, "troubled", "; ".join(dict.fromkeys(trouble))) if trouble else ImagePull(node, "waiting")
 
 
-def _container(status: Mapping[str, Any]) -> str | None:
+def _describe_container(status: Mapping[str, Any]) -> str | None:
     """None when its image is there, empty while it is waited for, else what keeps it away."""
     waiting = (status.get("state") or {}).get("waiting")
     if waiting is None or status.get("imageID"):

@@ -20,7 +20,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.termination impor
 _REPORT = 30.0
 
 
-class Pulls:
+class ImagePuller:
     """The pods of one driver's plugin. notify: progress callback. done: nodes that have their images."""
 
     def __init__(self, client: Client, driver: str, plugin: Mapping[str, Any], notify: Callable[[str], None]) -> None:
@@ -43,7 +43,9 @@ class Pulls:
         while True:
             now = time.monotonic()
             pods = self._pods()
-            observed = pull.progress(pods, lacking, self.done, {node: now - then for node, then in since.items()})
+            observed = pull.evaluate_progress(
+                pods, lacking, self.done, {node: now - then for node, then in since.items()}
+            )
             completed, self.done = set(observed.done) - set(self.done), observed.done
             since = {node: since.get(node, now) for node in observed.why}
             left = timeout - (now - began)
@@ -51,12 +53,12 @@ class Pulls:
                 if pod["spec"].get("nodeName") in completed:
                     self._client.discard(kinds.POD, pod)
             for node in observed.start:
-                self._client.create(pull.pod(self._plugin, self._driver, node, lacking[node], int(left) + 60))
+                self._client.create(pull.make_pod(self._plugin, self._driver, node, lacking[node], int(left) + 60))
             if completed or observed.failures or now >= due:
                 due = now + _REPORT
-                for line in pull.lines(observed, now - began, timeout):
+                for line in pull.render_progress_lines(observed, now - began, timeout):
                     self._notify(line)
-            if error := pull.failure(observed, left):
+            if error := pull.explain_failure(observed, left):
                 raise error
             if not observed.waiting:
                 return
@@ -76,7 +78,7 @@ class Pulls:
 
     def _pods(self) -> list[dict[str, Any]]:
         """Those that are there and stay."""
-        listed = self._client.list(kinds.POD, self._namespace, label_selector=pull.selector(self._driver))
+        listed = self._client.list(kinds.POD, self._namespace, label_selector=pull.make_selector(self._driver))
         self._version = listed.resource_version
         return [pod for pod in listed.items if not pod["metadata"].get("deletionTimestamp")]
 
@@ -90,6 +92,6 @@ class Pulls:
         # After a broken watch, read again.
         with contextlib.suppress(GoneError, UnreachableError):
             changes = self._client.watch(
-                kinds.POD, self._version, seconds, self._namespace, label_selector=pull.selector(self._driver)
+                kinds.POD, self._version, seconds, self._namespace, label_selector=pull.make_selector(self._driver)
             )
             next((None for kind, dummy in changes if kind != "BOOKMARK"), None)

@@ -14,14 +14,18 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import openshi
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import IMAGE_ROLES, Driver, ModeRule
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, parse, parse_image_tag
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import fit
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import ObservedController, Request, Snapshot
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import (
+    DriverRequest,
+    DriverSnapshot,
+    ObservedController,
+)
 
 # HostProcess containers: https://kubernetes.io/docs/tasks/configure-pod-container/create-hostprocess-pod/
 _HOST_PROCESS_STABLE = "1.26"
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ReleaseChoice:
     """A release with its mode, or none with the findings that explain why. source: where the release came from."""
 
     version: Version | None
@@ -31,7 +35,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class ControllerRelease:
     """What the Linux controller runs: usually one release, several if sources disagree, none if it is unknown.
 
     source: how that is known, as text.
@@ -41,31 +45,35 @@ class Running:
     source: str
 
 
-def running_release(driver: Driver, controller: ObservedController | None, snapshot: Snapshot) -> Running:
+def read_controller_release(
+    driver: Driver, controller: ObservedController | None, snapshot: DriverSnapshot
+) -> ControllerRelease:
     """Read the controller's release from its image's tag, else from what its OpenShift version ships."""
     if controller is None:
-        return Running((), "")
+        return ControllerRelease((), "")
     tagged = parse_image_tag(controller.image)
     if tagged is not None:
-        return Running((tagged,), "as the Linux controller")
+        return ControllerRelease((tagged,), "as the Linux controller")
     if snapshot.openshift:
-        return Running(
+        return ControllerRelease(
             openshift.list_shipped_releases(snapshot.openshift, driver.key), f"as OpenShift {snapshot.openshift} ships"
         )
-    return Running((), "")
+    return ControllerRelease((), "")
 
 
-def is_skewed(running: Running, version: Version) -> bool:
+def is_skewed(running: ControllerRelease, version: Version) -> bool:
     """Whether a node plugin of that release and the controller are of different minor releases."""
     return bool(running.versions) and version.minor not in [one.minor for one in running.versions]
 
 
-def choose(driver: Driver, desired: Request, controller: ObservedController | None, snapshot: Snapshot) -> Choice:
+def choose_release(
+    driver: Driver, desired: DriverRequest, controller: ObservedController | None, snapshot: DriverSnapshot
+) -> ReleaseChoice:
     """The release asked for, else the controller's, else the catalog's default; and the mode it runs in."""
-    running = running_release(driver, controller, snapshot)
+    running = read_controller_release(driver, controller, snapshot)
     if desired.version is not None:
         try:
-            version, source = parse(_whole(desired.version)), "requested"
+            version, source = parse(_require_complete_release(desired.version)), "requested"
         except ValueError as error:
             finding = blocker(
                 "CSI-D01",
@@ -73,15 +81,17 @@ def choose(driver: Driver, desired: Request, controller: ObservedController | No
                 f"{error}",
                 f"set a complete release number in quotes; {driver.newest} is the newest known",
             )
-            return Choice(None, None, "", (finding,))
+            return ReleaseChoice(None, None, "", (finding,))
     elif running.versions:
         version, source = running.versions[0], running.source
     else:
         version, source = parse(driver.default_version), "default"
     stood_in: Finding | None = None
-    if desired.version is None and (near := _stand_in(driver, desired, running.versions or (version,), snapshot)):
+    if desired.version is None and (
+        near := _find_substitute(driver, desired, running.versions or (version,), snapshot)
+    ):
         if near not in running.versions:
-            stood_in = _not_published(driver, version, source, near)
+            stood_in = _explain_substitute(driver, version, source, near)
             source = "nearest that can be pulled"
         version = near
     rules = driver.list_mode_rules(version)
@@ -89,8 +99,10 @@ def choose(driver: Driver, desired: Request, controller: ObservedController | No
         rules = tuple(rule for rule in rules if rule.mode == desired.mode)
     usable = [rule for rule in rules if rule.template is not None]
     if not usable:
-        return Choice(version, None, source, (_no_such_mode(driver, desired, version, source, running, snapshot),))
-    rule, findings = _mode(driver, version, usable, snapshot, running)
+        return ReleaseChoice(
+            version, None, source, (_refuse_mode(driver, desired, version, source, running, snapshot),)
+        )
+    rule, findings = _choose_mode(driver, version, usable, snapshot, running)
     if rule.mode == "host_process" and parse(snapshot.kubernetes).release < parse(_HOST_PROCESS_STABLE).release:
         message = f"HostProcess containers are beta before Kubernetes {_HOST_PROCESS_STABLE} and may be disabled"
         remedy = (
@@ -100,25 +112,27 @@ def choose(driver: Driver, desired: Request, controller: ObservedController | No
     if stood_in is not None:
         findings.append(stood_in)
     if driver.find_release(version) is None:
-        findings.append(_unlisted(driver, version, rule))
+        findings.append(_check_listed(driver, version, rule))
     elif unproven := _find_unproven_images(driver, desired, version, rule.mode):
         message = f"its images may not be published: {', '.join(unproven)}"
         remedy = "check that your nodes can pull them, or set the images or image_mirror option"
         findings.append(warning("CSI-D09", f"{driver.title} {version}", message, remedy))
-    findings += _told_by_openshift(driver, controller, running, snapshot)
+    findings += _explain_openshift(driver, controller, running, snapshot)
     if is_skewed(running, version):
-        findings.append(_skew(driver, desired, controller, running.versions[0], version))
-    return Choice(version, rule, source, tuple(findings))
+        findings.append(_check_skew(driver, desired, controller, running.versions[0], version))
+    return ReleaseChoice(version, rule, source, tuple(findings))
 
 
-def _find_unproven_images(driver: Driver, desired: Request, version: Version, mode: str) -> tuple[str, ...]:
+def _find_unproven_images(driver: Driver, desired: DriverRequest, version: Version, mode: str) -> tuple[str, ...]:
     """Roles of images of a release in a mode without evidence that they were published; images that the user sets are left out."""
     known = driver.find_release(version)
     roles = IMAGE_ROLES[:1] if known is None else known.list_unproven_images(mode)
     return tuple(role for role in roles if not desired.images.get(role))
 
 
-def _stand_in(driver: Driver, desired: Request, versions: Sequence[Version], snapshot: Snapshot) -> Version | None:
+def _find_substitute(
+    driver: Driver, desired: DriverRequest, versions: Sequence[Version], snapshot: DriverSnapshot
+) -> Version | None:
     """The release to take in place of those that the cluster runs; None where the first of them will do, or none is better.
 
     One of these themselves, else one of the same minor release, else the newest older one, else the oldest newer one, each of
@@ -130,8 +144,8 @@ def _stand_in(driver: Driver, desired: Request, versions: Sequence[Version], sna
     for known in driver.releases:
         version = parse(known.version)
         rules = _list_deployable_rules(driver, desired, version)
-        if rules and not fit.lacking_switches(driver, version, snapshot):
-            usable.append((version, any(not fit.obstacles(driver, version, rule, snapshot) for rule in rules)))
+        if rules and not fit.find_missing_feature_states(driver, version, snapshot):
+            usable.append((version, any(not fit.find_obstacles(driver, version, rule, snapshot) for rule in rules)))
     usable = [one for one in usable if one[1]] or usable
     found = [version for version, _fits in usable]
     same = [version for version in found if version.minor in [one.minor for one in versions]]
@@ -143,7 +157,7 @@ def _stand_in(driver: Driver, desired: Request, versions: Sequence[Version], sna
     )
 
 
-def _list_deployable_rules(driver: Driver, desired: Request, version: Version) -> list[ModeRule]:
+def _list_deployable_rules(driver: Driver, desired: DriverRequest, version: Version) -> list[ModeRule]:
     """Modes that may be deployed and whose images are known to be published."""
     return [
         rule
@@ -154,28 +168,28 @@ def _list_deployable_rules(driver: Driver, desired: Request, version: Version) -
     ]
 
 
-def _not_published(driver: Driver, version: Version, source: str, near: Version) -> Finding:
+def _explain_substitute(driver: Driver, version: Version, source: str, near: Version) -> Finding:
     message = f"no registry is known to serve release {version} ({source}) for Windows; {near} is the nearest that can be pulled"
     remedy = f"keep {near}; or, to run {version}, mirror its images and set version with image_mirror or images"
     return warning("CSI-D09", f"{driver.title} {version}", message, remedy)
 
 
-def _whole(text: str) -> str:
+def _require_complete_release(text: str) -> str:
     """A release number with all its parts; ValueError otherwise: YAML reads 1.30 as the number 1.3, which is another release."""
     if re.fullmatch(r"v?[0-9]+\.[0-9]+", text.strip()):
         raise ValueError(f"'{text}' is not a complete release number, expected one such as 3.4.0")
     return text
 
 
-def _mode(
-    driver: Driver, version: Version, usable: Sequence[ModeRule], snapshot: Snapshot, running: Running
+def _choose_mode(
+    driver: Driver, version: Version, usable: Sequence[ModeRule], snapshot: DriverSnapshot, running: ControllerRelease
 ) -> tuple[ModeRule, list[Finding]]:
     """The first mode, in upstream's order, that nothing keeps from running; else the first with what is in its way."""
-    in_the_way = {rule.mode: fit.obstacles(driver, version, rule, snapshot) for rule in usable}
+    in_the_way = {rule.mode: fit.find_obstacles(driver, version, rule, snapshot) for rule in usable}
     rule = next((one for one in usable if not in_the_way[one.mode]), usable[0])
     if in_the_way[rule.mode]:
-        near = fit.nearest(driver, version, snapshot)
-        help_ = "" if near is None else f"; nearest that works: {_combination(near, running)}"
+        near = fit.find_nearest(driver, version, snapshot)
+        help_ = "" if near is None else f"; nearest that works: {_check_combination(near, running)}"
         return rule, [replace(one, remedy=one.remedy + help_) for one in in_the_way[rule.mode]]
     if rule is usable[0]:
         return rule, []
@@ -186,14 +200,14 @@ def _mode(
     return rule, [note("CSI-D06", f"{driver.title} {version}", message, remedy)]
 
 
-def _combination(near: tuple[Version, ModeRule], running: Running) -> str:
+def _check_combination(near: tuple[Version, ModeRule], running: ControllerRelease) -> str:
     text = f"version {near[0]} in mode {near[1].mode}"
     if is_skewed(running, near[0]):
         text += ", with allow_version_skew if the controller keeps its release"
     return text
 
 
-def _unlisted(driver: Driver, version: Version, rule: ModeRule) -> Finding:
+def _check_listed(driver: Driver, version: Version, rule: ModeRule) -> Finding:
     nearest = driver.find_nearest(version, rule.mode, known_only=True)
     newer = "is newer than every known release" if version > driver.newest else "is unknown to this collection"
     text = f"release {version} {newer}; its images are derived from {nearest[0] if nearest else '?'}"
@@ -201,8 +215,8 @@ def _unlisted(driver: Driver, version: Version, rule: ModeRule) -> Finding:
     return warning("CSI-D04", f"{driver.title} {version}", text, remedy)
 
 
-def _told_by_openshift(
-    driver: Driver, controller: ObservedController | None, running: Running, snapshot: Snapshot
+def _explain_openshift(
+    driver: Driver, controller: ObservedController | None, running: ControllerRelease, snapshot: DriverSnapshot
 ) -> list[Finding]:
     if controller is None or not snapshot.openshift or parse_image_tag(controller.image) is not None:
         return []
@@ -219,8 +233,13 @@ def _told_by_openshift(
     return [Finding("CSI-D34", "note" if len(running.versions) == 1 else "warning", subject, message, remedy)]
 
 
-def _no_such_mode(
-    driver: Driver, desired: Request, version: Version, source: str, running: Running, snapshot: Snapshot
+def _refuse_mode(
+    driver: Driver,
+    desired: DriverRequest,
+    version: Version,
+    source: str,
+    running: ControllerRelease,
+    snapshot: DriverSnapshot,
 ) -> Finding:
     asked = "" if desired.mode == "auto" else f" in mode {desired.mode}"
     known = driver.list_mode_rules(version)
@@ -234,17 +253,17 @@ def _no_such_mode(
     mode = None if desired.mode == "auto" else desired.mode
     # What is closest by release alone is named even where this cluster has to change for it.
     by_release = driver.find_nearest(version, mode) or driver.find_nearest(version)
-    here = fit.nearest(driver, version, snapshot, mode) or fit.nearest(driver, version, snapshot)
+    here = fit.find_nearest(driver, version, snapshot, mode) or fit.find_nearest(driver, version, snapshot)
     remedy = "this collection can deploy none of its releases"
     if here is not None:
-        remedy = f"nearest that works: {_combination(here, running)}"
+        remedy = f"nearest that works: {_check_combination(here, running)}"
     elif by_release is not None:
         remedy = f"nearest that works elsewhere: version {by_release[0]} in mode {by_release[1]}"
     return blocker("CSI-D02", f"{driver.title} {version}{asked}", f"cannot be deployed ({source}): {why}", remedy)
 
 
-def _skew(
-    driver: Driver, desired: Request, controller: ObservedController | None, running: Version, version: Version
+def _check_skew(
+    driver: Driver, desired: DriverRequest, controller: ObservedController | None, running: Version, version: Version
 ) -> Finding:
     where = f"Deployment {controller.namespace}/{controller.name}" if controller is not None else "controller"
     message = f"the controller runs {running} and the node plugin would be {version}, expected the same minor release"

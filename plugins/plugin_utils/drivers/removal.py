@@ -21,60 +21,64 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import is_fin
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class VolumeUse:
     """One sign that a node uses a volume of the driver. what: as text, "pod shop/db-0 (claim data-db-0)"."""
 
     node: str
     what: str
 
 
-def selector(driver: Driver) -> str:
+def make_selector(driver: Driver) -> str:
     """Label selector of everything that was applied for a driver."""
     return f"{MANAGED_BY}={MANAGER},{PART_OF}={driver.name}"
 
 
-def uses(
+def find_uses(
     driver: Driver,
     nodes: Sequence[Mapping[str, Any]],
     pods: Iterable[Mapping[str, Any]],
     claims: Iterable[Mapping[str, Any]],
     volumes: Iterable[Mapping[str, Any]],
     attachments: Iterable[Mapping[str, Any]],
-) -> tuple[Use, ...]:
+) -> tuple[VolumeUse, ...]:
     """Every sign of use on the given Windows Nodes, sorted. All arguments are objects as the API returns them.
 
     A finished pod counts only while it is being deleted: its kubelet has unmounted by then at the latest.
     """
     names = {node["metadata"]["name"] for node in nodes}
-    ours = {volume["metadata"]["name"] for volume in volumes if _is_of(driver, volume.get("spec") or {})}
+    ours = {volume["metadata"]["name"] for volume in volumes if _is_volume_of(driver, volume.get("spec") or {})}
     bound = {
         (claim["metadata"]["namespace"], claim["metadata"]["name"])
         for claim in claims
         if (claim.get("spec") or {}).get("volumeName") in ours
     }
-    found: set[Use] = set()
+    found: set[VolumeUse] = set()
     for pod in pods:
         metadata, spec = pod["metadata"], pod.get("spec") or {}
         if spec.get("nodeName") not in names or is_finished(pod):
             continue
         used = [f"claim {claim}" for claim in list_claims(pod) if (metadata["namespace"], claim) in bound]
-        used += [f"inline volume {volume['name']}" for volume in spec.get("volumes") or [] if _is_of(driver, volume)]
-        found.update(Use(spec["nodeName"], f"pod {metadata['namespace']}/{metadata['name']} ({what})") for what in used)
+        used += [
+            f"inline volume {volume['name']}" for volume in spec.get("volumes") or [] if _is_volume_of(driver, volume)
+        ]
+        found.update(
+            VolumeUse(spec["nodeName"], f"pod {metadata['namespace']}/{metadata['name']} ({what})") for what in used
+        )
     for attachment in attachments:
         spec = attachment["spec"]
         if spec.get("attacher") == driver.name and spec.get("nodeName") in names:
             volume = (spec.get("source") or {}).get("persistentVolumeName") or "an inline volume"
-            found.add(Use(spec["nodeName"], f"volume {volume} is attached"))
+            found.add(VolumeUse(spec["nodeName"], f"volume {volume} is attached"))
     prefixes = tuple(f"{prefix}/" for prefix in (driver.in_tree,) if prefix)
     csi = f"kubernetes.io/csi/{driver.name}^"
     for node in nodes:
         for name in (node.get("status") or {}).get("volumesInUse") or []:
             if name.startswith((csi, *prefixes)):
-                found.add(Use(node["metadata"]["name"], f"the kubelet has {name.removeprefix(csi)} in use"))
+                found.add(VolumeUse(node["metadata"]["name"], f"the kubelet has {name.removeprefix(csi)} in use"))
     return tuple(sorted(found, key=lambda use: (use.node, use.what)))
 
 
-def refusal(driver: Driver, found: Sequence[Use]) -> str:
+def explain_refusal(driver: Driver, found: Sequence[VolumeUse]) -> str:
     """Why the driver must stay, and what to do; empty when nothing uses it."""
     if not found:
         return ""
@@ -86,7 +90,7 @@ def refusal(driver: Driver, found: Sequence[Use]) -> str:
     )
 
 
-def _is_of(driver: Driver, source: Mapping[str, Any]) -> bool:
+def _is_volume_of(driver: Driver, source: Mapping[str, Any]) -> bool:
     """Whether the spec of a PersistentVolume, or a volume of a pod, is the driver's."""
     if (source.get("csi") or {}).get("driver") == driver.name:
         return True

@@ -12,7 +12,7 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import Awaited, Waits
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import pipes
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal import Use, selector, uses
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal import VolumeUse, find_uses, make_selector
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import GoneError, UnreachableError
@@ -32,30 +32,30 @@ KINDS: tuple[Kind, ...] = (
 )
 
 
-def applied_for(client: Client, driver: Driver) -> list[tuple[Kind, dict[str, Any]]]:
+def list_applied_objects(client: Client, driver: Driver) -> list[tuple[Kind, dict[str, Any]]]:
     """Every object that carries a driver's labels, in the order in which they may be deleted."""
-    return [(kind, item) for kind in KINDS for item in client.list(kind, label_selector=selector(driver)).items]
+    return [(kind, item) for kind in KINDS for item in client.list(kind, label_selector=make_selector(driver)).items]
 
 
-def in_use(client: Client, driver: Driver) -> tuple[Use, ...]:
+def read_uses(client: Client, driver: Driver) -> tuple[VolumeUse, ...]:
     """Read everything that shows volumes in use on Windows Nodes."""
-    return uses(driver, client.list_windows_nodes(), client.list(kinds.POD).items, *_volumes(client))
+    return find_uses(driver, client.list_windows_nodes(), client.list(kinds.POD).items, *_list_volumes(client))
 
 
-def _volumes(client: Client) -> Iterator[tuple[dict[str, Any], ...]]:
+def _list_volumes(client: Client) -> Iterator[tuple[dict[str, Any], ...]]:
     for kind in (kinds.PERSISTENT_VOLUME_CLAIM, kinds.PERSISTENT_VOLUME, kinds.VOLUME_ATTACHMENT):
         yield client.list(kind).items
 
 
-def csi_proxy_users(
+def read_csi_proxy_users(
     client: Client, drivers: Iterable[Driver], going: Collection[str]
-) -> tuple[tuple[str, ...], tuple[tuple[Driver, tuple[Use, ...]], ...]]:
+) -> tuple[tuple[str, ...], tuple[tuple[Driver, tuple[VolumeUse, ...]], ...]]:
     """What mounts pipes of csi-proxy, and volumes in use that were mounted through it. going: as of pipes.mounting."""
     daemon_sets, pods = client.list(kinds.DAEMON_SET).items, client.list(kinds.POD).items
-    nodes, volumes = client.list_windows_nodes(), tuple(_volumes(client))
-    proxied = [one for one in drivers if not pipes.without_pipes(one, daemon_sets)]
-    found = [(one, uses(one, nodes, pods, *volumes)) for one in proxied]
-    return pipes.mounting(daemon_sets, pods, going), tuple((one, signs) for one, signs in found if signs)
+    nodes, volumes = client.list_windows_nodes(), tuple(_list_volumes(client))
+    proxied = [one for one in drivers if not pipes.is_served_without_pipes(one, daemon_sets)]
+    found = [(one, find_uses(one, nodes, pods, *volumes)) for one in proxied]
+    return pipes.list_pipe_users(daemon_sets, pods, going), tuple((one, signs) for one, signs in found if signs)
 
 
 def wait_until_gone(client: Client, daemon_set: dict[str, Any], deadline: float, notify: Callable[[str], None]) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver, ModeRule, Probe
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, parse
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import Request
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import (
     MANAGED_BY,
     MANAGER,
@@ -22,8 +22,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import (
 _TOLERATE_EVERYTHING = ({"effect": "NoExecute", "operator": "Exists"}, {"effect": "NoSchedule", "operator": "Exists"})
 
 
-def settings(
-    driver: Driver, desired: Request, rule: ModeRule, version: Version, namespace: str, kubernetes: Version, *,
+def make_settings(
+    driver: Driver, desired: DriverRequest, rule: ModeRule, version: Version, namespace: str, kubernetes: Version, *,
     create_namespace: bool, create_csi_driver: bool, create_feature_states: bool,
 ) -> dict[str, Any]:  # fmt: skip
     """The variables of templates/node.yaml.j2 and its children, JSON types only."""
@@ -42,7 +42,7 @@ def settings(
         "csi_driver_spec": dict(driver.find_csi_driver_spec(version)),
         "create_feature_states": create_feature_states and driver.feature_states is not None,
         "feature_states": driver.feature_states.name if driver.feature_states else None,
-        "feature_states_data": _feature_states(driver, version),
+        "feature_states_data": _choose_feature_states(driver, version),
         "daemonset": driver.daemonset,
         "container": driver.container,
         "service_account": driver.service_account,
@@ -54,14 +54,14 @@ def settings(
             "app.kubernetes.io/part-of": driver.name,
         },
         "annotations": {"kubewin.io/mode": rule.mode, "kubewin.io/driver-version": str(version)},
-        "images": images(driver, desired, version, rule),
+        "images": choose_images(driver, desired, version, rule),
         "image_pull_secrets": list(desired.image_pull_secrets),
         "kubelet_dir": desired.kubelet_dir.rstrip("\\"),
         "pipes": list(rule.all_pipes),
         "ports": dict(rule.ports),
-        "liveness": _probe(rule.liveness),
-        "readiness": _probe(rule.readiness),
-        "registrar_liveness": _probe(rule.registrar_liveness),
+        "liveness": _describe_probe(rule.liveness),
+        "readiness": _describe_probe(rule.readiness),
+        "registrar_liveness": _describe_probe(rule.registrar_liveness),
         "avoid_nodes": {label: list(values) for label, values in driver.avoid_nodes.items()},
         "host_process": rule.mode == "host_process",
         "max_volumes": release.max_volumes
@@ -72,17 +72,17 @@ def settings(
             dict(entry) for entry in (_TOLERATE_EVERYTHING if desired.tolerations is None else desired.tolerations)
         ],
         "priority_class": driver.priority_class,
-        "resources": _resources(rule, desired),
+        "resources": _choose_resources(rule, desired),
         # The field came with Kubernetes 1.24; older servers refuse a field they do not know.
         "os_name": kubernetes.release >= parse("1.24.0").release,
         "cluster_rules": [entry.to_object() for entry in driver.cluster_rules],
         "namespace_rules": [entry.to_object() for entry in driver.namespace_rules],
-        "storage_class": _storage_class(driver, desired),
+        "storage_class": _make_storage_class(driver, desired),
         "options": dict(desired.options),
     }
 
 
-def images(driver: Driver, desired: Request, version: Version, rule: ModeRule) -> dict[str, str]:
+def choose_images(driver: Driver, desired: DriverRequest, version: Version, rule: ModeRule) -> dict[str, str]:
     """Image references by role.
 
     A release the catalog does not have takes the nearest known one's with its own driver tag.
@@ -114,7 +114,7 @@ def images(driver: Driver, desired: Request, version: Version, rule: ModeRule) -
     return result
 
 
-def _feature_states(driver: Driver, version: Version) -> dict[str, str]:
+def _choose_feature_states(driver: Driver, version: Version) -> dict[str, str]:
     if driver.feature_states is None:
         return {}
     needed = {
@@ -125,18 +125,18 @@ def _feature_states(driver: Driver, version: Version) -> dict[str, str]:
     return {**driver.feature_states.find_shipped(version), **needed}
 
 
-def _resources(rule: ModeRule, desired: Request) -> dict[str, Any]:
+def _choose_resources(rule: ModeRule, desired: DriverRequest) -> dict[str, Any]:
     given = {role: numbers for role, numbers in desired.resources.items() if numbers}
     return {role: dict(numbers) for role, numbers in {**rule.resources, **given}.items()}
 
 
-def _probe(probe: Probe | None) -> dict[str, int] | None:
+def _describe_probe(probe: Probe | None) -> dict[str, int] | None:
     if probe is None:
         return None
     return {"delay": probe.delay, "timeout": probe.timeout, "period": probe.period, "failures": probe.failures}
 
 
-def _storage_class(driver: Driver, desired: Request) -> dict[str, Any]:
+def _make_storage_class(driver: Driver, desired: DriverRequest) -> dict[str, Any]:
     given, upstream = desired.storage_class, driver.storage_class
     parameters = {**upstream.parameters, **(given.get("parameters") or {})}
     # Without what only the user can know, a class would make no volume: it is left out, and a finding says so.

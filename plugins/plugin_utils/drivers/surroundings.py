@@ -16,8 +16,12 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_pro
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver, ModeRule
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, parse, parse_image_tag
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import ownership
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.fit import containerd, image_for
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import ObservedController, Request, Snapshot
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.fit import match_image, read_containerd_release
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import (
+    DriverRequest,
+    DriverSnapshot,
+    ObservedController,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import ObservedDaemonSet
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import (
     HANDOVER,
@@ -35,7 +39,7 @@ PSA_ENFORCE = "pod-security.kubernetes.io/enforce"
 LABEL_SYNC = "security.openshift.io/scc.podSecurityLabelSync"
 
 
-def namespace_findings(snapshot: Snapshot, namespace: str) -> Iterator[Finding]:
+def check_namespace(snapshot: DriverSnapshot, namespace: str) -> Iterator[Finding]:
     """The namespace must let privileged pods in: every mode needs hostPath volumes or HostProcess."""
     found = snapshot.namespaces.get(namespace)
     if found is None:
@@ -54,9 +58,9 @@ def namespace_findings(snapshot: Snapshot, namespace: str) -> Iterator[Finding]:
         yield blocker("CSI-D10", subject, message, command)
 
 
-def openshift_findings(snapshot: Snapshot, namespace: str, account: str) -> Iterator[Finding]:
+def check_openshift(snapshot: DriverSnapshot, namespace: str, account: str) -> Iterator[Finding]:
     """What OpenShift requires beside the label: its SCC for the plugin's account, and a label that is not reset."""
-    if ownership.platform(snapshot) != "openshift":
+    if ownership.detect_platform(snapshot) != "openshift":
         return
     command = f"oc adm policy add-scc-to-user privileged -z {account} -n {namespace}"
     subject = f"ServiceAccount {namespace}/{account}"
@@ -77,8 +81,8 @@ def openshift_findings(snapshot: Snapshot, namespace: str, account: str) -> Iter
         yield warning("CSI-D13", f"Namespace {namespace}", message, remedy)
 
 
-def controller_findings(
-    driver: Driver, desired: Request, snapshot: Snapshot, controller: ObservedController | None
+def check_controller(
+    driver: Driver, desired: DriverRequest, snapshot: DriverSnapshot, controller: ObservedController | None
 ) -> Iterator[Finding]:
     """The Linux controller belongs to the driver's own installation: it is read, never changed."""
     names = " or ".join(driver.controller.deployments)
@@ -106,14 +110,14 @@ def controller_findings(
 _DECIDING = ("attachRequired", "podInfoOnMount", "volumeLifecycleModes")
 
 
-def object_findings(
-    driver: Driver, desired: Request, snapshot: Snapshot, version: Version, namespace: str
+def check_objects(
+    driver: Driver, desired: DriverRequest, snapshot: DriverSnapshot, version: Version, namespace: str
 ) -> Iterator[Finding]:
     """CSIDriver and feature-state map: only checked, unless their creation was requested."""
     create = "or set create_cluster_objects (kubewin_create_cluster_objects) to create it"
     if snapshot.csi_driver is None:
         if not desired.create_cluster_objects:
-            enable = ownership.enabling_command(driver, ownership.platform(snapshot))
+            enable = ownership.enabling_command(driver, ownership.detect_platform(snapshot))
             remedy = enable or f"install the driver first: {driver.controller.pointer}, {create}"
             yield blocker("CSI-D20", f"CSIDriver {driver.name}", "it does not exist", remedy)
     else:
@@ -126,7 +130,7 @@ def object_findings(
                 continue
             if isinstance(expected, list) and set(expected) <= set(spec[key] or ()):
                 continue
-            message = f"spec.{key} is {_word(spec[key])}, expected {_word(expected)}"
+            message = f"spec.{key} is {_show_value(spec[key])}, expected {_show_value(expected)}"
             # A driver that needs no attachment works with one as well, where its controller has the sidecar for it.
             severity: Severity = "blocker" if key == "attachRequired" and expected else "note"
             remedy = "recreate it by the driver's own manifest, because most of its fields cannot be changed"
@@ -161,7 +165,7 @@ def object_findings(
             yield blocker("CSI-D23", subject, message, f'set {key} to "true" there, or deploy {fixed_in} or later')
 
 
-def issue_findings(driver: Driver, rule: ModeRule, version: Version) -> Iterator[Finding]:
+def check_issues(driver: Driver, rule: ModeRule, version: Version) -> Iterator[Finding]:
     """Errors of the driver on Windows without a released fix."""
     for issue in driver.known_issues:
         if issue.matches(version, rule.mode):
@@ -170,14 +174,16 @@ def issue_findings(driver: Driver, rule: ModeRule, version: Version) -> Iterator
             yield note("CSI-D25", f"{driver.title} {version}", message, remedy)
 
 
-def no_priority(driver: Driver, namespace: str) -> Finding:
+def note_missing_priority(driver: Driver, namespace: str) -> Finding:
     """GKE admits system priorities outside kube-system only where a ResourceQuota says so."""
     message = f"its pods have no priority class: outside kube-system, GKE admits {driver.priority_class} only with a ResourceQuota"
     remedy = "set namespace to kube-system, or accept that other pods may preempt the plugin"
     return note("CSI-D35", f"DaemonSet {namespace}/{driver.daemonset}", message, remedy)
 
 
-def provider_findings(driver: Driver, desired: Request, snapshot: Snapshot, namespace: str) -> Iterator[Finding]:
+def check_providers(
+    driver: Driver, desired: DriverRequest, snapshot: DriverSnapshot, namespace: str
+) -> Iterator[Finding]:
     """Two node plugins of one driver on a node take each other's registration away."""
     # Our label is a text that anyone may write: elsewhere it counts on what has a Ready pod.
     ours = [
@@ -187,17 +193,17 @@ def provider_findings(driver: Driver, desired: Request, snapshot: Snapshot, name
         and one.is_node_plugin_of(driver.name)
         and (one.namespace == namespace or one.ready)
     ]
-    theirs = ownership.providers(driver, snapshot, namespace)
+    theirs = ownership.find_providers(driver, snapshot, namespace)
     for found in theirs:
         owner = found.owner
-        manager = ownership.described(owner)
+        manager = ownership.describe_owner(owner)
         if f"{found.namespace}/{found.name}" == desired.replace and not owner.recreates:
             message = f"it provides {driver.name} on Windows nodes, is {manager}, and will be replaced node by node"
             yield warning("CSI-D49", found.title, message, f"{owner.how}; keep a copy")
             continue
         same_name = (found.namespace, found.name) == (namespace, driver.daemonset)
         if not found.serving and not same_name:
-            yield _claim(driver, found, snapshot)
+            yield _warn_about_claim(driver, found, snapshot)
             continue
         keep = "keep it and omit this driver"
         if owner.recreates:
@@ -236,16 +242,16 @@ def provider_findings(driver: Driver, desired: Request, snapshot: Snapshot, name
                 f"kubewin_drivers={driver.key}; check its finalizers"
             )
             yield blocker("CSI-D14", f"DaemonSet {one.namespace}/{one.name}", message, remedy)
-    yield from _unfinished(driver, desired, snapshot, ours)
+    yield from _check_unfinished_handover(driver, desired, snapshot, ours)
 
 
-def _claim(driver: Driver, found: ownership.Provider, snapshot: Snapshot) -> Finding:
+def _warn_about_claim(driver: Driver, found: ownership.Provider, snapshot: DriverSnapshot) -> Finding:
     """A DaemonSet that only names a driver's folder does not block the deployment of the driver."""
     observed = next(one for one in snapshot.daemon_sets if (one.namespace, one.name) == (found.namespace, found.name))
     made = f", created {observed.made}" if observed.made else ""
     message = (
         f"it is to provide {driver.name} on Windows nodes, but none of its pods is Ready and no node has registered "
-        f"the driver through it; it is {ownership.described(found.owner)}{made}"
+        f"the driver through it; it is {ownership.describe_owner(found.owner)}{made}"
     )
     remedy = (
         "if it should provide the driver, repair it first, because two node plugins remove each other's "
@@ -255,8 +261,8 @@ def _claim(driver: Driver, found: ownership.Provider, snapshot: Snapshot) -> Fin
     return warning("CSI-D39", found.title, message, remedy)
 
 
-def _unfinished(
-    driver: Driver, desired: Request, snapshot: Snapshot, ours: Sequence[ObservedDaemonSet]
+def _check_unfinished_handover(
+    driver: Driver, desired: DriverRequest, snapshot: DriverSnapshot, ours: Sequence[ObservedDaemonSet]
 ) -> Iterator[Finding]:
     """An interrupted hand-over: deploying now would restart plugins on nodes that it has not reached."""
     remedy = f"run it again: ansible-playbook -i inventory.yml kubewin.csi.handover -e kubewin_drivers={driver.key} -e kubewin_handover="
@@ -270,7 +276,7 @@ def _unfinished(
             yield blocker("CSI-D47", f"DaemonSet {one.namespace}/{one.name}", message, f"{remedy}to_platform")
 
 
-def port_findings(driver: Driver, rule: ModeRule, snapshot: Snapshot) -> Iterator[Finding]:
+def check_ports(driver: Driver, rule: ModeRule, snapshot: DriverSnapshot) -> Iterator[Finding]:
     """A HostProcess pod uses host ports: a pod with the same port keeps the plugin from being scheduled."""
     if rule.mode != "host_process":
         return
@@ -286,8 +292,8 @@ def port_findings(driver: Driver, rule: ModeRule, snapshot: Snapshot) -> Iterato
             yield warning("CSI-D44", f"DaemonSet {other.namespace}/{other.name}", message, remedy)
 
 
-def node_findings(
-    driver: Driver, desired: Request, rule: ModeRule, version: Version, snapshot: Snapshot
+def check_nodes(
+    driver: Driver, desired: DriverRequest, rule: ModeRule, version: Version, snapshot: DriverSnapshot
 ) -> Iterator[Finding]:
     """Windows nodes: whether there are any, whether images exist for them, what trips this driver there."""
     if not snapshot.nodes:
@@ -295,8 +301,8 @@ def node_findings(
         message = f"no Node has the label {' and '.join(f'{key}={value}' for key, value in labels.items())}"
         yield warning("CSI-D50", "Nodes", message, "label a Node; without one the gate fails")
         return
-    yield from _build_findings(driver, version, rule, snapshot)
-    yield from _runtime_findings(driver, version, rule, snapshot)
+    yield from _check_builds(driver, version, rule, snapshot)
+    yield from _check_runtimes(driver, version, rule, snapshot)
     if (
         rule.mode == "csi_proxy"
         and driver.wmic_below is not None
@@ -315,7 +321,7 @@ def node_findings(
             yield note("CSI-D53", "Nodes", message, remedy)
 
 
-def _may_use_wmic(below: str, desired: Request, snapshot: Snapshot) -> bool:
+def _may_use_wmic(below: str, desired: DriverRequest, snapshot: DriverSnapshot) -> bool:
     """Whether csi-proxy may be older than a release; what platforms other than OpenShift bring is unknown."""
     brought = [wmco.read_csi_proxy_release(node.annotations) for node in snapshot.nodes if node.of_operator]
     if any(release and csi_proxy.is_below(release, below) for release in brought):
@@ -324,7 +330,7 @@ def _may_use_wmic(below: str, desired: Request, snapshot: Snapshot) -> bool:
     return not (desired.csi_proxy_managed and given) or parse(given) < parse(below)
 
 
-def _build_findings(driver: Driver, version: Version, rule: ModeRule, snapshot: Snapshot) -> Iterator[Finding]:
+def _check_builds(driver: Driver, version: Version, rule: ModeRule, snapshot: DriverSnapshot) -> Iterator[Finding]:
     images = driver.list_builds(version, rule)
     if images is None:
         return
@@ -335,7 +341,7 @@ def _build_findings(driver: Driver, version: Version, rule: ModeRule, snapshot: 
             f"Windows build {build} has no image of {driver.title} {version}; images exist for {', '.join(images)}"
         )
         remedy = "exclude those nodes, or choose a release that has one"
-        if image_for(build, images) == "maybe":
+        if match_image(build, images) == "maybe":
             remedy = (
                 "containerd with containerd/platforms 0.2.1 or later may run an older build's image; otherwise "
                 "exclude those nodes"
@@ -343,7 +349,7 @@ def _build_findings(driver: Driver, version: Version, rule: ModeRule, snapshot: 
         yield warning("CSI-D51", f"Nodes {names}", message, remedy)
 
 
-def _runtime_findings(driver: Driver, version: Version, rule: ModeRule, snapshot: Snapshot) -> Iterator[Finding]:
+def _check_runtimes(driver: Driver, version: Version, rule: ModeRule, snapshot: DriverSnapshot) -> Iterator[Finding]:
     if rule.wmic_before is not None and version.release < parse(rule.wmic_before).release:
         message = (
             f"{driver.title} before {rule.wmic_before} reads the node's serial number with wmic.exe, which newer "
@@ -363,7 +369,11 @@ def _runtime_findings(driver: Driver, version: Version, rule: ModeRule, snapshot
     if silent:
         message = f"these nodes do not report their container runtime; mode {rule.mode} needs containerd {rule.min_containerd}"
         yield note("CSI-D56", f"Nodes {', '.join(silent)}", message, "check it there")
-    early = [node.name for node in snapshot.nodes if (found := containerd(node)) is not None and found.minor < (1, 7)]
+    early = [
+        node.name
+        for node in snapshot.nodes
+        if (found := read_containerd_release(node)) is not None and found.minor < (1, 7)
+    ]
     if early and rule.mounts_directories:
         message = (
             "containerd 1.6 places the mounts of a HostProcess container below CONTAINER_SANDBOX_MOUNT_POINT only, "
@@ -372,7 +382,7 @@ def _runtime_findings(driver: Driver, version: Version, rule: ModeRule, snapshot
         yield warning("CSI-D55", f"Nodes {', '.join(early)}", message, "upgrade containerd to 1.7 or later")
 
 
-def parameter_findings(desired: Request, rendered: Mapping[str, Any], driver: Driver) -> Iterator[Finding]:
+def check_parameters(desired: DriverRequest, rendered: Mapping[str, Any], driver: Driver) -> Iterator[Finding]:
     """A StorageClass that could make no volume for Windows."""
     if not desired.storage_class.get("create", True):
         return
@@ -390,7 +400,7 @@ def parameter_findings(desired: Request, rendered: Mapping[str, Any], driver: Dr
             yield blocker("CSI-D45", subject, message, f"set storage_class.parameters.{key} to {driver.fstypes[0]}")
 
 
-def storage_class_findings(
+def check_storage_class(
     rendered: Mapping[str, Any], live: Mapping[str, Any] | None, driver: Driver
 ) -> Iterator[Finding]:
     """Report, with the remedy, a StorageClass whose immutable fields differ, before the server refuses it."""
@@ -411,5 +421,5 @@ def storage_class_findings(
             yield blocker("CSI-D42", subject, message, remedy)
 
 
-def _word(value: object) -> str:
+def _show_value(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)

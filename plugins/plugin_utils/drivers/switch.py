@@ -12,14 +12,14 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding, blocker, note
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver, ModeRule
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import Snapshot
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverSnapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MANAGER
 
 _SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Switch:
+class ModeChange:
     """From which mode to which. drain: only without volumes of the driver on a node. counters: the files with which its hosts count them."""
 
     left: str
@@ -32,7 +32,9 @@ class Switch:
         return {"from": self.left, "to": self.mode, "drain": self.drain, "counters": self.counters}
 
 
-def switch(driver: Driver, rule: ModeRule | None, snapshot: Snapshot, namespace: str) -> Switch | None:
+def find_mode_change(
+    driver: Driver, rule: ModeRule | None, snapshot: DriverSnapshot, namespace: str
+) -> ModeChange | None:
     """The change of mode that a plan means for the DaemonSet of ours that runs, None when there is none."""
     if rule is None:
         return None
@@ -40,11 +42,11 @@ def switch(driver: Driver, rule: ModeRule | None, snapshot: Snapshot, namespace:
         ours = observed.managed_by == MANAGER and (observed.namespace, observed.name) == (namespace, driver.daemonset)
         if ours and observed.mode and observed.mode != rule.mode:
             drain = rule.mode in driver.drain_to
-            return Switch(observed.mode, rule.mode, drain, driver.counters if drain else "")
+            return ModeChange(observed.mode, rule.mode, drain, driver.counters if drain else "")
     return None
 
 
-def findings(driver: Driver, change: Switch | None, snapshot: Snapshot) -> Iterator[Finding]:
+def check_mode_change(driver: Driver, change: ModeChange | None, snapshot: DriverSnapshot) -> Iterator[Finding]:
     """What has to be known, or done, before a mode changes."""
     if change is None:
         return

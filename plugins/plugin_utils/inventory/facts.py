@@ -16,7 +16,7 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import restore, serialize
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import wmco
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.ownership import platform_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.ownership import detect_platform_of_nodes
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
 
 SCHEMA = 1
@@ -123,7 +123,7 @@ class Observation:
             for csi_node in csi_nodes
         }
         listed, kept = list(nodes), tuple(annotations)
-        platform = platform_of(kubernetes, (ObservedNode.from_object(node) for node in listed))
+        platform = detect_platform_of_nodes(kubernetes, (ObservedNode.from_object(node) for node in listed))
         return cls(
             server=server,
             read_at=read_at,

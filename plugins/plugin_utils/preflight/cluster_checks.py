@@ -34,7 +34,7 @@ _ACK = re.compile(r"ack-(\d+\.\d+)-")
 _REFUSED_BY_130 = ("kubernetes.io/azure-disk", "kubernetes.io/vsphere-volume")
 
 
-def view(snapshot: Snapshot, driver: Driver) -> model.Snapshot:
+def view(snapshot: Snapshot, driver: Driver) -> model.DriverSnapshot:
     """The cluster as a deployment of one driver observes it."""
     live = next((one for one in snapshot.drivers if one.name == driver.name), None)
     states = driver.feature_states
@@ -43,7 +43,7 @@ def view(snapshot: Snapshot, driver: Driver) -> model.Snapshot:
         for one in snapshot.config_maps
         if states is not None and one.name == states.name
     }
-    return model.Snapshot(
+    return model.DriverSnapshot(
         kubernetes=snapshot.cluster.kubernetes,
         nodes=tuple(node for node in snapshot.nodes if node.windows),
         controllers=tuple(one.observed for one in snapshot.controllers if one.driver == driver.key),
@@ -88,19 +88,19 @@ def evaluate(index: Index, demand: Mapping[str, int], moved: frozenset[str]) -> 
 
 def _driver(index: Index, driver: Driver, moved: frozenset[str]) -> Iterator[Finding]:
     snapshot, observed = index.snapshot, view(index.snapshot, driver)
-    desired = model.Request()
+    desired = model.DriverRequest()
     controller = index.controller(driver)
     providers = index.providers.get(driver.name, ())
     namespace = (
         providers[0].namespace if providers else controller.observed.namespace if controller else driver.namespace
     )
     version = running(driver, providers[0]) if providers else None
-    hidden = controller is None and ownership.hides_controller(driver, observed)
+    hidden = controller is None and ownership.may_hide_controller(driver, observed)
     if "deployments" not in index.unread and not hidden:
         observed_controller = controller.observed if controller is not None else None
         live = (observed.csi_driver or {}).get("spec") or {}
         attaches = bool(live.get("attachRequired", driver.csi_driver.get("attachRequired", True)))
-        for one in passed_on(surroundings.controller_findings(driver, desired, observed, observed_controller)):
+        for one in passed_on(surroundings.check_controller(driver, desired, observed, observed_controller)):
             yield one if attaches else _for_new_ones(one)
         if controller is not None:
             # A claim that waits for its volume has these as blockers, by the step that would make it.
@@ -108,12 +108,12 @@ def _driver(index: Index, driver: Driver, moved: frozenset[str]) -> Iterator[Fin
             if attaches:
                 yield from lacking_sidecar("attacher", driver, controller, moved)
             yield from _skew(driver, controller, providers, observed)
-    of_objects = surroundings.object_findings(
+    of_objects = surroundings.check_objects(
         driver, desired, observed, version or parse(driver.default_version), namespace
     )
     yield from passed_on(one for one in of_objects if one.id != "CSI-D20" or "csidrivers" not in index.unread)
     for provider in providers:
-        yield from passed_on(surroundings.namespace_findings(observed, provider.namespace))
+        yield from passed_on(surroundings.check_namespace(observed, provider.namespace))
         if snapshot.cluster.openshift and not provider.placement.os:
             about = f"DaemonSet {provider.namespace}/{provider.name}"
             message = "its pods do not set their operating system, so security constraints of Linux are applied to them"
@@ -155,9 +155,12 @@ def lacking_sidecar(
 
 
 def _skew(
-    driver: Driver, controller: ObservedController, providers: tuple[ObservedTemplate, ...], observed: model.Snapshot
+    driver: Driver,
+    controller: ObservedController,
+    providers: tuple[ObservedTemplate, ...],
+    observed: model.DriverSnapshot,
 ) -> Iterator[Finding]:
-    known = release.running_release(driver, controller.observed, observed)
+    known = release.read_controller_release(driver, controller.observed, observed)
     for provider in providers:
         version = running(driver, provider)
         if version is None or not release.is_skewed(known, version):

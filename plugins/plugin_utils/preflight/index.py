@@ -21,7 +21,11 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Dr
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation import REGIONS, ZONES
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, parse
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.scheduling import holds, tolerates, why_not
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.scheduling import (
+    explain_exclusion,
+    matches_expression,
+    tolerates,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MANAGER
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode, Taint
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluster import ObservedController
@@ -197,7 +201,7 @@ class Index:
             return nodes if one.operator == "Exists" else self.all & ~nodes
         expression = {"key": one.key, "operator": one.operator, "values": list(one.values)}
         every = chain.from_iterable(by_value.items() for by_value in labels)
-        return union(some for value, some in every if holds(expression, {one.key: value}))
+        return union(some for value, some in every if matches_expression(expression, {one.key: value}))
 
     # What pods and drivers there are
 
@@ -286,7 +290,7 @@ class Index:
         return tuple(
             one
             for one in self.providers.get(driver, ())
-            if one.plugin is not None and why_not(one.plugin.gate, node) is None
+            if one.plugin is not None and explain_exclusion(one.plugin.gate, node) is None
         )
 
     @cached_property

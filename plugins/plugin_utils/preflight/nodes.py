@@ -16,11 +16,14 @@ from datetime import timedelta
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_proxy, in_tree, wmco
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver, ModeRule
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, parse, parse_image_tag
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.fit import image_for
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.ownership import enabling_command, platform_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.fit import match_image
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.ownership import (
+    detect_platform_of_nodes,
+    enabling_command,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout import evaluate as gate
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import Picture, Registration
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.verdict import Lack
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import Registration, RolloutPicture
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.verdict import UnmetCondition
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import parse_time
@@ -274,7 +277,9 @@ class _DriverOnNode:
             message = f"no DaemonSet deploys {driver} on Windows nodes"
             message += ", so its entries are stale" if self._entry else ""
             snapshot = self._index.snapshot
-            enable = enabling_command(self._known, platform_of(snapshot.cluster.kubernetes, snapshot.nodes))
+            enable = enabling_command(
+                self._known, detect_platform_of_nodes(snapshot.cluster.kubernetes, snapshot.nodes)
+            )
             remedy = enable or f"run enable_csi.yml with driver {self._known.key}"
             yield found("CSI-G02", f"Driver {driver}", message, evidence, remedy, "blocker")
         elif self._entry is not None:
@@ -295,7 +300,7 @@ class _DriverOnNode:
         node, entry, host, unread = self._node, self._entry, self._host, self._index.unread
         snapshot, pods = self._index.snapshot, self._pods(main)
         plugins = [pod.plugin for pod in pods if pod.plugin is not None]
-        picture = Picture(
+        picture = RolloutPicture(
             now=snapshot.taken_at,
             controller_now=snapshot.hosts_at or snapshot.taken_at,
             driver=self._driver,
@@ -307,7 +312,7 @@ class _DriverOnNode:
             other_providers={node.name: [f"{one.namespace}/{one.name}" for one in others]},
         )
         evaluated = gate.evaluate(
-            picture, gate.Rules(only=frozenset({node.name}), host_facts_max_age=host_facts_max_age)
+            picture, gate.GateRules(only=frozenset({node.name}), host_facts_max_age=host_facts_max_age)
         )
         needs = {"CSI-G10": "pods", "CSI-G20": "csinodes"}
         lacks = [lack for verdict in evaluated.nodes for lack in verdict.lacks]
@@ -344,7 +349,7 @@ class _DriverOnNode:
         read = self._host.facts.release if self._host is not None else ""
         return read or wmco.read_csi_proxy_release(self._node.annotations)
 
-    def _from_gate(self, lack: Lack, evidence: tuple[str, ...]) -> Finding:
+    def _from_gate(self, lack: UnmetCondition, evidence: tuple[str, ...]) -> Finding:
         about = {"CSI-G04": f"Driver {self._driver}", "CSI-G05": f"Node {self._node.name}"}.get(lack.id, self._about)
         severity: Severity = "warning" if lack.id in DOUBTS or lack.id in _WORKS else "blocker"
         return found(lack.id, about, lack.message, evidence, lack.remedy, severity)
@@ -384,7 +389,7 @@ class _DriverOnNode:
         if not down:
             return
         builds = known.list_builds(version, rule)
-        if node.build and image_for(node.build, builds) == "no":
+        if node.build and match_image(node.build, builds) == "no":
             message = f"{known.title} {version} has images for Windows builds {', '.join(builds or ())}; the node runs {node.build}"
             yield found("CSI-N37", about, message, evidence, "choose a release that has an image for this build")
         optional = node.build.isdigit() and int(node.build) >= csi_proxy.WMIC_OPTIONAL_FROM

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import hash_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import read_revision_hash
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import (
     ObservedPod,
     ObservedTemplate,
@@ -35,7 +35,9 @@ class ObservedRevision:
     def from_object(cls, item: Mapping[str, Any]) -> ObservedRevision:
         """Read an apps/v1 ControllerRevision: metadata (namespace, labels, ownerReferences (kind, name, controller)), revision."""
         metadata = item["metadata"]
-        return cls(str(metadata["namespace"]), owner_of(metadata), int(item.get("revision") or 0), hash_of(item))
+        return cls(
+            str(metadata["namespace"]), owner_of(metadata), int(item.get("revision") or 0), read_revision_hash(item)
+        )
 
 
 def in_doubt(templates: Iterable[ObservedTemplate], pods: Iterable[ObservedPod]) -> tuple[ObservedTemplate, ...]:

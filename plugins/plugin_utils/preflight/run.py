@@ -17,7 +17,7 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import HostFacts
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.scheduling import why_not
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.scheduling import explain_exclusion
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import SERVING_LABEL, SERVING_VALUE
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
@@ -72,7 +72,7 @@ def simulate(snapshot: Snapshot, run: Run) -> Snapshot:
         if plugin is None:
             continue
         for node in index.each(index.windows):
-            if why_not(plugin.gate, node) is None:
+            if explain_exclusion(plugin.gate, node) is None:
                 pods.append(_pod(template, plugin, node.name))
                 brought = [
                     DRIVERS[key].name for key in run.drivers if plugin.observed.is_node_plugin_of(DRIVERS[key].name)

@@ -304,8 +304,8 @@ def _find_plugins_to_remove(index: Index, target: Target) -> Iterator[Finding]:
 def _driver(index: Index, target: Target, driver: Driver, nodes: int) -> Iterator[Finding]:
     observed = view(simulate(index, target), driver)
     controllers = [one.observed for one in index.snapshot.controllers if one.driver == driver.key]
-    desired = model.Request(mode=target.mode or "auto", version=target.driver_version or None)
-    choice = release.choose(driver, desired, controllers[0] if controllers else None, observed)
+    desired = model.DriverRequest(mode=target.mode or "auto", version=target.driver_version or None)
+    choice = release.choose_release(driver, desired, controllers[0] if controllers else None, observed)
     yield from passed_on(choice.findings)
     if choice.rule is None:
         return

@@ -14,7 +14,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry impor
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import is_at_least, parse
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.wmco import ALLOW
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import DaemonSetFacts
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.scheduling import why_not
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.scheduling import explain_exclusion
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import ObservedDaemonSet
@@ -180,7 +180,8 @@ class UpgradeObserver:
                 continue
             facts = DaemonSetFacts.from_object(item)
             if any(
-                why_not(facts, node) is None and why_not(facts, replace(node, taints=(*node.taints, taint))) is not None
+                explain_exclusion(facts, node) is None
+                and explain_exclusion(facts, replace(node, taints=(*node.taints, taint))) is not None
                 for node in nodes
             ):
                 repelled.append(f"{observed.namespace}/{observed.name}")

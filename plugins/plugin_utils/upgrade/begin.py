@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.target import CurrentReleases, find_impossible_targets
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import is_at_least, parse
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.order import batches, wrong
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.order import find_wrong_sizes, split_batches
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade import wmco
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import (
     DelegatedStep,
@@ -63,7 +63,7 @@ def begin(desired: UpgradeRequest, observed: UpgradeObservation, confirmed: Sequ
         if name not in observed.nodes
     ]
     problems += [*_check_pauses(desired, observed.nodes), *_check_approvals(confirmed, observed.nodes)]
-    for size in wrong(desired.batches):
+    for size in find_wrong_sizes(desired.batches):
         problems.append(f"batch size is {size!r}, expected a number above 0 or a percentage.")
     chosen = [
         observed.nodes[name]
@@ -82,7 +82,7 @@ def begin(desired: UpgradeRequest, observed: UpgradeObservation, confirmed: Sequ
     order = [node.name for node in sorted(chosen, key=lambda node: _rank(node, desired, unproven))]
     entries = [
         NodeEntry(node, number, kubelet=observed.nodes[node].kubelet, wmco=observed.nodes[node].version)
-        for number, batch in enumerate(batches(order, desired.batches))
+        for number, batch in enumerate(split_batches(order, desired.batches))
         for node in batch
     ]
     return Journal(

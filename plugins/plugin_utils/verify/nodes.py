@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.scheduling import covers, term_matches
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.scheduling import covers, matches_term
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode, Taint
 
 IMAGE = "mcr.microsoft.com/windows/nanoserver"
@@ -90,7 +90,7 @@ def can_reach(node: ProofNode, volume: Mapping[str, Any]) -> bool:
     required = ((volume.get("spec") or {}).get("nodeAffinity") or {}).get("required")
     if not required:
         return True
-    return any(term_matches(term, node.facts) for term in required.get("nodeSelectorTerms") or [])
+    return any(matches_term(term, node.facts) for term in required.get("nodeSelectorTerms") or [])
 
 
 def choose_node(

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS, refuse_unknown_driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.options import TOLERATION, tolerates
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.options import TOLERATION, is_toleration
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.plan import VerifyRequest
 
@@ -26,7 +26,7 @@ def parse_request(options: Mapping[str, Any]) -> VerifyRequest:
         if options[name] < 1:
             raise ClusterError(f"{name} is {options[name]}, expected at least 1.", "refused")
     for toleration in options["tolerations"]:
-        if not tolerates(toleration):
+        if not is_toleration(toleration):
             raise ClusterError(f"tolerations has {toleration}, {TOLERATION}.", "refused")
     if options["timeout"] < options["step_timeout"]:
         raise ClusterError(

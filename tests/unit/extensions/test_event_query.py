@@ -13,7 +13,11 @@ from typing import Any
 import pytest
 import yaml
 from ansible_collections.kubewin.csi.plugins.action import node_rollout
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.verdict import Evaluation, Lack, NodeVerdict
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.verdict import (
+    Evaluation,
+    NodeVerdict,
+    UnmetCondition,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import NodeEntry
 
 ROOT = Path(__file__).parents[3]
@@ -45,7 +49,7 @@ def test_nodes_that_passed_the_gate_are_counted() -> None:
 
 
 def made(name: str, verdict: Any) -> NodeVerdict:
-    lacks = () if verdict == "green" else (Lack("CSI-G01", verdict, "it lacks something", "wait"),)
+    lacks = () if verdict == "green" else (UnmetCondition("CSI-G01", verdict, "it lacks something", "wait"),)
     return NodeVerdict(name, f"plugin-{name}", lacks)
 
 

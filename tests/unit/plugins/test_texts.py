@@ -15,8 +15,8 @@ import pytest
 import yaml
 from ansible.errors import AnsibleConnectionFailure
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import wmco
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import Request
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import Plan, plan
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import DriverPlan, plan_driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import Options, evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Unread
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Report
@@ -32,7 +32,7 @@ from unit.plugins.plugin_utils.windows.test_plan import CONVERGED, EMPTY, WANTED
 ROOT = Path(__file__).parents[3]
 
 
-def found(made: Plan, finding: str) -> Any:
+def found(made: DriverPlan, finding: str) -> Any:
     return next((one for one in made.findings if one.id == finding), None)
 
 
@@ -71,21 +71,21 @@ def test_a_service_that_is_stopped_is_not_stopped_again() -> None:
 
 def test_a_controller_at_0_replicas_is_scaled_up() -> None:
     stopped = replace(controller(available=0), desired=0)
-    finding = found(plan(VSPHERE, Request(), snapshot(controllers=(stopped,))), "CSI-D31")
+    finding = found(plan_driver(VSPHERE, DriverRequest(), snapshot(controllers=(stopped,))), "CSI-D31")
     assert finding.message == "it is scaled to 0 replicas"
     assert finding.remedy == "kubectl -n vmware-system-csi scale deployment vsphere-csi-controller --replicas=1"
 
 
 @pytest.mark.parametrize(("release", "expected"), [("1.3.0", False), ("1.2.1", True), (None, True)])
 def test_wmic_is_mentioned_only_where_csi_proxy_may_use_it(release: str | None, expected: bool) -> None:
-    made = plan(VSPHERE, Request(csi_proxy_version=release), snapshot(controllers=(controller(),)))
+    made = plan_driver(VSPHERE, DriverRequest(csi_proxy_version=release), snapshot(controllers=(controller(),)))
     assert (found(made, "CSI-D52") is not None) is expected
-    platform = Request(csi_proxy_version="1.3.0", csi_proxy_managed=False)
-    assert found(plan(VSPHERE, platform, snapshot(controllers=(controller(),))), "CSI-D52") is not None
+    platform = DriverRequest(csi_proxy_version="1.3.0", csi_proxy_managed=False)
+    assert found(plan_driver(VSPHERE, platform, snapshot(controllers=(controller(),))), "CSI-D52") is not None
     # The operator brings a commit after 1.1.3, whatever this collection would install.
     node = replace(snapshot().nodes[0], annotations={wmco.VERSION: "10.19.0-1a2b3c"})
     of_operator = snapshot(controllers=(controller(),), nodes=(node,))
-    assert found(plan(VSPHERE, Request(csi_proxy_version="1.3.0"), of_operator), "CSI-D52") is not None
+    assert found(plan_driver(VSPHERE, DriverRequest(csi_proxy_version="1.3.0"), of_operator), "CSI-D52") is not None
 
 
 def test_all_rules_that_an_account_lacks_are_one_command() -> None:

@@ -22,8 +22,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.actions import manifes
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver, ModeRule
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import parse
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import Request
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.settings import settings
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.settings import make_settings
 
 FOLDER = Path(__file__).parents[1] / "manifests"
 KUBERNETES = "1.33.0"
@@ -45,31 +45,33 @@ class Case:
         return f"{self.driver.key}-{self.rule.mode}-{self.version}"
 
     def settings(
-        self, kubernetes: str = KUBERNETES, wanted: Request | None = None, *, namespace: bool = False
+        self, kubernetes: str = KUBERNETES, wanted: DriverRequest | None = None, *, namespace: bool = False
     ) -> dict[str, Any]:
         """What the templates read; objects made only when asked for are asked for, the Namespace on its own request."""
-        return settings(
-            self.driver, wanted or Request(), self.rule, parse(self.version), self.driver.namespace, parse(kubernetes),
+        return make_settings(
+            self.driver, wanted or DriverRequest(), self.rule, parse(self.version), self.driver.namespace, parse(kubernetes),
             create_namespace=namespace, create_csi_driver=True, create_feature_states=True,
         )  # fmt: skip
 
-    def render(self, kubernetes: str = KUBERNETES, wanted: Request | None = None, *, namespace: bool = False) -> str:
+    def render(
+        self, kubernetes: str = KUBERNETES, wanted: DriverRequest | None = None, *, namespace: bool = False
+    ) -> str:
         """All objects, as text."""
         return manifests.render(f"drivers/{self.rule.template}", self.settings(kubernetes, wanted, namespace=namespace))
 
     def objects(
-        self, kubernetes: str = KUBERNETES, wanted: Request | None = None, *, namespace: bool = False
+        self, kubernetes: str = KUBERNETES, wanted: DriverRequest | None = None, *, namespace: bool = False
     ) -> list[dict[str, Any]]:
         """The same, read."""
         rendered = self.render(kubernetes, wanted, namespace=namespace)
         return [item for item in yaml.load_all(rendered, Loader=yaml.CSafeLoader) if item]
 
-    def pod(self, wanted: Request | None = None) -> dict[str, Any]:
+    def pod(self, wanted: DriverRequest | None = None) -> dict[str, Any]:
         """The pod spec of its DaemonSet."""
         spec: dict[str, Any] = self.daemon_set(wanted)["spec"]["template"]["spec"]
         return spec
 
-    def daemon_set(self, wanted: Request | None = None) -> dict[str, Any]:
+    def daemon_set(self, wanted: DriverRequest | None = None) -> dict[str, Any]:
         """Its DaemonSet."""
         return next(item for item in self.objects(wanted=wanted) if item["kind"] == "DaemonSet")
 

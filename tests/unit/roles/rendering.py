@@ -7,10 +7,10 @@ from typing import Any
 
 import yaml
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions import manifests
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import Plan
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import DriverPlan
 
 
-def render(plan: Plan) -> list[dict[str, Any]]:
+def render(plan: DriverPlan) -> list[dict[str, Any]]:
     """The objects of a plan, in the order they would be applied."""
     rendered = manifests.render(plan.as_dict()["template"], plan.settings)
     return [document for document in yaml.load_all(rendered, Loader=yaml.CSafeLoader) if document]

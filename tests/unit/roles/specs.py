@@ -18,7 +18,7 @@ import yaml
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import INPUTS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.declared import OPTIONS, Option
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.declared import OPTIONS, DriverOption
 
 ROLES = Path(__file__).parents[3] / "roles"
 HEADER = "---\n# Written by unit.roles.specs from plugins/plugin_utils/drivers/declared.py and the catalog; change it there.\n"
@@ -44,7 +44,7 @@ def _own(driver: Driver) -> Iterator[tuple[str, str]]:
     yield "storage_class", f"Its name defaults to C({made.name}).{needed}"
 
 
-def _option(driver: Driver, name: str, option: Option) -> dict[str, Any]:
+def _option(driver: Driver, name: str, option: DriverOption) -> dict[str, Any]:
     found = option.documented()
     texts = [option.text, *(text for one, text in _own(driver) if one == name)]
     if below := found.pop("suboptions", None):

@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import Request
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import plan
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import plan_driver
 from unit.plugins.plugin_utils.drivers.worlds import HOME, VSPHERE, controller, snapshot
 from unit.roles import schemas
 from unit.roles.rendering import only, render
@@ -90,7 +90,7 @@ UPSTREAM: dict[str, Any] = {
 
 
 def test_the_daemon_set_is_upstreams_apart_from_what_is_meant() -> None:
-    ours = facts(only(render(plan(VSPHERE, Request(), snapshot())), "DaemonSet"))
+    ours = facts(only(render(plan_driver(VSPHERE, DriverRequest(), snapshot())), "DaemonSet"))
     meant = [one for one in differences() if not one.only or {"vsphere", "vsphere-csi_proxy"} & set(one.only)]
     unexplained = {
         path
@@ -101,7 +101,7 @@ def test_the_daemon_set_is_upstreams_apart_from_what_is_meant() -> None:
 
 
 def test_the_roles_hold_upstreams_rules_and_nothing_else() -> None:
-    objects = render(plan(VSPHERE, Request(), snapshot()))
+    objects = render(plan_driver(VSPHERE, DriverRequest(), snapshot()))
     assert only(objects, "ClusterRole")["rules"] == [
         {
             "apiGroups": ["cns.vmware.com"],
@@ -122,7 +122,7 @@ def test_the_roles_hold_upstreams_rules_and_nothing_else() -> None:
 
 
 def test_objects_of_the_driver_s_installation_are_not_rendered() -> None:
-    kinds = {item["kind"] for item in render(plan(VSPHERE, Request(), snapshot()))}
+    kinds = {item["kind"] for item in render(plan_driver(VSPHERE, DriverRequest(), snapshot()))}
     assert kinds == {
         "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "StorageClass", "DaemonSet",
     }  # fmt: skip
@@ -130,7 +130,7 @@ def test_objects_of_the_driver_s_installation_are_not_rendered() -> None:
 
 def test_they_are_rendered_on_request_if_absent() -> None:
     world = snapshot(controllers=(), csi_driver=None, feature_states={HOME: None}, namespaces={HOME: None})
-    objects = render(plan(VSPHERE, Request(create_cluster_objects=True), world))
+    objects = render(plan_driver(VSPHERE, DriverRequest(create_cluster_objects=True), world))
     assert objects[0]["kind"] == "Namespace"
     assert objects[0]["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "privileged"
     assert only(objects, "CSIDriver")["spec"] == {"attachRequired": True, "podInfoOnMount": False}
@@ -140,7 +140,9 @@ def test_they_are_rendered_on_request_if_absent() -> None:
 @pytest.mark.parametrize("version", ["3.0.3", "3.1.2", "3.2.0", "3.3.1", "3.4.0"])
 def test_every_release_renders_its_own_images(version: str) -> None:
     world = snapshot(controllers=(controller(f"v{version}"),), feature_states={HOME: {"csi-windows-support": "true"}})
-    spec = only(render(plan(VSPHERE, Request(version=version), world)), "DaemonSet")["spec"]["template"]["spec"]
+    spec = only(render(plan_driver(VSPHERE, DriverRequest(version=version), world)), "DaemonSet")["spec"]["template"][
+        "spec"
+    ]
     assert f"registry.k8s.io/csi-vsphere/driver:v{version}" in [one["image"] for one in spec["containers"]]
 
 
@@ -153,22 +155,22 @@ def test_it_is_valid_for_every_kubernetes_with_a_schema(minor: int) -> None:
         feature_states={HOME: None},
         namespaces={HOME: None},
     )
-    wanted = Request(
+    wanted = DriverRequest(
         create_cluster_objects=True,
         image_pull_secrets=("mirror",),
         resources={"driver": {"limits": {"memory": "256Mi"}, "requests": {"cpu": "10m"}}},
     )
-    for item in render(plan(VSPHERE, wanted, world)):
+    for item in render(plan_driver(VSPHERE, wanted, world)):
         schemas.validate(item, minor)
 
 
 def test_old_kubernetes_gets_no_field_it_does_not_know() -> None:
-    spec = only(render(plan(VSPHERE, Request(), snapshot(kubernetes="v1.23.17"))), "DaemonSet")["spec"]
+    spec = only(render(plan_driver(VSPHERE, DriverRequest(), snapshot(kubernetes="v1.23.17"))), "DaemonSet")["spec"]
     assert "os" not in spec["template"]["spec"]
 
 
 def test_options_reach_the_manifest() -> None:
-    wanted = Request(
+    wanted = DriverRequest(
         namespace="storage",
         image_mirror="mirror.example:5000/k8s/",
         images={"registrar": "elsewhere/registrar:1"},
@@ -182,7 +184,7 @@ def test_options_reach_the_manifest() -> None:
         storage_class={"name": "fast", "parameters": {"storagepolicyname": "vSAN"}},
     )
     world = snapshot(namespaces={"storage": {"metadata": {"name": "storage"}}}, feature_states={"storage": {}})
-    objects = render(plan(VSPHERE, wanted, world))
+    objects = render(plan_driver(VSPHERE, wanted, world))
     daemon_set = only(objects, "DaemonSet")
     pod = daemon_set["spec"]["template"]["spec"]
     by_name = {one["name"]: one for one in pod["containers"]}
@@ -206,5 +208,8 @@ def test_options_reach_the_manifest() -> None:
 
 
 def test_no_storage_class_when_not_wanted() -> None:
-    kinds = [item["kind"] for item in render(plan(VSPHERE, Request(storage_class={"create": False}), snapshot()))]
+    kinds = [
+        item["kind"]
+        for item in render(plan_driver(VSPHERE, DriverRequest(storage_class={"create": False}), snapshot()))
+    ]
     assert "StorageClass" not in kinds

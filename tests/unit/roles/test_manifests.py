@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import Request
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest
 from unit.roles import schemas
 from unit.roles.manifests import FOLDER, Case, cases
 
@@ -49,7 +49,7 @@ def test_every_mode_of_every_driver_has_a_template() -> None:
 @pytest.mark.parametrize("minor", schemas.MINORS)
 @pytest.mark.parametrize("case", NEWEST, ids=name)
 def test_it_is_valid_for_every_kubernetes_with_a_schema(case: Case, minor: int) -> None:
-    wanted = Request(image_pull_secrets=("mirror",))
+    wanted = DriverRequest(image_pull_secrets=("mirror",))
     for item in case.objects(f"1.{minor}.0", wanted, namespace=True):
         schemas.validate(item, minor)
 
@@ -100,7 +100,7 @@ def test_the_registrar_gives_the_kubelet_a_path_of_the_host(case: Case) -> None:
 
 @pytest.mark.parametrize("case", NEWEST, ids=name)
 def test_another_kubelet_directory_is_followed_everywhere(case: Case) -> None:
-    pod = case.pod(Request(kubelet_dir="D:\\kube let's"))
+    pod = case.pod(DriverRequest(kubelet_dir="D:\\kube let's"))
     assert "var\\lib\\kubelet" not in single(str(pod))
     assert "D:" in str(pod)
 
@@ -109,7 +109,7 @@ def test_another_kubelet_directory_is_followed_everywhere(case: Case) -> None:
 @pytest.mark.parametrize("value", ['a"b', "a: b # c", "{{ x }}", "line\nbreak"])
 def test_no_value_can_leave_its_place(case: Case, value: str) -> None:
     toleration = {"key": "pool", "value": value}
-    assert case.pod(Request(tolerations=(toleration,)))["tolerations"] == [toleration]
+    assert case.pod(DriverRequest(tolerations=(toleration,)))["tolerations"] == [toleration]
 
 
 @pytest.mark.parametrize(("one", "other"), tuple(combinations(NEWEST, 2)), ids=name)

@@ -20,8 +20,8 @@ ROOT = Path(__file__).parents[3]
 DECLARED, TEMPLATE = "plugins/plugin_utils/drivers/declared.py", "roles/csi_driver/templates/node.yaml.j2"
 BY_HAND = {
     DECLARED: (
-        "OPTIONS: dict[str, Option] = {\n",
-        '    "grace_period": Option("Seconds that a plugin pod may take to end.", "int", default=30, since="1.1.0"),\n',
+        "OPTIONS: dict[str, DriverOption] = {\n",
+        '    "grace_period": DriverOption("Seconds that a plugin pod may take to end.", "int", default=30, since="1.1.0"),\n',
     ),
     TEMPLATE: (
         "      serviceAccountName: {{ plan.service_account | to_json }}\n",

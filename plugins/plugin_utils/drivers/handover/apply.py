@@ -15,21 +15,25 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import Aw
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.decide import (
     REPLACED,
-    Scene,
-    Side,
-    Waiting,
-    keeping_off,
-    kept_off,
-    mode_of,
-    record,
+    HandoverSide,
+    HandoverState,
+    WaitingNode,
+    detect_mode,
+    list_excluded_nodes,
+    make_exclusion_patch,
+    make_record,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import record_name
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.observe import begun
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.ownership import Provider, owner, platform_of
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal import selector
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal_observe import in_use
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import name_record
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.observe import read_begun_handover
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.ownership import (
+    Provider,
+    detect_platform_of_nodes,
+    find_owner,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal import make_selector
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal_observe import read_uses
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import DaemonSetFacts
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.scheduling import why_not
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.scheduling import explain_exclusion
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.apply import Applier
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import FIELD_MANAGER, Client
@@ -70,13 +74,13 @@ _MANAGER = f"{FIELD_MANAGER}.handover"
 Object = dict[str, Any]
 
 
-def handover_lease(client: Client, namespace: str, driver: Driver, notify: Callable[[str], None]) -> Lease:
+def make_handover_lease(client: Client, namespace: str, driver: Driver, notify: Callable[[str], None]) -> Lease:
     """The Lease of a driver's hand-over, in either direction. namespace: of this collection's node plugin."""
 
     def late() -> Iterator[Reference]:
         """Name what a hand-over writes: its record, this collection's DaemonSet, the replaced plugin's pods, and Nodes."""
-        yield Reference(kinds.CONFIG_MAP, record_name(driver), namespace)
-        for item in client.list(kinds.DAEMON_SET, namespace, label_selector=selector(driver)).items:
+        yield Reference(kinds.CONFIG_MAP, name_record(driver), namespace)
+        for item in client.list(kinds.DAEMON_SET, namespace, label_selector=make_selector(driver)).items:
             yield Reference(kinds.DAEMON_SET, item["metadata"]["name"], namespace)
         for pod in client.list(kinds.POD, namespace, label_selector=f"{REPLACED}={driver.key}").items:
             yield Reference(kinds.POD, pod["metadata"]["name"], namespace)
@@ -90,7 +94,7 @@ def handover_lease(client: Client, namespace: str, driver: Driver, notify: Calla
     return Lease(client, about, identify_process(os.getpid()), notify, late=late)
 
 
-class Stage:
+class HandoverExecutor:
     """One driver's hand-over in one cluster.
 
     definition: our DaemonSet as it would be applied, None where ours only leaves. notify: progress callback.
@@ -105,27 +109,27 @@ class Stage:
         self._definition = definition
         self._namespace = str(definition["metadata"]["namespace"]) if definition is not None else ""
 
-    def observe(self) -> Scene:
+    def observe(self) -> HandoverState:
         """Everything that a hand-over is decided from."""
         client, driver = self._client, self._driver
         listed = client.list(kinds.DAEMON_SET).items
         nodes = [ObservedNode.from_object(node) for node in client.list_windows_nodes()]
-        running_on = platform_of(client.read_version(), nodes)
-        theirs: list[tuple[Provider, Side]] = []
+        running_on = detect_platform_of_nodes(client.read_version(), nodes)
+        theirs: list[tuple[Provider, HandoverSide]] = []
         mine = None
         for item in listed:
             found = ObservedDaemonSet.from_object(item)
             if not found.is_node_plugin_of(driver.name):
                 continue
-            whose = owner(driver, running_on, found)
+            whose = find_owner(driver, running_on, found)
             if whose is None:
                 mine = item
             else:
                 theirs.append((Provider(found.namespace, found.name, whose), self._side(item, nodes)))
         ours = mine or self._definition
         record_of = self._begun()
-        waiting = Waiting.from_object(mine) if mine is not None else None
-        return Scene(
+        waiting = WaitingNode.from_object(mine) if mine is not None else None
+        return HandoverState(
             driver=driver,
             nodes=tuple(sorted(node.name for node in nodes)),
             ours=None if ours is None else self._side(ours, nodes),
@@ -133,17 +137,17 @@ class Stage:
             begun=record_of.get("replaced", ""),
             left=tuple(sorted({str(pod["spec"]["nodeName"]) for pod in self.replaced()})),
             waiting="" if waiting is None else waiting.node,
-            uses=in_use(client, driver) if driver.drain_to else (),
+            uses=read_uses(client, driver) if driver.drain_to else (),
         )
 
-    def _side(self, item: Mapping[str, Any], nodes: Sequence[ObservedNode]) -> Side:
+    def _side(self, item: Mapping[str, Any], nodes: Sequence[ObservedNode]) -> HandoverSide:
         facts = DaemonSetFacts.from_object(item)
-        reasons = {node.name: why_not(facts, node) for node in nodes}
+        reasons = {node.name: explain_exclusion(facts, node) for node in nodes}
         pods = self.pods(item) if "uid" in item["metadata"] else []
-        return Side(
+        return HandoverSide(
             namespace=facts.namespace,
             name=facts.name,
-            mode=mode_of(item),
+            mode=detect_mode(item),
             away={name: why for name, why in reasons.items() if why is not None},
             pods={
                 str(pod["spec"]["nodeName"]): pod["metadata"]["name"]
@@ -184,7 +188,7 @@ class Stage:
 
     # Ours to the platform's
 
-    def keep_off(self, nodes: Sequence[str], waiting: Waiting | None) -> bool:
+    def keep_off(self, nodes: Sequence[str], waiting: WaitingNode | None) -> bool:
         """Keep our DaemonSet off these Nodes and no others, and note with it where the other one is waited for; whether it was a write.
 
         Its controller writes its status just when a pod leaves.
@@ -192,9 +196,9 @@ class Stage:
 
         def patch(live: Object) -> Object:
             begun = HANDOVER in (live["metadata"].get("annotations") or {})
-            if begun and set(kept_off(live)) == set(nodes) and Waiting.from_object(live) == waiting:
+            if begun and set(list_excluded_nodes(live)) == set(nodes) and WaitingNode.from_object(live) == waiting:
                 return {}
-            return keeping_off(live, nodes, waiting)
+            return make_exclusion_patch(live, nodes, waiting)
 
         metadata = self.ours()["metadata"]
         name, namespace = metadata["name"], metadata["namespace"]
@@ -203,7 +207,7 @@ class Stage:
     # Somebody's to ours
 
     def _begun(self) -> Mapping[str, str]:
-        return begun(self._client, self._driver, self._namespace)
+        return read_begun_handover(self._client, self._driver, self._namespace)
 
     def replaced(self) -> list[Object]:
         """Pods of the replaced plugin that still run: adopted and annotated, or orphaned."""
@@ -234,7 +238,7 @@ class Stage:
                     {"apiVersion": "apps/v1", "kind": "DaemonSet", **strip_bookkeeping(live)}, indent=1
                 ),
             }
-            Applier(self._client).apply([record(self._driver, namespace, data)])
+            Applier(self._client).apply([make_record(self._driver, namespace, data)])
             self.delete(kinds.DAEMON_SET, live, "Orphan")
         uid = self._begun().get("uid")
         self.until(
@@ -266,7 +270,7 @@ class Stage:
     def finish_record(self) -> None:
         """Keep the copy of what was replaced, and record that the hand-over is complete."""
         if found := self._begun():
-            Applier(self._client).apply([record(self._driver, self._namespace, {**found, "state": "finished"})])
+            Applier(self._client).apply([make_record(self._driver, self._namespace, {**found, "state": "finished"})])
 
     # Both
 

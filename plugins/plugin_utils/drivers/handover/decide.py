@@ -27,10 +27,10 @@ from typing import Any, Literal
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import read_object
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import record_name
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.ownership import Provider, described
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.pipes import pipes_of
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal import Use
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import name_record
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.ownership import Provider, describe_owner
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.pipes import list_pipes
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal import VolumeUse
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import HANDOVER, MANAGED_BY, MANAGER, PART_OF
 
@@ -47,7 +47,7 @@ _BY_NAME = "metadata.name"
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class HandoverSide:
     """One of the two node plugins.
 
     mode: how it reaches the host. away: by Node, why its DaemonSet puts no pod there. pods: by Node, the pod's name.
@@ -66,7 +66,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class HandoverState:
     """What a hand-over is decided from.
 
     ours: None where it is not installed; as it would be where it is still to come. theirs: the others that serve the
@@ -76,12 +76,12 @@ class Scene:
 
     driver: Driver
     nodes: tuple[str, ...]
-    ours: Side | None
-    theirs: tuple[tuple[Provider, Side], ...]
+    ours: HandoverSide | None
+    theirs: tuple[tuple[Provider, HandoverSide], ...]
     begun: str = ""
     left: tuple[str, ...] = ()
     waiting: str = ""
-    uses: tuple[Use, ...] = ()
+    uses: tuple[VolumeUse, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,22 +93,26 @@ class Handover:
 
     nodes: tuple[str, ...]
     done: tuple[str, ...]
-    other: Side | None
+    other: HandoverSide | None
     refusal: str = ""
     lines: tuple[str, ...] = ()
     namespace: str = ""
 
 
-def decide(direction: Direction, scene: Scene, replace: str = "") -> Handover:
+def plan_handover(direction: Direction, scene: HandoverState, replace: str = "") -> Handover:
     """What is to be done, from what is there. replace: "namespace/name" of the other side."""
-    handover = _to_platform(scene, replace) if direction == "to_platform" else _to_kubewin(scene, replace)
+    handover = (
+        _plan_handover_to_platform(scene, replace)
+        if direction == "to_platform"
+        else _plan_handover_to_kubewin(scene, replace)
+    )
     return dataclasses.replace(handover, namespace="" if scene.ours is None else scene.ours.namespace)
 
 
-def _to_platform(scene: Scene, replace: str) -> Handover:
+def _plan_handover_to_platform(scene: HandoverState, replace: str) -> Handover:
     driver, ours = scene.driver, scene.ours
     if scene.begun:
-        return _refused(
+        return _refuse(
             f"a hand-over from {scene.begun} to this collection's node plugin is not finished. Finish it first, with "
             f"kubewin_handover=to_kubewin and kubewin_replace={scene.begun}",
         )
@@ -119,13 +123,13 @@ def _to_platform(scene: Scene, replace: str) -> Handover:
         )
     if not named:
         found = f"{replace} does not provide" if replace else "nothing else provides"
-        return _refused(
+        return _refuse(
             f"{found} {driver.name} on Windows nodes, and without a node plugin no volume can be mounted or "
             "unmounted there. Enable it on the platform, then run again",
         )
     if len(named) > 1:
         listed = ", ".join(pair[0].title for pair in named)
-        return _refused(
+        return _refuse(
             f"several DaemonSets provide {driver.name}: {listed}. Name the one to take over with kubewin_replace"
         )
     provider, theirs = named[0]
@@ -135,26 +139,26 @@ def _to_platform(scene: Scene, replace: str) -> Handover:
         nodes = (scene.waiting, *(name for name in nodes if name != scene.waiting))
     gone = [f"{name} ({theirs.away[name]})" for name in nodes if name in theirs.away]
     if gone:
-        return _refused(
+        return _refuse(
             f"{provider.title} has no pod on {', '.join(gone)}: these nodes would be without a node plugin. Extend "
             "it to them, or move workloads with volumes away from them and exclude them from this collection's "
             "DaemonSet",
         )
-    if refusal := _drain(scene, ours.mode, theirs.mode, nodes):
-        return _refused(refusal)
+    if refusal := _explain_drain(scene, ours.mode, theirs.mode, nodes):
+        return _refuse(refusal)
     done = tuple(name for name in scene.nodes if name not in nodes and name not in theirs.away)
-    line = f"from {ours.namespace}/{ours.name} of this collection to {provider.title}, {described(provider.owner)}"
+    line = f"from {ours.namespace}/{ours.name} of this collection to {provider.title}, {describe_owner(provider.owner)}"
     return Handover(nodes, done, theirs, lines=(line,))
 
 
-def _to_kubewin(scene: Scene, replace: str) -> Handover:
+def _plan_handover_to_kubewin(scene: HandoverState, replace: str) -> Handover:
     driver, ours = scene.driver, scene.ours
     if not replace:
-        return _refused(
-            "no DaemonSet to replace is named. Set kubewin_replace=namespace/name" + _candidates(scene),
+        return _refuse(
+            "no DaemonSet to replace is named. Set kubewin_replace=namespace/name" + _describe_candidates(scene),
         )
     if scene.begun and scene.begun != replace:
-        return _refused(
+        return _refuse(
             f"a hand-over from {scene.begun} is not finished. Finish it first, with kubewin_replace={scene.begun}",
         )
     named = next((pair for pair in scene.theirs if f"{pair[0].namespace}/{pair[0].name}" == replace), None)
@@ -166,45 +170,47 @@ def _to_kubewin(scene: Scene, replace: str) -> Handover:
                 None,
                 lines=(f"{replace} no longer exists; this collection's node plugin is installed",),
             )
-        return _refused(f"DaemonSet {replace} does not provide {driver.name} on Windows nodes{_candidates(scene)}")
+        return _refuse(
+            f"DaemonSet {replace} does not provide {driver.name} on Windows nodes{_describe_candidates(scene)}"
+        )
     if named is not None and named[0].owner.recreates:
         owner = named[0].owner
-        return _refused(
-            f"{named[0].title} is {described(owner)} and would be recreated. First: {owner.how}",
+        return _refuse(
+            f"{named[0].title} is {describe_owner(owner)} and would be recreated. First: {owner.how}",
         )
     others = [pair[0].title for pair in scene.theirs if pair is not named]
     if others:
-        return _refused(f"{', '.join(others)} also provides {driver.name}. Remove one of them first")
+        return _refuse(f"{', '.join(others)} also provides {driver.name}. Remove one of them first")
     if ours is None:
         raise ValueError("a hand-over to this collection needs the DaemonSet to install")
     namespace = replace.split("/", 1)[0]
     if namespace != ours.namespace:
-        return _refused(
+        return _refuse(
             f"{replace} is in another namespace than this collection's DaemonSet ({ours.namespace}), which cannot "
             f"adopt its pods. Set the role's namespace to {namespace}",
         )
     nodes = scene.left if named is None else tuple(name for name in scene.nodes if name in named[1].pods)
     away = [f"{name} ({ours.away[name]})" for name in nodes if name in ours.away]
     if away:
-        return _refused(
+        return _refuse(
             f"this collection's DaemonSet would have no pod on {', '.join(away)}: these nodes would be without a "
             "node plugin. If the label kubewin.io/csi-proxy is missing, first run enable_csi with the tag proxy for "
             "their hosts",
         )
-    if named is not None and (refusal := _drain(scene, named[1].mode, ours.mode, nodes)):
-        return _refused(refusal)
+    if named is not None and (refusal := _explain_drain(scene, named[1].mode, ours.mode, nodes)):
+        return _refuse(refusal)
     done = tuple(name for name in scene.nodes if name not in nodes and name not in ours.away)
-    whose = f", {described(named[0].owner)}" if named is not None else " (begun before)"
+    whose = f", {describe_owner(named[0].owner)}" if named is not None else " (begun before)"
     line = f"from DaemonSet {replace}{whose} to {ours.namespace}/{ours.name} of this collection"
     return Handover(nodes, done, None if named is None else named[1], lines=(line,))
 
 
-def _candidates(scene: Scene) -> str:
-    there = [f"{pair[0].namespace}/{pair[0].name} ({described(pair[0].owner)})" for pair in scene.theirs]
+def _describe_candidates(scene: HandoverState) -> str:
+    there = [f"{pair[0].namespace}/{pair[0].name} ({describe_owner(pair[0].owner)})" for pair in scene.theirs]
     return f"; there is {', '.join(there)}" if there else f"; nothing provides {scene.driver.name} there"
 
 
-def _drain(scene: Scene, before: str, after: str, nodes: Sequence[str]) -> str:
+def _explain_drain(scene: HandoverState, before: str, after: str, nodes: Sequence[str]) -> str:
     """Why a change of mode needs nodes without volumes, empty where it does not."""
     if before == after or after not in scene.driver.drain_to:
         return ""
@@ -217,12 +223,12 @@ def _drain(scene: Scene, before: str, after: str, nodes: Sequence[str]) -> str:
     )
 
 
-def _refused(why: str) -> Handover:
+def _refuse(why: str) -> Handover:
     return Handover((), (), None, refusal=why)
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitingNode:
     """A node that ours has left and where the other plugin is not proven yet.
 
     stale: runs of its pod, as uid and number of restarts, that went on beside ours: their sockets are gone.
@@ -236,7 +242,7 @@ class Waiting:
         return json.dumps({"node": self.node, "stale": sorted(self.stale)})
 
     @classmethod
-    def from_object(cls, daemon_set: Mapping[str, Any]) -> Waiting | None:
+    def from_object(cls, daemon_set: Mapping[str, Any]) -> WaitingNode | None:
         """What our DaemonSet's annotation says, None without one. Raises ClusterError when it is unreadable."""
         text = (daemon_set["metadata"].get("annotations") or {}).get(_WAITING)
         if not text:
@@ -253,27 +259,29 @@ class Waiting:
             ) from error
 
 
-def mode_of(daemon_set: Mapping[str, Any]) -> str:
+def detect_mode(daemon_set: Mapping[str, Any]) -> str:
     """How a node plugin reaches its host, by what its pods mount."""
-    return "csi_proxy" if pipes_of(daemon_set["spec"]["template"]["spec"]) else "host_process"
+    return "csi_proxy" if list_pipes(daemon_set["spec"]["template"]["spec"]) else "host_process"
 
 
-def kept_off(daemon_set: Mapping[str, Any]) -> tuple[str, ...]:
+def list_excluded_nodes(daemon_set: Mapping[str, Any]) -> tuple[str, ...]:
     """The Nodes that our DaemonSet is kept off, by name."""
     found = []
-    for term in _terms(daemon_set):
+    for term in _read_affinity_terms(daemon_set):
         for entry in term.get("matchFields") or []:
             if entry.get("key") == _BY_NAME and entry.get("operator") == "NotIn":
                 found += [str(value) for value in entry.get("values") or []]
     return tuple(dict.fromkeys(found))
 
 
-def keeping_off(daemon_set: Mapping[str, Any], nodes: Sequence[str], waiting: Waiting | None) -> dict[str, Any]:
+def make_exclusion_patch(
+    daemon_set: Mapping[str, Any], nodes: Sequence[str], waiting: WaitingNode | None
+) -> dict[str, Any]:
     """A merge patch that keeps our DaemonSet off exactly these Nodes.
 
     waiting: noted with it, in the same write. The pods on all other nodes stay, as ours always has OnDelete.
     """
-    terms = copy.deepcopy(_terms(daemon_set)) or [{}]
+    terms = copy.deepcopy(_read_affinity_terms(daemon_set)) or [{}]
     for term in terms:
         fields = [
             entry
@@ -293,18 +301,18 @@ def keeping_off(daemon_set: Mapping[str, Any], nodes: Sequence[str], waiting: Wa
     }
 
 
-def _terms(daemon_set: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _read_affinity_terms(daemon_set: Mapping[str, Any]) -> list[dict[str, Any]]:
     affinity = (daemon_set["spec"]["template"]["spec"].get("affinity") or {}).get("nodeAffinity") or {}
     return list((affinity.get(_REQUIRED) or {}).get("nodeSelectorTerms") or [])
 
 
-def record(driver: Driver, namespace: str, data: Mapping[str, str]) -> dict[str, Any]:
+def make_record(driver: Driver, namespace: str, data: Mapping[str, str]) -> dict[str, Any]:
     """That ConfigMap."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {
-            "name": record_name(driver),
+            "name": name_record(driver),
             "namespace": namespace,
             "labels": {MANAGED_BY: MANAGER, PART_OF: driver.name},
         },

@@ -9,13 +9,15 @@ from collections.abc import Iterator
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.decide import Direction
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import record_name
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import name_record
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need, list_needs
 
 ROLES = "kubewin-csi-handover kubewin-csi"
 
 
-def needs(driver: Driver, direction: Direction, namespace: str, other: str, *, restarts: bool) -> Iterator[Need]:
+def list_handover_needs(
+    driver: Driver, direction: Direction, namespace: str, other: str, *, restarts: bool
+) -> Iterator[Need]:
     """Every write to the two node plugins. namespace: of this collection's plugin. other: the other DaemonSet as "namespace/name",
     empty if it is deleted already. restarts: whether its pods are deleted."""
     elsewhere, dummy, name = other.partition("/")
@@ -26,7 +28,7 @@ def needs(driver: Driver, direction: Direction, namespace: str, other: str, *, r
         if restarts:
             yield from list_needs("delete", "", "pods", elsewhere)
         return
-    yield from list_needs("get create patch", "", "configmaps", namespace, record_name(driver))
+    yield from list_needs("get create patch", "", "configmaps", namespace, name_record(driver))
     yield from list_needs("patch delete", "", "pods", namespace)
     if other:
         yield from list_needs("get delete", "apps", "daemonsets", elsewhere, name)

@@ -11,18 +11,24 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.apply import Stage, handover_lease
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.apply import (
+    HandoverExecutor,
+    make_handover_lease,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.decide import (
     Handover,
-    Waiting,
-    decide,
-    kept_off,
+    WaitingNode,
+    list_excluded_nodes,
+    plan_handover,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.needs import ROLES, needs
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal_observe import applied_for, wait_until_gone
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import Rules
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.needs import ROLES, list_handover_needs
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal_observe import (
+    list_applied_objects,
+    wait_until_gone,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import GateRules
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.gate import wait_for_gate
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observe import Target, View
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observe import RolloutTarget, RolloutView
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.verdict import Evaluation
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.apply import Applier
@@ -57,7 +63,7 @@ class HandoverRun:
         self._notify = notify
         self._definition = parse_definitions(options["definition"]) if options["definition"] else []
         self._plugin = next((item for item in self._definition if item["kind"] == "DaemonSet"), None)
-        self._stage = Stage(client, driver, self._plugin, notify)
+        self._stage = HandoverExecutor(client, driver, self._plugin, notify)
 
     def require_permissions(self, plan: Handover) -> None:
         """Refuse a hand-over that would stop half way. ClusterError as of `require`."""
@@ -66,7 +72,7 @@ class HandoverRun:
         other = f"{plan.other.namespace}/{plan.other.name}" if plan.other is not None else ""
         restarts = bool(self._options["restart_pod"])
         direction, namespace = self._options["direction"], plan.namespace or self._driver.namespace
-        desired = needs(self._driver, direction, namespace, other, restarts=restarts)
+        desired = list_handover_needs(self._driver, direction, namespace, other, restarts=restarts)
         require(self._unbound, desired, "a hand-over", ROLES)
 
     def run(self, plan: Handover) -> tuple[bool, list[str]]:
@@ -75,14 +81,14 @@ class HandoverRun:
         if self._unbound.get(kinds.NAMESPACE, namespace) is None:
             # Nothing of this collection can be there.
             return self.finish(plan)
-        lease = handover_lease(self._unbound, namespace, self._driver, self._notify)
+        lease = make_handover_lease(self._unbound, namespace, self._driver, self._notify)
         try:
             lease.take()
         except ClusterError as error:
             raise ClusterError(f"{error}. {self._describe_state(plan)}", error.reason, error.status) from error
         try:
             self._client = bind_client(self._unbound, lease.confirm)
-            self._stage = Stage(self._client, self._driver, self._plugin, self._notify)
+            self._stage = HandoverExecutor(self._client, self._driver, self._plugin, self._notify)
             # Planned again: another run may have changed it before this one held the Lease.
             result = self._hand_over_all()
             # A run that lost it did not do all of this itself.
@@ -129,7 +135,7 @@ class HandoverRun:
 
     def read_plan(self) -> Handover:
         """What is to be done now."""
-        plan = decide(self._options["direction"], self._stage.observe(), self._options["replace"])
+        plan = plan_handover(self._options["direction"], self._stage.observe(), self._options["replace"])
         if plan.refusal:
             raise ClusterError(f"{self._driver.title} is not handed over: {plan.refusal}", "handover_refused")
         return plan
@@ -140,7 +146,7 @@ class HandoverRun:
             return False
         if self._options["direction"] == "to_platform":
             before = self._stage.ours()
-            return self._stage.keep_off(kept_off(before), Waiting.from_object(before))
+            return self._stage.keep_off(list_excluded_nodes(before), WaitingNode.from_object(before))
         namespace, dummy, name = self._options["replace"].partition("/")
         self._stage.orphan(namespace, name, time.monotonic() + self._options["timeout"])
         self._stage.mark()
@@ -165,13 +171,13 @@ class HandoverRun:
             raise ClusterError("no DaemonSet to hand over to", "handover_refused")
         theirs = self._stage.daemon_set(plan.other.namespace, plan.other.name)
         ours = self._stage.ours()
-        before = tuple(name for name in kept_off(ours) if name != node)
+        before = tuple(name for name in list_excluded_nodes(ours) if name != node)
         # Looked at before it is sent away, which may be done at once.
         mine = self._stage.pods(ours, node)
-        waiting = Waiting.from_object(ours)
+        waiting = WaitingNode.from_object(ours)
         if waiting is None or waiting.node != node:
             runs = {self._identify_run(pod) for pod in self._stage.pods(theirs, node)} - {_NEVER} if mine else set()
-            waiting = Waiting(node, frozenset(runs))
+            waiting = WaitingNode(node, frozenset(runs))
         deadline = time.monotonic() + self._options["timeout"]
         proven = False
         try:
@@ -257,8 +263,8 @@ class HandoverRun:
 
     def _evaluate(self, daemon_set: Mapping[str, Any], node: str, deadline: float) -> Evaluation:
         metadata = daemon_set["metadata"]
-        target = Target(self._driver, metadata["namespace"], metadata["name"], build_selector(daemon_set))
-        rules = Rules(only=frozenset([node]), stable_for=float(self._options["stable_for"]))
+        target = RolloutTarget(self._driver, metadata["namespace"], metadata["name"], build_selector(daemon_set))
+        rules = GateRules(only=frozenset([node]), stable_for=float(self._options["stable_for"]))
         working = f"the plugin of DaemonSet {metadata['namespace']}/{metadata['name']} works on {node}"
         began = time.monotonic()
 
@@ -268,7 +274,7 @@ class HandoverRun:
 
         # Red may be the old plugin that is about to be deleted; it counts only if it lasts.
         return wait_for_gate(
-            View(self._client, target, ()), rules, max(0.0, deadline - began), report,
+            RolloutView(self._client, target, ()), rules, max(0.0, deadline - began), report,
             is_over=lambda evaluation: evaluation.verdict in ("green", "unproven"),
         )  # fmt: skip
 
@@ -281,7 +287,7 @@ class HandoverRun:
             changed = Applier(self._client).apply(self._definition).changed
             self._stage.finish_record()
             return changed, []
-        found = applied_for(self._client, self._driver)
+        found = list_applied_objects(self._client, self._driver)
         changed = False
         for kind, item in found:
             if kind in STAYS:
@@ -294,7 +300,7 @@ class HandoverRun:
         return changed, [f"{kind.kind} {item['metadata']['name']}" for kind, item in found if kind in STAYS]
 
 
-def to_result(plan: Handover) -> dict[str, Any]:
+def describe_handover(plan: Handover) -> dict[str, Any]:
     """The hand-over as the module returns it."""
     other = f"{plan.other.namespace}/{plan.other.name}" if plan.other is not None else ""
     summary = [*plan.lines]

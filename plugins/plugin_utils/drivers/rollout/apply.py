@@ -18,16 +18,16 @@ from dataclasses import replace
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.decide import RollOptions, RollStep
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import Rules
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import own_revisions, template_hash
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observe import View
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import GateRules
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import hash_template, list_own_revisions
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observe import RolloutView
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.roll import (
     FAILED,
     FailedTemplate,
     Notify,
     RollResult,
     choose_former,
-    follow,
+    roll_pods,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.apply import Applier
@@ -47,7 +47,7 @@ _NEXT_TRY = 2.0
 
 
 @contextmanager
-def held_lease(client: Client, namespace: str, name: str, notify: Notify, patience: float) -> Iterator[Client]:
+def hold_lease(client: Client, namespace: str, name: str, notify: Notify, patience: float) -> Iterator[Client]:
     """The Lease of a DaemonSet, as a client that writes only while it is held.
 
     Another run that holds it is waited for, at most `patience` seconds: ClusterError locked.
@@ -94,7 +94,7 @@ class Roller:
     """
 
     def __init__(
-        self, client: Client, observe: Callable[[], View], definition: Mapping[str, Any], options: RollOptions,
+        self, client: Client, observe: Callable[[], RolloutView], definition: Mapping[str, Any], options: RollOptions,
         kept: Callable[[], Mapping[str, str]], notify: Notify,
     ) -> None:  # fmt: skip
         self._client, self._observe, self._definition = client, observe, definition
@@ -124,9 +124,11 @@ class Roller:
 
     def run(self, applied: Mapping[str, Any]) -> RollResult:
         """Replace the pods of this run's Nodes. applied: the DaemonSet as the API server returned it."""
-        result = follow(self._observe(), self, self._options, Rules(template=template_hash(applied)), self._notify)
+        result = roll_pods(
+            self._observe(), self, self._options, GateRules(template=hash_template(applied)), self._notify
+        )
         if result.step.kind == "restore":
-            return self._restore(result, template_hash(applied))
+            return self._restore(result, hash_template(applied))
         if result.replaced and result.step.kind == "finish":
             self._annotate(None)
         return result
@@ -144,11 +146,11 @@ class Roller:
             return replace(result, step=RollStep("stop", nodes=(node,), message=message), failed=failed)
         outcome = Applier(self._client, force=True).apply([former])
         self._kept = dict
-        restored = follow(
+        restored = roll_pods(
             self._observe(),
             self,
             replace(self._options, nodes=(node,), restores=True),
-            Rules(template=template_hash(outcome.changes[0].after)),
+            GateRules(template=hash_template(outcome.changes[0].after)),
             self._notify,
         )
         return replace(restored, failed=failed, replaced=(*result.replaced, *restored.replaced))
@@ -170,7 +172,7 @@ class Roller:
             return None
         selector = build_selector(live)
         pods = self._client.list(kinds.POD, self._namespace, label_selector=selector).items
-        revisions = own_revisions(
+        revisions = list_own_revisions(
             live, self._client.list(kinds.CONTROLLER_REVISION, self._namespace, label_selector=selector).items
         )
         former = choose_former(revisions, [PodFacts.from_object(pod) for pod in pods])

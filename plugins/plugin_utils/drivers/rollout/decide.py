@@ -13,9 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import Picture
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.order import allowed_away, batches
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.scheduling import why_not
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import RolloutPicture
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.order import (
+    count_allowed_unavailable,
+    split_batches,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.scheduling import explain_exclusion
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.verdict import Evaluation, NodeVerdict
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
 
@@ -81,14 +84,14 @@ class RollStep:
 
 
 def find_state(
-    picture: Picture, evaluation: Evaluation, options: RollOptions, deleted: frozenset[str] = frozenset()
+    picture: RolloutPicture, evaluation: Evaluation, options: RollOptions, deleted: frozenset[str] = frozenset()
 ) -> RollState:
     """Sort the Nodes. deleted: uids of pods that were deleted and may still be read as they were."""
     daemon_set = picture.daemon_set
     if daemon_set is None:
         return RollState((), (), {}, frozenset(), frozenset(), (), frozenset(), (), proven=False)
     working = {node.node for node in evaluation.nodes if node.verdict in ("green", "unproven")}
-    nodes = {node.name: node for node in picture.nodes if why_not(daemon_set, node) is None}
+    nodes = {node.name: node for node in picture.nodes if explain_exclusion(daemon_set, node) is None}
     own = [name for name in options.nodes if name in nodes] if options.nodes else sorted(nodes)
     pods = {pod.node: pod for pod in picture.pods if not pod.deleting and pod.uid not in deleted}
     old = {name: pods[name] for name in sorted(nodes) if name in pods and not daemon_set.made(pods[name])}
@@ -109,7 +112,7 @@ def find_state(
 
 
 def decide(
-    picture: Picture,
+    picture: RolloutPicture,
     evaluation: Evaluation,
     options: RollOptions,
     waited: Mapping[str, float],
@@ -132,7 +135,7 @@ def decide(
         return failed
     if not state.old and not state.pending:
         return RollStep("finish", nodes=state.left)
-    batch = next((one for one in batches(state.order, options.batches) if not state.done.issuperset(one)), ())
+    batch = next((one for one in split_batches(state.order, options.batches) if not state.done.issuperset(one)), ())
     # A Node of a later batch whose pod a killed run replaced comes first.
     if not state.pending.issubset(batch):
         return RollStep("wait")
@@ -151,7 +154,7 @@ def _replace(
     for name in names:
         if trouble := find_trouble(verdicts.get(name)):
             return RollStep("stop", nodes=(name,), message=f"{trouble}; its plugin is not changed")
-    free = allowed_away(options.max_unavailable, len(state.expected)) - len(state.away | state.pending)
+    free = count_allowed_unavailable(options.max_unavailable, len(state.expected)) - len(state.away | state.pending)
     chosen = [name for name in names if name in state.away]
     chosen += [name for name in names if name not in state.away][: max(0, free)]
     if chosen:

@@ -15,17 +15,21 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.explain import (
-    creation_trouble,
-    pod_trouble,
-    registration_hint,
+    explain_missing_pod,
+    explain_pod,
+    explain_registration,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import (
     DaemonSetFacts,
     HostFacts,
-    Picture,
+    RolloutPicture,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.scheduling import why_not
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.verdict import Evaluation, Lack, NodeVerdict
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.scheduling import explain_exclusion
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.verdict import (
+    Evaluation,
+    NodeVerdict,
+    UnmetCondition,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
 
@@ -35,7 +39,7 @@ _REPAIR = "run enable_csi.yml for this host, which starts csi-proxy and checks i
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class GateRules:
     """What the user allows, and what is known from elsewhere.
 
     only: evaluate these nodes, report the others; empty evaluates all. allow_zero_nodes: nodes that the DaemonSet's
@@ -53,45 +57,49 @@ class Rules:
     template: str = ""
 
 
-def evaluate(picture: Picture, rules: Rules) -> Evaluation:
+def evaluate(picture: RolloutPicture, rules: GateRules) -> Evaluation:
     """Evaluate every expected node, and give the reason for every Windows node that is not expected."""
     daemon_set = picture.daemon_set
     if daemon_set is None:
-        lack = Lack("CSI-G02", "red", "its DaemonSet does not exist", "run enable_csi.yml, which applies it")
+        lack = UnmetCondition("CSI-G02", "red", "its DaemonSet does not exist", "run enable_csi.yml, which applies it")
         return Evaluation(nodes=(), others=(), trouble=(lack,))
     evaluated: list[NodeVerdict] = []
     others: list[tuple[str, str]] = []
     known = {node.name for node in picture.nodes}
     others += [(name, "the Node does not exist") for name in sorted(rules.only - known)]
     for node in sorted(picture.nodes, key=lambda one: one.name):
-        away = why_not(daemon_set, node)
+        away = explain_exclusion(daemon_set, node)
         chosen = not rules.only or node.name in rules.only
         if chosen and away is None:
             evaluated.append(_evaluate_node(daemon_set, picture, rules, node))
         elif chosen and rules.only and not (rules.allow_zero_nodes and _SERVING not in str(away)):
             message = f"the DaemonSet places no pod here: {away}"
-            evaluated.append(NodeVerdict(node.name, "", (Lack("CSI-G03", "red", message, _for_label(away)),)))
+            evaluated.append(
+                NodeVerdict(node.name, "", (UnmetCondition("CSI-G03", "red", message, _choose_remedy(away)),))
+            )
         elif away is not None:
             others.append((node.name, f"no plugin pod: {away}"))
         else:
             others.append(
-                (node.name, f"not in this run; {_in_short(_evaluate_node(daemon_set, picture, rules, node))}")
+                (node.name, f"not in this run; {_summarize(_evaluate_node(daemon_set, picture, rules, node))}")
             )
-    trouble = list(_whole(daemon_set, rules, evaluated))
+    trouble = list(_check_daemon_set(daemon_set, rules, evaluated))
     return Evaluation(nodes=tuple(evaluated), others=tuple(others), trouble=tuple(trouble))
 
 
-def _for_label(away: str | None) -> str:
+def _choose_remedy(away: str | None) -> str:
     if away is not None and _SERVING in away:
         return "run enable_csi with this host in the inventory; it sets the label once csi-proxy serves its pipes"
     return "compare the Node's labels and taints with the DaemonSet's selector and tolerations"
 
 
-def _in_short(verdict: NodeVerdict) -> str:
+def _summarize(verdict: NodeVerdict) -> str:
     return verdict.verdict if not verdict.lacks else f"{verdict.verdict}: {verdict.lacks[0].message}"
 
 
-def _whole(daemon_set: DaemonSetFacts, rules: Rules, evaluated: Sequence[NodeVerdict]) -> Iterator[Lack]:
+def _check_daemon_set(
+    daemon_set: DaemonSetFacts, rules: GateRules, evaluated: Sequence[NodeVerdict]
+) -> Iterator[UnmetCondition]:
     if rules.template and daemon_set.template != rules.template:
         images = ", ".join(str(part.get("image", "")) for part in daemon_set.pod_spec.get("containers") or [])
         message = (
@@ -99,61 +107,67 @@ def _whole(daemon_set: DaemonSetFacts, rules: Rules, evaluated: Sequence[NodeVer
             f"{rules.template}, which this run applied: another run or user changed it meanwhile"
         )
         remedy = "compare the settings of both runs, then run enable_csi again with the right ones while no other run is active"
-        yield Lack("CSI-G06", "red", message, remedy)
+        yield UnmetCondition("CSI-G06", "red", message, remedy)
     if not evaluated and not rules.allow_zero_nodes:
         message = "there is no node to check: the DaemonSet matches no Windows node"
-        yield Lack("CSI-G01", "red", message, "see the reasons per node")
+        yield UnmetCondition("CSI-G01", "red", message, "see the reasons per node")
     elif not daemon_set.observed:
         message = "the DaemonSet controller has not processed the newest DaemonSet yet"
-        yield Lack("CSI-G04", "waiting", message, "check that kube-controller-manager runs")
+        yield UnmetCondition("CSI-G04", "waiting", message, "check that kube-controller-manager runs")
 
 
-def _evaluate_node(daemon_set: DaemonSetFacts, picture: Picture, rules: Rules, node: ObservedNode) -> NodeVerdict:
+def _evaluate_node(
+    daemon_set: DaemonSetFacts, picture: RolloutPicture, rules: GateRules, node: ObservedNode
+) -> NodeVerdict:
     pods = [pod for pod in picture.pods if pod.node == node.name]
     # While one is replaced there are two; the newer one is what the node will have.
     pod = next((one for one in pods if not one.deleting), pods[0] if pods else None)
     host = picture.hosts.get(node.name)
-    lacks: list[Lack] = []
+    lacks: list[UnmetCondition] = []
     if not node.ready:
         because = f": {node.not_ready_because}" if node.not_ready_because else ""
         remedy = f"kubectl describe node {node.name}"
-        lacks.append(Lack("CSI-G05", "waiting", f"the Node is not Ready{because}", remedy))
-    found = list(_host(daemon_set.pipes, picture, rules, node, host)) if daemon_set.pipes else []
+        lacks.append(UnmetCondition("CSI-G05", "waiting", f"the Node is not Ready{because}", remedy))
+    found = list(_check_host(daemon_set.pipes, picture, rules, node, host)) if daemon_set.pipes else []
     proven = node.name in rules.proven and any(lack.verdict == "unproven" for lack in found)
     # Facts of the host outrank an earlier proof; missing facts do not.
     lacks += [lack for lack in found if not (proven and lack.verdict == "unproven")]
-    lacks += _pod(daemon_set, picture, rules, node, pod, host)
-    lacks += _registration(picture, node, pod)
-    lacks += _others(daemon_set, picture, node)
+    lacks += _check_pod(daemon_set, picture, rules, node, pod, host)
+    lacks += _check_registration(picture, node, pod)
+    lacks += _check_other_providers(daemon_set, picture, node)
     notes = ["cordoned; the plugin runs, but workloads are not scheduled here"] if node.cordoned else []
     notes += ["the host was not read; a volume was proven there"] if proven else []
     return NodeVerdict(node=node.name, pod=pod.name if pod else "", lacks=tuple(lacks), notes=tuple(notes))
 
 
-def _others(daemon_set: DaemonSetFacts, picture: Picture, node: ObservedNode) -> Iterator[Lack]:
+def _check_other_providers(
+    daemon_set: DaemonSetFacts, picture: RolloutPicture, node: ObservedNode
+) -> Iterator[UnmetCondition]:
     for provider in picture.other_providers.get(node.name, ()):
         message = f"DaemonSet {provider} also provides {picture.driver} here; the two remove each other's registration"
         both = sorted({provider, f"{daemon_set.namespace}/{daemon_set.name}"})
-        yield Lack("CSI-G30", "red", message, f"delete one of the two DaemonSets, {' or '.join(both)}, at its source")
+        yield UnmetCondition(
+            "CSI-G30", "red", message, f"delete one of the two DaemonSets, {' or '.join(both)}, at its source"
+        )
 
 
-def _host(
-    mounted: Sequence[str], picture: Picture, rules: Rules, node: ObservedNode, host: HostFacts | None
-) -> Iterator[Lack]:
+def _check_host(
+    mounted: Sequence[str], picture: RolloutPicture, rules: GateRules, node: ObservedNode, host: HostFacts | None
+) -> Iterator[UnmetCondition]:
     """What the host lacks of the pipes that the pods mount."""
     kind = "registered, unproven" if node.name in picture.registrations else "unproven"
     if host is None:
         message = f"{kind}: the host's csi-proxy and its pipes were not read"
-        yield Lack("CSI-G40", "unproven", message, "add the host to the inventory, or verify a volume there")
+        yield UnmetCondition("CSI-G40", "unproven", message, "add the host to the inventory, or verify a volume there")
         return
     age = None if host.observed_at is None else picture.controller_now - host.observed_at
     if age is None or age > timedelta(seconds=rules.host_facts_max_age):
         when = "at an unknown time" if age is None else f"{int(age.total_seconds())} s ago"
         message = f"{kind}: the host was read {when}, expected within {rules.host_facts_max_age:.0f} s"
-        yield Lack("CSI-G41", "unproven", message, "read it again with csi_proxy_info")
+        yield UnmetCondition("CSI-G41", "unproven", message, "read it again with csi_proxy_info")
     if host.serving is None and not host.missing_pipes:
         message = f"{kind}: the host could not be read" + (f": {host.reason}" if host.reason else "")
-        yield Lack("CSI-G40", "unproven", message, "read it with csi_proxy_info")
+        yield UnmetCondition("CSI-G40", "unproven", message, "read it with csi_proxy_info")
         return
     absent = list(dict.fromkeys(host.missing_pipes))
     if host.pipes is not None:
@@ -162,27 +176,27 @@ def _host(
     if absent:
         state = f" (service {host.state})" if host.state else ""
         message = f"host {node.name} does not serve pipe {', '.join(absent)}{state}"
-        yield Lack("CSI-G42", "red", message + (f": {host.reason}" if host.reason else ""), _REPAIR)
+        yield UnmetCondition("CSI-G42", "red", message + (f": {host.reason}" if host.reason else ""), _REPAIR)
     elif not host.serving:
         state = host.state or "not serving"
         message = f"csi-proxy on host {node.name} is {state}" + (f": {host.reason}" if host.reason else "")
-        yield Lack("CSI-G43", "red", message, _REPAIR)
+        yield UnmetCondition("CSI-G43", "red", message, _REPAIR)
 
 
-def _pod(
-    daemon_set: DaemonSetFacts, picture: Picture, rules: Rules, node: ObservedNode, pod: PodFacts | None,
+def _check_pod(
+    daemon_set: DaemonSetFacts, picture: RolloutPicture, rules: GateRules, node: ObservedNode, pod: PodFacts | None,
     host: HostFacts | None,
-) -> Iterator[Lack]:  # fmt: skip
+) -> Iterator[UnmetCondition]:  # fmt: skip
     if pod is None:
-        message, remedy = creation_trouble(daemon_set, picture)
-        yield Lack("CSI-G10", "waiting", message, remedy)
+        message, remedy = explain_missing_pod(daemon_set, picture)
+        yield UnmetCondition("CSI-G10", "waiting", message, remedy)
         return
     if pod.deleting:
-        yield Lack("CSI-G15", "waiting", f"pod {pod.name} is being deleted", "wait for its successor")
+        yield UnmetCondition("CSI-G15", "waiting", f"pod {pod.name} is being deleted", "wait for its successor")
         return
     if not pod.ready:
-        message, remedy = pod_trouble(daemon_set, picture, pod)
-        yield Lack("CSI-G11", "waiting", message, remedy)
+        message, remedy = explain_pod(daemon_set, picture, pod)
+        yield UnmetCondition("CSI-G11", "waiting", message, remedy)
         return
     if (
         host is not None
@@ -191,19 +205,19 @@ def _pod(
         and pod.started_at < host.boot_time
     ):
         message = f"pod {pod.name} has been Ready since before the node booted at {host.boot_time:%Y-%m-%d %H:%M:%SZ}"
-        yield Lack("CSI-G12", "waiting", message, f"kubectl -n {daemon_set.namespace} delete pod {pod.name}")
+        yield UnmetCondition("CSI-G12", "waiting", message, f"kubectl -n {daemon_set.namespace} delete pod {pod.name}")
         return
     if not daemon_set.made(pod):
         message = f"pod {pod.name} still runs an older template"
         remedy = f"if nothing replaces it: kubectl -n {daemon_set.namespace} delete pod {pod.name}"
-        yield Lack("CSI-G14", "waiting", message, remedy)
+        yield UnmetCondition("CSI-G14", "waiting", message, remedy)
         return
-    if not _stable(picture, rules, node, pod):
+    if not _is_stable(picture, rules, node, pod):
         message = f"pod {pod.name} has been Ready for less than {rules.stable_for:.0f} s"
-        yield Lack("CSI-G13", "waiting", message, "wait")
+        yield UnmetCondition("CSI-G13", "waiting", message, "wait")
 
 
-def _stable(picture: Picture, rules: Rules, node: ObservedNode, pod: PodFacts) -> bool:
+def _is_stable(picture: RolloutPicture, rules: GateRules, node: ObservedNode, pod: PodFacts) -> bool:
     """Whether a Ready pod counts as working.
 
     The plugin container has no readiness probe, so a pod that is about to crash is Ready for a moment, and the entry
@@ -221,12 +235,12 @@ def _stable(picture: Picture, rules: Rules, node: ObservedNode, pod: PodFacts) -
     return pod.ready_since is None or picture.now - pod.ready_since >= timedelta(seconds=rules.stable_for)
 
 
-def _registration(picture: Picture, node: ObservedNode, pod: PodFacts | None) -> Iterator[Lack]:
+def _check_registration(picture: RolloutPicture, node: ObservedNode, pod: PodFacts | None) -> Iterator[UnmetCondition]:
     registration = picture.registrations.get(node.name)
     if registration is None:
-        hint = registration_hint(picture, pod)
+        hint = explain_registration(picture, pod)
         message = f"{picture.driver} is not in the CSINode's spec.drivers" + (f": {hint}" if hint else "")
-        yield Lack("CSI-G20", "waiting", message, f"kubectl get csinode {node.name} -o yaml")
+        yield UnmetCondition("CSI-G20", "waiting", message, f"kubectl get csinode {node.name} -o yaml")
         return
     annotated = node.node_ids.get(picture.driver)
     if annotated != registration.node_id:
@@ -234,8 +248,12 @@ def _registration(picture: Picture, node: ObservedNode, pod: PodFacts | None) ->
         message = (
             f"the Node's annotation csi.volume.kubernetes.io/nodeid {found}, its CSINode has {registration.node_id}"
         )
-        yield Lack("CSI-G21", "waiting", message, "wait for the kubelet; if it does not change, restart the plugin pod")
+        yield UnmetCondition(
+            "CSI-G21", "waiting", message, "wait for the kubelet; if it does not change, restart the plugin pod"
+        )
     missing = [key for key in registration.topology_keys if key not in node.labels]
     if missing:
         message = f"topology label {', '.join(missing)} is missing on the Node"
-        yield Lack("CSI-G22", "waiting", message, "wait for the kubelet; if it does not change, restart the plugin pod")
+        yield UnmetCondition(
+            "CSI-G22", "waiting", message, "wait for the kubelet; if it does not change, restart the plugin pod"
+        )

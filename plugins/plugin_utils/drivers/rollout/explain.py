@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import (
     DaemonSetFacts,
     EventFacts,
-    Picture,
+    RolloutPicture,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import ContainerFacts, PodFacts
 
@@ -22,9 +22,11 @@ _IMAGE_REASONS = frozenset(
 _MAX = 300
 
 
-def creation_trouble(daemon_set: DaemonSetFacts, picture: Picture) -> tuple[str, str]:
+def explain_missing_pod(daemon_set: DaemonSetFacts, picture: RolloutPicture) -> tuple[str, str]:
     """Message and remedy for a node that has no plugin pod at all."""
-    refused = _latest(event for event in picture.events if event.kind == "DaemonSet" and event.reason == "FailedCreate")
+    refused = _find_latest(
+        event for event in picture.events if event.kind == "DaemonSet" and event.reason == "FailedCreate"
+    )
     numbers = f"{daemon_set.current} of {daemon_set.desired} pods exist"
     if refused is not None and daemon_set.current < daemon_set.desired:
         remedy = f"kubectl -n {daemon_set.namespace} describe daemonset {daemon_set.name}"
@@ -33,32 +35,32 @@ def creation_trouble(daemon_set: DaemonSetFacts, picture: Picture) -> tuple[str,
                 f"kubectl label namespace {daemon_set.namespace} "
                 f"pod-security.kubernetes.io/enforce=privileged --overwrite"
             )
-        return f"no plugin pod ({numbers}); FailedCreate: {_short(refused.message)}", remedy
+        return f"no plugin pod ({numbers}); FailedCreate: {_shorten(refused.message)}", remedy
     return f"no plugin pod yet ({numbers})", "check that kube-controller-manager runs"
 
 
-def pod_trouble(daemon_set: DaemonSetFacts, picture: Picture, pod: PodFacts) -> tuple[str, str]:
+def explain_pod(daemon_set: DaemonSetFacts, picture: RolloutPicture, pod: PodFacts) -> tuple[str, str]:
     """Message and remedy for a pod that is not Ready."""
     namespace = daemon_set.namespace
     describe = f"kubectl -n {namespace} describe pod {pod.name}"
     if pod.not_scheduled:
-        return f"pod {pod.name} is not scheduled: {_short(pod.not_scheduled)}", describe
-    event = _latest(one for one in picture.events if one.kind == "Pod" and one.name == pod.name)
+        return f"pod {pod.name} is not scheduled: {_shorten(pod.not_scheduled)}", describe
+    event = _find_latest(one for one in picture.events if one.kind == "Pod" and one.name == pod.name)
     log = picture.logs.get(pod.name, "")
-    pipes = _pipes(daemon_set.pipes, picture, pod, event, log)
+    pipes = _find_missing_pipes(daemon_set.pipes, picture, pod, event, log)
     pulling = next((one for one in pod.containers if one.waiting in _IMAGE_REASONS), None)
     if pulling is not None:
-        text = _short(pulling.waiting_message or (event.message if event else ""))
+        text = _shorten(pulling.waiting_message or (event.message if event else ""))
         return (
             f"pod {pod.name}: container {pulling.name} has no image ({pulling.waiting}): {text}",
             "check registry, tag and pull secret; the image options and image_mirror set them",
         )
     bad = next((one for one in pod.containers if one.waiting or (not one.ready and one.exit_code is not None)), None)
     if bad is not None:
-        message = f"pod {pod.name}: container {bad.name} {_state(bad)}"
+        message = f"pod {pod.name}: container {bad.name} {_describe_container(bad)}"
         if event is not None and event.reason in ("Failed", "FailedMount", "FailedCreatePodSandBox"):
-            message += f"; {event.reason}: {_short(event.message)}"
-        last = _pipe_line(log)
+            message += f"; {event.reason}: {_shorten(event.message)}"
+        last = _find_pipe_line(log)
         if last:
             message += f"; log: {last}"
         if pipes:
@@ -66,19 +68,21 @@ def pod_trouble(daemon_set: DaemonSetFacts, picture: Picture, pod: PodFacts) -> 
             return message, "run enable_csi.yml for this host, which starts csi-proxy and checks its pipes"
         return message, f"kubectl -n {namespace} logs {pod.name} -c {bad.name} --previous"
     if event is not None:
-        return f"pod {pod.name} is {pod.phase or 'new'}: {event.reason}: {_short(event.message)}", describe
+        return f"pod {pod.name} is {pod.phase or 'new'}: {event.reason}: {_shorten(event.message)}", describe
     return f"pod {pod.name} is {pod.phase or 'new'}, not Ready yet", describe
 
 
-def registration_hint(picture: Picture, pod: PodFacts | None) -> str:
+def explain_registration(picture: RolloutPicture, pod: PodFacts | None) -> str:
     """What the registrar's log says of a Ready pod that is not registered; empty when nothing."""
     if pod is None or not pod.ready:
         return ""
-    last = _pipe_line(picture.logs.get(pod.name, ""))
+    last = _find_pipe_line(picture.logs.get(pod.name, ""))
     return f"registrar log: {last}" if last else ""
 
 
-def _pipes(mounted: Sequence[str], picture: Picture, pod: PodFacts, event: EventFacts | None, log: str) -> list[str]:
+def _find_missing_pipes(
+    mounted: Sequence[str], picture: RolloutPicture, pod: PodFacts, event: EventFacts | None, log: str
+) -> list[str]:
     texts = [one.waiting_message for one in pod.containers] + [one.ended_because for one in pod.containers]
     texts += [event.message if event else "", log]
     found = [pipe for text in texts for pipe in _PIPE.findall(text)]
@@ -90,29 +94,29 @@ def _pipes(mounted: Sequence[str], picture: Picture, pod: PodFacts, event: Event
     return list(dict.fromkeys(found))
 
 
-def _state(container: ContainerFacts) -> str:
+def _describe_container(container: ContainerFacts) -> str:
     parts = []
     if container.waiting:
         parts.append(f"waits ({container.waiting})")
     if container.exit_code is not None:
-        because = f" ({_short(container.ended_because)})" if container.ended_because else ""
+        because = f" ({_shorten(container.ended_because)})" if container.ended_because else ""
         parts.append(f"ended with {container.exit_code}{because}")
     if container.restarts:
         parts.append(f"{container.restarts} restarts")
     return ", ".join(parts) or "is not ready"
 
 
-def _latest(events: Iterable[EventFacts]) -> EventFacts | None:
+def _find_latest(events: Iterable[EventFacts]) -> EventFacts | None:
     return max(events, key=lambda event: event.last_seen.timestamp() if event.last_seen else 0.0, default=None)
 
 
-def _pipe_line(log: str) -> str:
+def _find_pipe_line(log: str) -> str:
     """The last line that names a pipe, since a driver then logs that it gives up; else the last one."""
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     naming = [line for line in lines if _PIPE.search(line)] or lines
-    return _short(naming[-1]) if naming else ""
+    return _shorten(naming[-1]) if naming else ""
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     flat = " ".join(text.split())
     return flat if len(flat) <= _MAX else flat[: _MAX - 3] + "..."

@@ -101,26 +101,26 @@ class DaemonSetFacts:
         return not self.template_generation or pod.template_generation in ("", self.template_generation)
 
 
-def template_hash(daemon_set: Mapping[str, Any]) -> str:
+def hash_template(daemon_set: Mapping[str, Any]) -> str:
     """A hash of the pod template as the API server keeps it."""
     text = json.dumps(daemon_set["spec"]["template"], sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def revision_of(daemon_set: Mapping[str, Any], revisions: Iterable[Mapping[str, Any]]) -> str:
+def find_revision_hash(daemon_set: Mapping[str, Any], revisions: Iterable[Mapping[str, Any]]) -> str:
     """The hash of a DaemonSet's template: that of the ControllerRevision which keeps this very template.
 
     Empty while the controller has not made one yet. A revision is never taken for its number alone: the list may be older
     than the DaemonSet.
     """
-    template = _bare(daemon_set["spec"]["template"])
-    for one in own_revisions(daemon_set, revisions):
-        if _bare(kept_template(one)) == template:
-            return hash_of(one)
+    template = _drop_nulls(daemon_set["spec"]["template"])
+    for one in list_own_revisions(daemon_set, revisions):
+        if _drop_nulls(read_template(one)) == template:
+            return read_revision_hash(one)
     return ""
 
 
-def own_revisions(
+def list_own_revisions(
     daemon_set: Mapping[str, Any], revisions: Iterable[Mapping[str, Any]]
 ) -> tuple[Mapping[str, Any], ...]:
     """The ControllerRevisions of a DaemonSet, the newest first."""
@@ -128,23 +128,23 @@ def own_revisions(
     return tuple(sorted(own, key=lambda one: -int(one.get("revision") or 0)))
 
 
-def hash_of(revision: Mapping[str, Any]) -> str:
+def read_revision_hash(revision: Mapping[str, Any]) -> str:
     """The hash that pods of a ControllerRevision carry."""
     return str((revision["metadata"].get("labels") or {}).get(REVISION, ""))
 
 
-def kept_template(revision: Mapping[str, Any]) -> dict[str, Any]:
+def read_template(revision: Mapping[str, Any]) -> dict[str, Any]:
     """The pod template that a ControllerRevision keeps."""
     template = ((revision.get("data") or {}).get("spec") or {}).get("template") or {}
-    found: dict[str, Any] = _bare({key: value for key, value in template.items() if key != "$patch"})
+    found: dict[str, Any] = _drop_nulls({key: value for key, value in template.items() if key != "$patch"})
     return found
 
 
-def _bare(value: Any) -> Any:
+def _drop_nulls(value: Any) -> Any:
     """Without nulls: what is kept has them where the API leaves them out."""
     if isinstance(value, Mapping):
-        return {key: _bare(item) for key, item in value.items() if item is not None}
-    return [_bare(item) for item in value] if isinstance(value, list) else value
+        return {key: _drop_nulls(item) for key, item in value.items() if item is not None}
+    return [_drop_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +203,7 @@ class EventFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class RolloutPicture:
     """Everything an evaluation is made from.
 
     now: the cluster's clock. controller_now: ours, which host facts were dated with. daemon_set: None when absent.

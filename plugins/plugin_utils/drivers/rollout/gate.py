@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import Rules, evaluate
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import Picture
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import GateRules, evaluate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import RolloutPicture
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.verdict import Evaluation
 
 # Changes come in groups: a pod becomes Ready, its CSINode entry follows. One report for what happens within this time.
@@ -42,11 +42,11 @@ class WatchedRollout(Protocol):
     def explain(self) -> None:
         """Read what explains trouble."""
 
-    def picture(self) -> Picture:
+    def picture(self) -> RolloutPicture:
         """The current state."""
 
 
-def watch_rollout(view: WatchedRollout) -> Iterator[Picture]:
+def watch_rollout(view: WatchedRollout) -> Iterator[RolloutPicture]:
     """Yield the state at once, then after each change, at the latest after a second."""
     view.load()
     yield view.picture()
@@ -65,7 +65,7 @@ def is_settled(evaluation: Evaluation) -> bool:
 
 
 def wait_for_gate(
-    view: WatchedRollout, rules: Rules, timeout: float, report: Callable[[Evaluation], None], *,
+    view: WatchedRollout, rules: GateRules, timeout: float, report: Callable[[Evaluation], None], *,
     is_over: Callable[[Evaluation], bool] = is_settled, clock: Callable[[], float] = time.monotonic,
 ) -> Evaluation:  # fmt: skip
     """Watch until the evaluation is settled, or for that many seconds; 0 observes once.
@@ -78,7 +78,7 @@ def wait_for_gate(
     evaluation = Evaluation((), (), ())
     for picture in watch_rollout(view):
         evaluation, now = evaluate(picture, rules), clock()
-        if changed_at is None and fingerprints(evaluation) != reported:
+        if changed_at is None and list_fingerprints(evaluation) != reported:
             changed_at = now
         due = reported_at + REPORT_INTERVAL if changed_at is None else changed_at + COALESCE
         over = is_over(evaluation) or now - began >= timeout
@@ -87,12 +87,12 @@ def wait_for_gate(
                 view.explain()
                 evaluation = evaluate(view.picture(), rules)
             report(evaluation)
-            reported, reported_at, changed_at = fingerprints(evaluation), now, None
+            reported, reported_at, changed_at = list_fingerprints(evaluation), now, None
         if over:
             break
     return evaluation
 
 
-def fingerprints(evaluation: Evaluation) -> dict[str, str]:
+def list_fingerprints(evaluation: Evaluation) -> dict[str, str]:
     """What identifies each node's verdict."""
     return {node.node: node.fingerprint for node in evaluation.nodes}

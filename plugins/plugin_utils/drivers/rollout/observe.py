@@ -18,12 +18,12 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts 
     DaemonSetFacts,
     EventFacts,
     HostFacts,
-    Picture,
     Registration,
-    revision_of,
-    template_hash,
+    RolloutPicture,
+    find_revision_hash,
+    hash_template,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.scheduling import why_not
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.scheduling import explain_exclusion
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import ObservedDaemonSet
@@ -46,7 +46,7 @@ _NO_REVISION = "planned"
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class RolloutTarget:
     """Which rollout. selector: of the DaemonSet's pods where it is not the driver's label app, as for a DaemonSet that is not ours."""
 
     driver: Driver
@@ -64,26 +64,26 @@ class _Source:
     selector: Mapping[str, str] = field(default_factory=dict)
 
 
-def find_target(client: Client, driver: Driver, daemon_set: str = "", namespace: str = "") -> Target:
+def find_target(client: Client, driver: Driver, daemon_set: str = "", namespace: str = "") -> RolloutTarget:
     """The DaemonSet to observe: ours, else another owner's that serves the driver on Windows.
 
     daemon_set, namespace: what the user named, each may be empty.
     """
     if namespace:
-        return Target(driver, namespace, daemon_set or driver.daemonset)
+        return RolloutTarget(driver, namespace, daemon_set or driver.daemonset)
     name = daemon_set or driver.daemonset
     observed = [(item, ObservedDaemonSet.from_object(item)) for item in client.list(kinds.DAEMON_SET).items]
     own = next((one for _item, one in observed if one.name == name and one.managed_by == MANAGER), None)
     if own is not None:
-        return Target(driver, own.namespace, name)
+        return RolloutTarget(driver, own.namespace, name)
     others = [(item, one) for item, one in observed if one.is_node_plugin_of(driver.name)]
     if daemon_set:
         others = [(item, one) for item, one in others if one.name == daemon_set]
     if not others:
-        return Target(driver, driver.namespace, name)
+        return RolloutTarget(driver, driver.namespace, name)
     item, other = min(others, key=lambda pair: (pair[1].name != name, -pair[1].ready))
     labels = ((item["spec"].get("selector") or {}).get("matchLabels") or {}).items()
-    return Target(driver, other.namespace, other.name, ",".join(f"{key}={value}" for key, value in labels))
+    return RolloutTarget(driver, other.namespace, other.name, ",".join(f"{key}={value}" for key, value in labels))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class InstalledDrivers:
     own: tuple[str, ...]
 
 
-def installed_drivers(client: Client) -> InstalledDrivers:
+def read_installed_drivers(client: Client) -> InstalledDrivers:
     """Read which of the catalog's drivers have a Windows node plugin in a cluster, also of another owner."""
     observed = [ObservedDaemonSet.from_object(item) for item in client.list(kinds.DAEMON_SET).items]
     serving = {
@@ -107,10 +107,10 @@ def installed_drivers(client: Client) -> InstalledDrivers:
     )
 
 
-class View:
+class RolloutView:
     """The objects of one rollout: load once, then take in changes. A watch that breaks starts again from a new list."""
 
-    def __init__(self, client: Client, target: Target, hosts: Iterable[HostFacts]) -> None:
+    def __init__(self, client: Client, target: RolloutTarget, hosts: Iterable[HostFacts]) -> None:
         self._client = client
         self._target = target
         self._hosts = {host.node: host for host in hosts}
@@ -167,7 +167,7 @@ class View:
             log = self._client.read_log(namespace, pod.name, container, previous=True) if restarted else ""
             self._logs[pod.name] = log or self._client.read_log(namespace, pod.name, container)
 
-    def picture(self, planned: dict[str, Any] | None = None) -> Picture:
+    def picture(self, planned: dict[str, Any] | None = None) -> RolloutPicture:
         """The current state, for the evaluation. planned: the DaemonSet as it would be, to evaluate that."""
         daemon_set = planned or self._objects[kinds.DAEMON_SET].get(self._target.daemon_set)
         nodes = [ObservedNode.from_object(node) for node in self._objects[kinds.NODE].values()]
@@ -176,7 +176,7 @@ class View:
             for name, item in self._objects[kinds.CSI_NODE].items()
         }
         revisions = self._objects[kinds.CONTROLLER_REVISION].values()
-        return Picture(
+        return RolloutPicture(
             now=self._client.now(),
             controller_now=datetime.now(timezone.utc),
             driver=self._target.driver.name,
@@ -184,8 +184,8 @@ class View:
             if daemon_set is None
             else DaemonSetFacts.from_object(
                 daemon_set,
-                revision_of(daemon_set, revisions) or (_NO_REVISION if planned else ""),
-                template_hash(daemon_set),
+                find_revision_hash(daemon_set, revisions) or (_NO_REVISION if planned else ""),
+                hash_template(daemon_set),
             ),
             nodes=nodes,
             registrations={name: one for name, one in found.items() if one is not None},
@@ -198,7 +198,11 @@ class View:
 
     def _others_on(self, node: ObservedNode) -> list[str]:
         # One without a Ready pod only claims to provide the driver, and registers nothing anywhere.
-        return [f"{one.namespace}/{one.name}" for one in self._providers if one.ready and why_not(one, node) is None]
+        return [
+            f"{one.namespace}/{one.name}"
+            for one in self._providers
+            if one.ready and explain_exclusion(one, node) is None
+        ]
 
     def _sources(self) -> Sequence[_Source]:
         target = self._target

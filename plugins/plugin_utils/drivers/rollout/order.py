@@ -13,7 +13,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import rea
 _SIZE = re.compile(r"[1-9][0-9]*%?")
 
 
-def batches(nodes: Sequence[str], sizes: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+def split_batches(nodes: Sequence[str], sizes: Sequence[str]) -> tuple[tuple[str, ...], ...]:
     """Nodes in batches of the given sizes, numbers or percentages of them all; the last size repeats.
 
     Whatever the sizes are, the first node is a batch of its own: the canary.
@@ -21,7 +21,7 @@ def batches(nodes: Sequence[str], sizes: Sequence[str]) -> tuple[tuple[str, ...]
     found: list[tuple[str, ...]] = []
     start, number = 0, 0
     while start < len(nodes):
-        size = share(sizes[min(number, len(sizes) - 1)], len(nodes)) if sizes else len(nodes)
+        size = count_share(sizes[min(number, len(sizes) - 1)], len(nodes)) if sizes else len(nodes)
         found.append(tuple(nodes[start : start + size]))
         start, number = start + size, number + 1
     if found and len(found[0]) > 1:
@@ -29,17 +29,17 @@ def batches(nodes: Sequence[str], sizes: Sequence[str]) -> tuple[tuple[str, ...]
     return tuple(found)
 
 
-def wrong(sizes: Sequence[str]) -> tuple[str, ...]:
+def find_wrong_sizes(sizes: Sequence[str]) -> tuple[str, ...]:
     """The sizes that are neither a number above 0 nor a percentage."""
     return tuple(size for size in sizes if not _SIZE.fullmatch(size))
 
 
-def share(size: str, of: int) -> int:
+def count_share(size: str, of: int) -> int:
     """A number, or a percentage of a number rounded down as Ansible's serial does; at least one."""
     return max(1, int(size[:-1]) * of // 100 if size.endswith("%") else int(size))
 
 
-def allowed_away(max_unavailable: int | str, of: int) -> int:
+def count_allowed_unavailable(max_unavailable: int | str, of: int) -> int:
     """How many nodes may be without a Ready plugin: a percentage rounded up, as the DaemonSet controller does."""
     text = str(max_unavailable).strip()
     number = read_number(text.removesuffix("%")) or 0

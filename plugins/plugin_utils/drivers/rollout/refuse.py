@@ -9,16 +9,16 @@ from collections.abc import Callable, Iterable, Mapping
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.decide import RollState, find_trouble
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import Picture
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.scheduling import why_not
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import RolloutPicture
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.scheduling import explain_exclusion
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.verdict import Evaluation
 
 _SERVING = "kubewin.io/csi-proxy"
 _SHOWN = 3
 
 
-def refusals(
-    picture: Picture,
+def list_refusals(
+    picture: RolloutPicture,
     evaluation: Evaluation,
     state: RollState,
     kept: Mapping[str, str],
@@ -59,11 +59,11 @@ def refusals(
     return tuple(found)
 
 
-def _find_unselected(picture: Picture) -> list[tuple[str, str]]:
+def _find_unselected(picture: RolloutPicture) -> list[tuple[str, str]]:
     """Nodes that have a pod and that the DaemonSet no longer selects: its controller removes the pod under every strategy."""
     if picture.daemon_set is None:
         return []
     nodes = {node.name: node for node in picture.nodes}
     names = sorted({pod.node for pod in picture.pods if not pod.deleting and pod.node in nodes})
-    reasons = [(name, why_not(picture.daemon_set, nodes[name])) for name in names]
+    reasons = [(name, explain_exclusion(picture.daemon_set, nodes[name])) for name in names]
     return [(name, why) for name, why in reasons if why is not None]

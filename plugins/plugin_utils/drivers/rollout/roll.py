@@ -21,10 +21,10 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.decide
     decide,
     find_state,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import Rules, evaluate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import GateRules, evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import (
-    hash_of,
-    kept_template,
+    read_revision_hash,
+    read_template,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.gate import (
     REPORT_INTERVAL,
@@ -101,8 +101,8 @@ class Executor(Protocol):
         """Delete these pods, unless they changed since they were read; returns the deleted ones."""
 
 
-def follow(
-    view: WatchedRollout, executor: Executor, options: RollOptions, rules: Rules, notify: Notify,
+def roll_pods(
+    view: WatchedRollout, executor: Executor, options: RollOptions, rules: GateRules, notify: Notify,
     clock: Callable[[], float] = time.monotonic,
 ) -> RollResult:  # fmt: skip
     """Replace pods until the update is finished, or must stop or be restored."""
@@ -172,10 +172,10 @@ class _Progress:
 
 def choose_former(revisions: Sequence[Mapping[str, Any]], pods: Sequence[PodFacts]) -> dict[str, Any] | None:
     """The template to restore. revisions: the DaemonSet's own, the newest, which failed, first."""
-    others = {hash_of(revision): revision for revision in revisions[1:]}
+    others = {read_revision_hash(revision): revision for revision in revisions[1:]}
     ready = [pod.revision for pod in pods if pod.ready and not pod.deleting]
     for hashes in (ready, [pod.revision for pod in pods], list(others)):
         for key, revision in others.items():
             if key in hashes:
-                return kept_template(revision)
+                return read_template(revision)
     return None

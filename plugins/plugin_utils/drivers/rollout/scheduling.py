@@ -28,7 +28,7 @@ _ALWAYS_TOLERATED = {
 _HOST_NETWORK_TOLERATED = ("node.kubernetes.io/network-unavailable", "NoSchedule")
 
 
-def why_not(daemon_set: DaemonSetFacts, node: ObservedNode) -> str | None:
+def explain_exclusion(daemon_set: DaemonSetFacts, node: ObservedNode) -> str | None:
     """Why a DaemonSet puts no pod on a node, None when it does."""
     spec = daemon_set.pod_spec
     for key, value in (spec.get("nodeSelector") or {}).items():
@@ -39,25 +39,27 @@ def why_not(daemon_set: DaemonSetFacts, node: ObservedNode) -> str | None:
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
     if required is not None:
         terms = required.get("nodeSelectorTerms") or []
-        if not any(term_matches(term, node) for term in terms):
+        if not any(matches_term(term, node) for term in terms):
             return "the DaemonSet's node affinity does not match its labels"
     for taint in node.taints:
-        if not _tolerated(taint, daemon_set):
+        if not _is_tolerated(taint, daemon_set):
             shown = f"{taint.key}={taint.value}" if taint.value else taint.key
             return f"taint {shown}:{taint.effect} is not tolerated"
     return None
 
 
-def term_matches(term: Mapping[str, Any], node: ObservedNode) -> bool:
+def matches_term(term: Mapping[str, Any], node: ObservedNode) -> bool:
     """Whether a node selector term matches a node."""
     expressions, fields = term.get("matchExpressions") or [], term.get("matchFields") or []
     if not expressions and not fields:
         return False
     by_field = {"metadata.name": node.name}
-    return all(holds(one, node.labels) for one in expressions) and all(holds(one, by_field) for one in fields)
+    return all(matches_expression(one, node.labels) for one in expressions) and all(
+        matches_expression(one, by_field) for one in fields
+    )
 
 
-def holds(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+def matches_expression(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     """Whether one expression of a node selector holds for labels."""
     key, operator, values = str(expression.get("key")), expression.get("operator"), expression.get("values") or []
     value = labels.get(key)
@@ -77,7 +79,7 @@ def holds(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     return False
 
 
-def _tolerated(taint: Taint, daemon_set: DaemonSetFacts) -> bool:
+def _is_tolerated(taint: Taint, daemon_set: DaemonSetFacts) -> bool:
     if taint.effect == "PreferNoSchedule" or (taint.key, taint.effect) in _ALWAYS_TOLERATED:
         return True
     if daemon_set.host_network and (taint.key, taint.effect) == _HOST_NETWORK_TOLERATED:

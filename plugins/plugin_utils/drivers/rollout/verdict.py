@@ -18,7 +18,7 @@ _ORDER: tuple[Verdict, ...] = ("green", "unproven", "waiting", "red")
 
 
 @dataclass(frozen=True, slots=True)
-class Lack:
+class UnmetCondition:
     """One thing a node lacks. verdict: what it makes of the node at best."""
 
     id: str
@@ -36,7 +36,7 @@ class NodeVerdict:
 
     node: str
     pod: str
-    lacks: tuple[Lack, ...]
+    lacks: tuple[UnmetCondition, ...]
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -63,7 +63,7 @@ class Evaluation:
 
     nodes: tuple[NodeVerdict, ...]
     others: tuple[tuple[str, str], ...]
-    trouble: tuple[Lack, ...]
+    trouble: tuple[UnmetCondition, ...]
 
     @property
     def verdict(self) -> Verdict:

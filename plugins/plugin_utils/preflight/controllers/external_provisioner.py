@@ -128,10 +128,10 @@ class ExternalProvisioner:
             return (found("CSI-V41", about, what, (), "let this account list deployments"),)
         observed = view(index.snapshot, driver)
         controller = index.controller(driver)
-        if controller is None and ownership.hides_controller(driver, observed):
+        if controller is None and ownership.may_hide_controller(driver, observed):
             return ()
-        lacks = surroundings.controller_findings(
-            driver, model.Request(), observed, controller.observed if controller else None
+        lacks = surroundings.check_controller(
+            driver, model.DriverRequest(), observed, controller.observed if controller else None
         )
         noted = [*passed_on(one for one in lacks if one.severity == "blocker")]
         if controller is not None:

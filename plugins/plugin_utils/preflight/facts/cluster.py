@@ -11,7 +11,7 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_lines
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import model
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.controllers import images_of, installed_as
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.controllers import identify_controller, list_images
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import ANYWHERE, Placement
 
 PROFILE = "security.openshift.io/csi-ephemeral-volume-profile"
@@ -47,12 +47,12 @@ class ObservedController:
 
         Reads metadata (namespace, name), spec (replicas, template.spec.containers (name, image)), status.availableReplicas.
         """
-        installed = installed_as(deployment)
+        installed = identify_controller(deployment)
         if installed is None:
             return None
         driver, container = installed
         observed = model.ObservedController.from_object(deployment, container)
-        return cls(driver=driver.key, observed=observed, images=images_of(deployment["spec"]["template"]["spec"]))
+        return cls(driver=driver.key, observed=observed, images=list_images(deployment["spec"]["template"]["spec"]))
 
 
 @dataclass(frozen=True, slots=True)

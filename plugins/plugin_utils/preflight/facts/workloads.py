@@ -14,7 +14,7 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import read_number
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_lines
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.controllers import images_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.controllers import list_images
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import DaemonSetFacts
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import ObservedDaemonSet
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import is_of_run
@@ -88,7 +88,7 @@ class ObservedPod:
             placement=Placement.from_spec(spec),
             volumes=Volumes.from_spec(spec),
             host_process=bool(options.get("hostProcess")),
-            images=images_of(spec) if of_daemon_set else (),
+            images=list_images(spec) if of_daemon_set else (),
             plugin=PodFacts.from_object(pod) if of_daemon_set else None,
             gone_by=str(metadata.get("deletionTimestamp") or ""),
             waits=waits,
@@ -315,7 +315,7 @@ def _plugin(item: Mapping[str, Any], pod: Mapping[str, Any]) -> PluginTemplate:
     return PluginTemplate(
         observed=ObservedDaemonSet.from_object(item),
         gate=replace(DaemonSetFacts.from_object(item), pod_spec=placing),
-        images=images_of(pod),
+        images=list_images(pod),
         host_process=bool(options.get("hostProcess")),
         selector=tuple(sorted(((item["spec"].get("selector") or {}).get("matchLabels") or {}).items())),
     )

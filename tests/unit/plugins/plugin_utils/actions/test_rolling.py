@@ -13,7 +13,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.decide
     RollStep,
     find_state,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import Rules, evaluate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import GateRules, evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.roll import FailedTemplate, RollResult
 
 from ..drivers.rollout.pictures import host, node, picture, pod, registration
@@ -35,7 +35,7 @@ def ended(step: RollStep, *, of_run: tuple[str, ...] = NAMES[:3]) -> RollResult:
         hosts={name: host(name) for name in NAMES},
         registrations={name: registration(name) for name in NAMES},
     )
-    evaluation = evaluate(observed, Rules())
+    evaluation = evaluate(observed, GateRules())
     return RollResult(step, find_state(observed, evaluation, RollOptions(of_run)), evaluation)
 
 

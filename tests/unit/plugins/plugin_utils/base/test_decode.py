@@ -29,7 +29,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import (
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_proxy, versions
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert import record
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data import listing, manifest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.decide import Waiting
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.decide import WaitingNode
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout import order, roll, scheduling
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import faults, kinds, streams
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
@@ -176,7 +176,7 @@ READERS: dict[str, tuple[Callable[[str], Any], tuple[type[Exception], ...]]] = {
     "a pod and its template": (of_pod, ()),
     "a Lease": (of_lease, ()),
     "a failed template": (lambda text: roll.FailedTemplate.from_object(of_daemon_set(text)), ()),
-    "a handover's annotation": (lambda text: Waiting.from_object(of_daemon_set(text)), (ClusterError,)),
+    "a handover's annotation": (lambda text: WaitingNode.from_object(of_daemon_set(text)), (ClusterError,)),
     "a journal": (journal.from_json, (stored.FormatError,)),
     "a record of a conversion": (record.from_json, (stored.FormatError,)),
     "a baseline": (manifest.from_json, (stored.FormatError,)),
@@ -192,9 +192,9 @@ READERS: dict[str, tuple[Callable[[str], Any], tuple[type[Exception], ...]]] = {
     "a quantity": (quantity, ()),
     "a release": (versions.parse, (ValueError,)),
     "a release of csi-proxy": (csi_proxy.parse_version, ()),
-    "a number of nodes": (lambda text: order.allowed_away(f"{text}%", 3), ()),
+    "a number of nodes": (lambda text: order.count_allowed_unavailable(f"{text}%", 3), ()),
     "a node selector": (
-        lambda text: scheduling.holds({"key": "a", "operator": "Gt", "values": [text]}, {"a": text}), (),
+        lambda text: scheduling.matches_expression({"key": "a", "operator": "Gt", "values": [text]}, {"a": text}), (),
     ),
     "a host's output": (printed, ()),
 }  # fmt: skip

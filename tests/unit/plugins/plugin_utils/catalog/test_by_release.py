@@ -10,9 +10,9 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import wmco
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import parse
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import Request
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import plan
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.surroundings import issue_findings, object_findings
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import plan_driver
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.surroundings import check_issues, check_objects
 from unit.plugins.plugin_utils.drivers.worlds import HOME, snapshot
 
 AUDIENCE = "api://AzureADTokenExchange"
@@ -45,7 +45,7 @@ def test_upstreams_installation_makes_no_finding(release: str) -> None:
     # The API server fills in what upstream leaves out.
     spec = {"requiresRepublish": False, **driver.find_csi_driver_spec(version)}
     observed = replace(snapshot(), csi_driver={"spec": spec})
-    assert [one.id for one in object_findings(driver, Request(), observed, version, HOME)] == []
+    assert [one.id for one in check_objects(driver, DriverRequest(), observed, version, HOME)] == []
 
 
 @pytest.mark.parametrize(
@@ -53,8 +53,10 @@ def test_upstreams_installation_makes_no_finding(release: str) -> None:
 )
 def test_all_feature_states_of_a_vsphere_release_are_created(release: str, count: int, node_id: str | None) -> None:
     observed = snapshot(csi_driver=None, feature_states={HOME: None})
-    made = plan(
-        DRIVERS["vsphere"], Request(version=release, create_cluster_objects=True, allow_version_skew=True), observed
+    made = plan_driver(
+        DRIVERS["vsphere"],
+        DriverRequest(version=release, create_cluster_objects=True, allow_version_skew=True),
+        observed,
     )
     states = made.settings["feature_states_data"]
     assert len(states) == count
@@ -96,7 +98,7 @@ def test_an_advisory_warns_below_the_fixed_releases(key: str, release: str, expe
     driver, version = DRIVERS[key], parse(release)
     assert [one.name for one in driver.advisories if one.matches(version)] == expected
     observed = snapshot(csi_driver={"spec": dict(driver.find_csi_driver_spec(version))})
-    reported = [one for one in object_findings(driver, Request(), observed, version, HOME) if one.id == "CSI-D24"]
+    reported = [one for one in check_objects(driver, DriverRequest(), observed, version, HOME) if one.id == "CSI-D24"]
     assert [one.severity for one in reported] == ["warning"] * len(expected)
     assert all(name in reported[0].message for name in expected)
 
@@ -117,7 +119,7 @@ def test_an_error_without_a_released_fix_is_noted_with_the_release_to_wait_for(
 ) -> None:
     rule = DRIVERS[key].rule(mode)
     assert rule is not None
-    reported = list(issue_findings(DRIVERS[key], rule, parse(release)))
+    reported = list(check_issues(DRIVERS[key], rule, parse(release)))
     assert [one.id for one in reported] == (["CSI-D25"] if expected else [])
     for one in reported:
         assert expected in one.message
@@ -142,7 +144,7 @@ def test_the_default_release_has_no_known_weakness(key: str) -> None:
 def test_gke_gets_no_system_priority_outside_kube_system(kubernetes: str, namespace: str | None, expected: str) -> None:
     driver = DRIVERS["gce_pd"]
     observed = snapshot(kubernetes=kubernetes, csi_driver={"spec": dict(driver.csi_driver)})
-    made = plan(driver, Request(namespace=namespace), observed)
+    made = plan_driver(driver, DriverRequest(namespace=namespace), observed)
     assert made.settings["priority_class"] == expected
     assert ("CSI-D35" in {one.id for one in made.findings}) == (not expected)
 

@@ -11,8 +11,8 @@ import pytest
 import yaml
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.access import needs
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import Request
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.access import list_deploy_needs
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need, find_missing_needs, list_rules
 from unit.plugins.plugin_utils.drivers.worlds import HOME, VSPHERE
 
@@ -22,8 +22,10 @@ DEPLOYING = ("kubewin-csi", "kubewin-csi-vsphere", "kubewin-csi-deploy")
 OURS = {"metadata": {"name": HOME, "labels": {"app.kubernetes.io/managed-by": "kubewin.csi"}}}
 
 
-def asked(desired: Request | None = None, live: dict[str, Any] | None = None) -> set[tuple[str, str, str | None, str]]:
-    found = needs(VSPHERE, desired or Request(), HOME, live)
+def asked(
+    desired: DriverRequest | None = None, live: dict[str, Any] | None = None
+) -> set[tuple[str, str, str | None, str]]:
+    found = list_deploy_needs(VSPHERE, desired or DriverRequest(), HOME, live)
     return {(need.verb, need.resource, need.namespace, need.name) for need in found}
 
 
@@ -42,8 +44,10 @@ class Account:
             for rule in self.rules
         )
 
-    def lacks(self, desired: Request | None = None, live: dict[str, Any] | None = None) -> tuple[str, ...]:
-        return list_rules(find_missing_needs(needs(VSPHERE, desired or Request(), HOME, live), self.may))
+    def lacks(self, desired: DriverRequest | None = None, live: dict[str, Any] | None = None) -> tuple[str, ...]:
+        return list_rules(
+            find_missing_needs(list_deploy_needs(VSPHERE, desired or DriverRequest(), HOME, live), self.may)
+        )
 
     def without(self, verb: str, resource: str) -> Account:
         return Account(
@@ -70,13 +74,13 @@ def test_rules_for_the_plays_work_around_csi_proxy_are_checked_when_it_does_that
     need: tuple[str, str, str | None, str],
 ) -> None:
     assert need in asked()
-    unmanaged = asked(Request(csi_proxy_managed=False))
+    unmanaged = asked(DriverRequest(csi_proxy_managed=False))
     # A plugin's own role grants reading nodes, so that is always needed.
     assert (need in unmanaged) == (need[:2] == ("get", "nodes"))
 
 
 def test_nothing_is_ever_deleted() -> None:
-    assert not [need for need in asked(Request(create_cluster_objects=True)) if need[0].startswith("delete")]
+    assert not [need for need in asked(DriverRequest(create_cluster_objects=True)) if need[0].startswith("delete")]
     every = shipped(*DEPLOYING, "kubewin-csi-cluster-objects")
     assert not [rule for rule in every.rules if "delete" in rule["verbs"]]
 
@@ -95,7 +99,7 @@ def test_binding_is_checked_by_the_name_of_the_role() -> None:
 @pytest.mark.parametrize("driver", DRIVERS.values(), ids=lambda one: one.key)
 def test_every_driver_has_a_role_of_its_own(driver: Driver) -> None:
     live = {"metadata": {"name": driver.namespace}} if driver.namespace == "kube-system" else None
-    required = needs(driver, Request(), driver.namespace, live)
+    required = list_deploy_needs(driver, DriverRequest(), driver.namespace, live)
     name = f"kubewin-csi-{driver.key.replace('_', '-')}"
     assert find_missing_needs(required, shipped("kubewin-csi", "kubewin-csi-deploy", name).may) == ()
     # What is bound in one namespace is all that is needed there, and nothing of it is needed elsewhere.
@@ -108,7 +112,7 @@ def test_every_driver_has_a_role_of_its_own(driver: Driver) -> None:
 
 
 def test_the_shipped_roles_are_enough_for_objects_of_the_cluster_too() -> None:
-    desired = Request(create_cluster_objects=True)
+    desired = DriverRequest(create_cluster_objects=True)
     assert shipped(*DEPLOYING).lacks(desired) != ()
     assert shipped(*DEPLOYING, "kubewin-csi-cluster-objects").lacks(desired) == ()
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.fit import containerd, image_for
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.fit import match_image, read_containerd_release
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
 
 
@@ -23,7 +23,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import Obser
 def test_an_older_image_runs_only_from_windows_server_2022_on(
     build: str, images: tuple[str, ...] | None, expected: str
 ) -> None:
-    assert image_for(build, images) == expected
+    assert match_image(build, images) == expected
 
 
 @pytest.mark.parametrize(
@@ -38,5 +38,5 @@ def test_an_older_image_runs_only_from_windows_server_2022_on(
     ],
 )
 def test_a_runtime_names_its_release(runtime: str, expected: str | None) -> None:
-    found = containerd(ObservedNode("win-1", build="20348", labels={}, runtime=runtime))
+    found = read_containerd_release(ObservedNode("win-1", build="20348", labels={}, runtime=runtime))
     assert (str(found) if found else None) == expected

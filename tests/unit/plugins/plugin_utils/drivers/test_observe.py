@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import Request
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.observe import snapshot
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.observe import read_snapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from unit.plugins.plugin_utils.drivers.worlds import HOME, VSPHERE
 from unit.plugins.plugin_utils.kube.fakes import ApiError, Clock, Response
@@ -48,7 +48,7 @@ class Server:
 def missing_access(server: Server) -> tuple[str, ...]:
     clock = Clock()
     client = Client(server, retry_for=5, clock=clock, sleep=clock.sleep)
-    return snapshot(client, VSPHERE, Request()).missing_access
+    return read_snapshot(client, VSPHERE, DriverRequest()).missing_access
 
 
 def test_a_subresource_and_a_name_are_checked_as_such() -> None:
@@ -100,7 +100,7 @@ def openshift(image: str, status: dict[str, Any] | None) -> tuple[str, list[str]
         objects[CLUSTER_VERSION] = {"status": status}
     server, clock = Server({}, objects), Clock()
     client = Client(server, retry_for=5, clock=clock, sleep=clock.sleep)
-    return snapshot(client, VSPHERE, Request()).openshift, server.paths
+    return read_snapshot(client, VSPHERE, DriverRequest()).openshift, server.paths
 
 
 def test_a_digest_reads_the_last_completed_update_of_openshift() -> None:
@@ -130,9 +130,9 @@ def test_the_plugins_account_is_checked_on_openshift_if_that_is_allowed(privileg
     server, clock = Server({}, {**digest, CLUSTER_VERSION: {"status": {"desired": {"version": "4.20.1"}}}}), Clock()
     server.privileged = privileged
     client = Client(server, retry_for=5, clock=clock, sleep=clock.sleep)
-    assert snapshot(client, VSPHERE, Request()).privileged is privileged
+    assert read_snapshot(client, VSPHERE, DriverRequest()).privileged is privileged
     elsewhere = Client(Server({}, digest), retry_for=5, clock=clock, sleep=clock.sleep)
-    assert snapshot(elsewhere, VSPHERE, Request()).privileged is None
+    assert read_snapshot(elsewhere, VSPHERE, DriverRequest()).privileged is None
 
 
 @pytest.mark.parametrize(("state", "expected"), [("begun", "a/b"), ("finished", "")])
@@ -140,7 +140,7 @@ def test_a_hand_over_counts_until_it_is_finished(state: str, expected: str) -> N
     record = f"/api/v1/namespaces/{HOME}/configmaps/kubewin-replaced-vsphere"
     server, clock = Server({}, {record: {"data": {"replaced": "a/b", "state": state}}}), Clock()
     client = Client(server, retry_for=5, clock=clock, sleep=clock.sleep)
-    assert snapshot(client, VSPHERE, Request()).replacing == expected
+    assert read_snapshot(client, VSPHERE, DriverRequest()).replacing == expected
 
 
 def test_a_controller_with_a_name_of_its_own_is_found_by_its_image_as_in_preflight() -> None:
@@ -152,6 +152,6 @@ def test_a_controller_with_a_name_of_its_own_is_found_by_its_image_as_in_preflig
         # A Deployment without a provisioner may run the driver's image for anything.
         server = Server({}, listed(helm, controller(f"{driver}:v3.5.0", "tool"), *others))
         client = Client(server, retry_for=5, clock=clock, sleep=clock.sleep)
-        found = snapshot(client, VSPHERE, Request()).controllers
+        found = read_snapshot(client, VSPHERE, DriverRequest()).controllers
         assert [one.name for one in found] == [*(one["metadata"]["name"] for one in others), "storage"]
         assert found[-1].image == f"mirror.example.com/{driver}:v3.3.1"

@@ -8,8 +8,12 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import openshi
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import IMAGE_ROLES
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import parse
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import ObservedController, Request, Snapshot
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import Plan, plan
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import (
+    DriverRequest,
+    DriverSnapshot,
+    ObservedController,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import DriverPlan, plan_driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
 
 HOME = "openshift-cluster-csi-drivers"
@@ -24,12 +28,12 @@ EXPECTED = {
 }
 
 
-def planned(line: str, key: str) -> Plan:
+def planned(line: str, key: str) -> DriverPlan:
     """The plan on such a cluster, whose vSphere map has the switch for Windows from 4.14 on."""
     driver, known = DRIVERS[key], wmco.find_line_of_openshift(f"{line}.9")
     assert known is not None
     states = {"csi-windows-support": "true"} if line not in ("4.12", "4.13") else {"csi-migration": "true"}
-    snapshot = Snapshot(
+    snapshot = DriverSnapshot(
         kubernetes=f"v{known.kubernetes}.4",
         nodes=(
             ObservedNode(
@@ -44,7 +48,7 @@ def planned(line: str, key: str) -> Plan:
         storage_class=None,
         openshift=f"{line}.9",
     )
-    return plan(driver, Request(), snapshot)
+    return plan_driver(driver, DriverRequest(), snapshot)
 
 
 @pytest.mark.parametrize("platform", DRIVER_OF)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import Request
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.options import findings
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import plan
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.options import check_options
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import plan_driver
 from unit.plugins.plugin_utils.drivers.worlds import snapshot
 
 LONG = "a" * 254
@@ -18,33 +18,33 @@ LONG = "a" * 254
 @pytest.mark.parametrize(
     ("desired", "reported"),
     [
-        *[(Request(namespace=name), f"namespace {name}") for name in ("Kube-System", "kube_system", "-a", "a-", "a/b", "a" * 64)],
-        (Request(namespace="a\n"), "namespace 'a\\n'"),
-        (Request(storage_class={"name": LONG}), f"storage_class.name {LONG}"),
-        (Request(storage_class={"name": "Fast_Disks"}), "storage_class.name Fast_Disks"),
-        (Request(image_pull_secrets=("good", "a..b")), "image_pull_secrets a..b"),
-        (Request(images={"driver": "no such image"}), "images.driver no such image"),
-        (Request(image_mirror="mirror example"), "image_mirror mirror example"),
-        (Request(image_digests={"driver": "sha256:zz"}), "image_digests.driver sha256:zz"),
-        (Request(max_unavailable="lots"), "max_unavailable lots"),
-        (Request(max_unavailable="-1"), "max_unavailable -1"),
-        (Request(kubelet_dir="/var/lib/kubelet"), "kubelet_dir /var/lib/kubelet"),
-        (Request(node_selector={"bad key!": "x"}), "node_selector bad key!=x"),
-        (Request(node_selector={"pool": True}), "node_selector pool=True"),  # type: ignore[dict-item] # as YAML gives it
-        (Request(node_selector={"pool": "a b"}), "node_selector pool=a b"),
-        (Request(resources={"driver": {"limits": {"memory": "much"}}}), "resources.driver.limits.memory much"),
-        (Request(resources={"driver": {"limit": {"memory": "1Gi"}}}), "resources.driver limit"),
-        (Request(resources={"driver": {"limits": "1Gi"}}), "resources.driver limits"),
-        (Request(tolerations=({"foo": "bar"},)), "tolerations {'foo': 'bar'}"),
-        (Request(tolerations=({"key": "a", "operator": "exists"},)), "tolerations {'key': 'a', 'operator': 'exists'}"),
+        *[(DriverRequest(namespace=name), f"namespace {name}") for name in ("Kube-System", "kube_system", "-a", "a-", "a/b", "a" * 64)],
+        (DriverRequest(namespace="a\n"), "namespace 'a\\n'"),
+        (DriverRequest(storage_class={"name": LONG}), f"storage_class.name {LONG}"),
+        (DriverRequest(storage_class={"name": "Fast_Disks"}), "storage_class.name Fast_Disks"),
+        (DriverRequest(image_pull_secrets=("good", "a..b")), "image_pull_secrets a..b"),
+        (DriverRequest(images={"driver": "no such image"}), "images.driver no such image"),
+        (DriverRequest(image_mirror="mirror example"), "image_mirror mirror example"),
+        (DriverRequest(image_digests={"driver": "sha256:zz"}), "image_digests.driver sha256:zz"),
+        (DriverRequest(max_unavailable="lots"), "max_unavailable lots"),
+        (DriverRequest(max_unavailable="-1"), "max_unavailable -1"),
+        (DriverRequest(kubelet_dir="/var/lib/kubelet"), "kubelet_dir /var/lib/kubelet"),
+        (DriverRequest(node_selector={"bad key!": "x"}), "node_selector bad key!=x"),
+        (DriverRequest(node_selector={"pool": True}), "node_selector pool=True"),  # type: ignore[dict-item] # as YAML gives it
+        (DriverRequest(node_selector={"pool": "a b"}), "node_selector pool=a b"),
+        (DriverRequest(resources={"driver": {"limits": {"memory": "much"}}}), "resources.driver.limits.memory much"),
+        (DriverRequest(resources={"driver": {"limit": {"memory": "1Gi"}}}), "resources.driver limit"),
+        (DriverRequest(resources={"driver": {"limits": "1Gi"}}), "resources.driver limits"),
+        (DriverRequest(tolerations=({"foo": "bar"},)), "tolerations {'foo': 'bar'}"),
+        (DriverRequest(tolerations=({"key": "a", "operator": "exists"},)), "tolerations {'key': 'a', 'operator': 'exists'}"),
     ],
 )  # fmt: skip
-def test_an_impossible_option_is_refused_with_its_value(desired: Request, reported: str) -> None:
-    assert [one.object for one in findings(desired)] == [reported]
+def test_an_impossible_option_is_refused_with_its_value(desired: DriverRequest, reported: str) -> None:
+    assert [one.object for one in check_options(desired)] == [reported]
 
 
 def test_possible_options_pass() -> None:
-    desired = Request(
+    desired = DriverRequest(
         namespace="a" * 63,
         storage_class={"name": "a" * 253},
         image_pull_secrets=("registry",),
@@ -57,11 +57,13 @@ def test_possible_options_pass() -> None:
         resources={"driver": {"limits": {"memory": "1.5Gi", "cpu": 2}, "requests": {}}},
         tolerations=({"operator": "Exists"}, {"key": "a", "value": "b", "effect": "NoExecute", "tolerationSeconds": 5}),
     )
-    assert list(findings(desired)) == []
-    assert list(findings(Request())) == []
+    assert list(check_options(desired)) == []
+    assert list(check_options(DriverRequest())) == []
 
 
 def test_it_is_then_the_whole_plan() -> None:
-    made = plan(DRIVERS["vsphere"], Request(namespace="Kube-System"), snapshot(controllers=(), csi_driver=None))
+    made = plan_driver(
+        DRIVERS["vsphere"], DriverRequest(namespace="Kube-System"), snapshot(controllers=(), csi_driver=None)
+    )
     assert [(one.id, one.object) for one in made.findings] == [("CSI-D08", "namespace Kube-System")]
     assert not made.deployable

@@ -7,9 +7,14 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import Request
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.ownership import described, owner, platform, providers
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import plan
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.ownership import (
+    describe_owner,
+    detect_platform,
+    find_owner,
+    find_providers,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import plan_driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
 from unit.plugins.plugin_utils.drivers.worlds import HOME, OURS, VSPHERE, observed, snapshot
 
@@ -35,7 +40,7 @@ from unit.plugins.plugin_utils.drivers.worlds import HOME, OURS, VSPHERE, observ
     ],
 )
 def test_the_platform_shows_itself(spoilt: dict[str, Any], expected: str) -> None:
-    assert platform(snapshot(**spoilt)) == expected
+    assert detect_platform(snapshot(**spoilt)) == expected
 
 
 def notes(key: str, value: str = "x") -> dict[str, Any]:
@@ -79,11 +84,11 @@ CONTROLLED = {"ownerReferences": [{"kind": "StorageCluster", "name": "main", "co
 def test_the_owner_that_would_recreate_it_is_named_by_its_labels(
     driver: str, running_on: str, marks: dict[str, Any], tool: str, how: str
 ) -> None:
-    found = owner(DRIVERS[driver], running_on, observed("theirs", **marks))
+    found = find_owner(DRIVERS[driver], running_on, observed("theirs", **marks))
     assert found is not None
     assert (found.manager, found.recreates) == (tool, True)
     assert how in found.how
-    assert found.mark in described(found)
+    assert found.mark in describe_owner(found)
 
 
 @pytest.mark.parametrize(
@@ -101,13 +106,13 @@ def test_the_owner_that_would_recreate_it_is_named_by_its_labels(
 def test_a_plugin_that_a_user_installed_is_not_recreated(
     running_on: str, name: str, marks: dict[str, Any], tool: str, recreates: bool
 ) -> None:
-    found = owner(DRIVERS["aws_ebs"], running_on, observed(name, **marks))
+    found = find_owner(DRIVERS["aws_ebs"], running_on, observed(name, **marks))
     assert found is not None
     assert (found.manager, found.recreates) == (tool, recreates)
 
 
 def test_ours_has_no_other_owner() -> None:
-    assert owner(VSPHERE, "", observed(VSPHERE.daemonset, labels=OURS)) is None
+    assert find_owner(VSPHERE, "", observed(VSPHERE.daemonset, labels=OURS)) is None
 
 
 def test_providers_serve_the_driver_on_windows_or_have_our_name() -> None:
@@ -117,13 +122,13 @@ def test_providers_serve_the_driver_on_windows_or_have_our_name() -> None:
         observed("theirs"),
         observed("ours", labels=OURS),
     )
-    found = providers(VSPHERE, snapshot(daemon_sets=there), HOME)
+    found = find_providers(VSPHERE, snapshot(daemon_sets=there), HOME)
     assert [one.title for one in found] == [f"DaemonSet {HOME}/{VSPHERE.daemonset}", f"DaemonSet {HOME}/theirs"]
 
 
 def test_a_csidriver_of_an_operator_is_reported_and_never_written() -> None:
     kept = {"metadata": {"annotations": {"csi.openshift.io/managed": "true"}}, "spec": {"attachRequired": True}}
-    made = plan(VSPHERE, Request(create_cluster_objects=True), snapshot(csi_driver=kept))
+    made = plan_driver(VSPHERE, DriverRequest(create_cluster_objects=True), snapshot(csi_driver=kept))
     (found,) = [one for one in made.findings if one.id == "CSI-D48"]
     assert "managed by OpenShift's storage operator (annotation csi.openshift.io/managed)" in found.message
     assert made.settings["create_csi_driver"] is False
@@ -144,7 +149,7 @@ CLAIM: dict[str, Any] = {
 )
 def test_a_daemon_set_that_only_claims_a_driver_is_named_and_blocks_nothing(ours: tuple[Any, ...]) -> None:
     there = (observed("mine", "tenant", **CLAIM), *ours)
-    made = plan(VSPHERE, Request(), snapshot(daemon_sets=there, registered=("win-1",) if ours else ()))
+    made = plan_driver(VSPHERE, DriverRequest(), snapshot(daemon_sets=there, registered=("win-1",) if ours else ()))
     assert made.deployable
     (found,) = [one for one in made.findings if one.object == "DaemonSet tenant/mine"]
     assert (found.id, found.severity) == ("CSI-D39", "warning")
@@ -162,7 +167,7 @@ def test_a_daemon_set_that_only_claims_a_driver_is_named_and_blocks_nothing(ours
 )
 def test_one_that_works_or_worked_still_blocks(spoilt: dict[str, Any], registered: tuple[str, ...]) -> None:
     there = (observed("theirs", "tenant", **{**CLAIM, **spoilt}),)
-    made = plan(VSPHERE, Request(), snapshot(daemon_sets=there, registered=registered))
+    made = plan_driver(VSPHERE, DriverRequest(), snapshot(daemon_sets=there, registered=registered))
     assert [one.id for one in made.findings if one.severity == "blocker"] == ["CSI-D40"]
 
 
@@ -171,4 +176,4 @@ def test_one_that_works_or_worked_still_blocks(spoilt: dict[str, Any], registere
 )
 def test_our_label_on_an_object_that_does_not_run_blocks_nothing(forged: dict[str, Any]) -> None:
     there = (observed("mine", "tenant", labels=OURS, ready=0, **forged),)
-    assert plan(VSPHERE, Request(), snapshot(daemon_sets=there)).deployable
+    assert plan_driver(VSPHERE, DriverRequest(), snapshot(daemon_sets=there)).deployable

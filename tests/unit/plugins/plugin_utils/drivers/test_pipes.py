@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.pipes import (
-    mounting,
-    pipes_of,
-    refusal,
-    without_pipes,
+    explain_refusal,
+    is_served_without_pipes,
+    list_pipe_users,
+    list_pipes,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal import Use
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal import VolumeUse
 
 SMB, GCE, VSPHERE = DRIVERS["smb"], DRIVERS["gce_pd"], DRIVERS["vsphere"]
 PIPE = r"\\.\pipe\csi-proxy-smb-v1"
@@ -53,21 +53,21 @@ def pod(*paths: str, owner: str = "d1", phase: str = "Running", **metadata: Any)
     ],
 )
 def test_a_pipe_is_known_however_it_is_written(path: str, expected: tuple[str, ...]) -> None:
-    assert pipes_of(spec(path)) == expected
+    assert list_pipes(spec(path)) == expected
 
 
 def test_every_pod_that_mounts_a_pipe_is_named() -> None:
-    assert mounting([daemon_set(PIPE)], [pod(PIPE, owner="another")], ()) == (
+    assert list_pipe_users([daemon_set(PIPE)], [pod(PIPE, owner="another")], ()) == (
         "DaemonSet kube-system/plugin mounts csi-proxy-smb-v1",
         "pod kube-system/plugin-x on win-1 mounts csi-proxy-smb-v1",
     )
 
 
 def test_a_daemonset_that_is_removed_anyway_does_not_count_nor_do_its_pods() -> None:
-    assert mounting([daemon_set(PIPE, ours=SMB.name)], [pod(PIPE)], {SMB.name}) == ()
-    assert len(mounting([daemon_set(PIPE, ours=SMB.name)], [pod(PIPE)], ())) == 2
+    assert list_pipe_users([daemon_set(PIPE, ours=SMB.name)], [pod(PIPE)], {SMB.name}) == ()
+    assert len(list_pipe_users([daemon_set(PIPE, ours=SMB.name)], [pod(PIPE)], ())) == 2
     # One of that driver with another owner is not removed.
-    assert len(mounting([daemon_set(PIPE)], [pod(PIPE)], {SMB.name})) == 2
+    assert len(list_pipe_users([daemon_set(PIPE)], [pod(PIPE)], {SMB.name})) == 2
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_a_daemonset_that_is_removed_anyway_does_not_count_nor_do_its_pods() -> 
     ],
 )
 def test_a_pod(one: dict[str, Any], counts: bool) -> None:
-    assert bool(mounting([], [one], ())) is counts
+    assert bool(list_pipe_users([], [one], ())) is counts
 
 
 def test_volumes_depend_on_csi_proxy_unless_the_driver_is_known_not_to_use_it() -> None:
@@ -101,13 +101,13 @@ def test_volumes_depend_on_csi_proxy_unless_the_driver_is_known_not_to_use_it() 
             }
         },
     }
-    assert not without_pipes(SMB, [host_process])
+    assert not is_served_without_pipes(SMB, [host_process])
     host_process["status"] = {"numberReady": 1}
-    assert without_pipes(SMB, [host_process])
-    assert not without_pipes(SMB, [])
+    assert is_served_without_pipes(SMB, [host_process])
+    assert not is_served_without_pipes(SMB, [])
     host_process["spec"]["template"]["spec"].update(spec(PIPE))  # type: ignore[index]  # a test's own nested dictionary
-    assert not without_pipes(SMB, [host_process])
-    assert not without_pipes(GCE, [])
+    assert not is_served_without_pipes(SMB, [host_process])
+    assert not is_served_without_pipes(GCE, [])
 
 
 def test_the_host_process_plugin_of_openshifts_operator_uses_csi_proxy_without_mounting_a_pipe() -> None:
@@ -137,21 +137,21 @@ def test_the_host_process_plugin_of_openshifts_operator_uses_csi_proxy_without_m
         "status": {"numberReady": 1},
     }
     name = "DaemonSet openshift-cluster-csi-drivers/vmware-vsphere-csi-driver-node-windows"
-    assert mounting([plugin], [], ()) == (f"{name} of OpenShift's storage operator uses csi-proxy",)
-    assert not without_pipes(VSPHERE, [plugin])
+    assert list_pipe_users([plugin], [], ()) == (f"{name} of OpenShift's storage operator uses csi-proxy",)
+    assert not is_served_without_pipes(VSPHERE, [plugin])
     # A HostProcess plugin of another owner is upstream's, which does not use csi-proxy.
     plugin["metadata"]["annotations"] = {}
-    assert mounting([plugin], [], ()) == ()
-    assert without_pipes(VSPHERE, [plugin])
+    assert list_pipe_users([plugin], [], ()) == ()
+    assert is_served_without_pipes(VSPHERE, [plugin])
 
 
 def test_the_refusal_names_everything_up_to_a_length_and_the_remedy() -> None:
-    assert refusal((), ()) == ""
+    assert explain_refusal((), ()) == ""
     users = tuple(f"DaemonSet d/plugin-{number} mounts csi-proxy-smb-v1" for number in range(30))
-    message = refusal(users, [(SMB, [Use("win-1", "pod shop/db-0 (claim data)")])])
+    message = explain_refusal(users, [(SMB, [VolumeUse("win-1", "pod shop/db-0 (claim data)")])])
     assert "plugin-19" in message
     assert "plugin-20" not in message
     assert "and 11 more" in message
     assert "host_process" in message
-    one = refusal((), [(SMB, [Use("win-1", "pod shop/db-0 (claim data)")])])
+    one = explain_refusal((), [(SMB, [VolumeUse("win-1", "pod shop/db-0 (claim data)")])])
     assert f"win-1: {SMB.title} ({SMB.name}): pod shop/db-0 (claim data), mounted through csi-proxy" in one

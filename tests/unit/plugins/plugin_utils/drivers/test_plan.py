@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import Request
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import Plan, plan
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import DriverPlan, plan_driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import ObservedDaemonSet
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
 from unit.plugins.plugin_utils.drivers.worlds import HOME, OURS, VSPHERE, controller, node, observed, snapshot
 
 
-def blockers(made: Plan) -> set[str]:
+def blockers(made: DriverPlan) -> set[str]:
     return {finding.id for finding in made.findings if finding.severity == "blocker"}
 
 
@@ -23,7 +23,7 @@ def namespace(**labels: str) -> dict[str, Any]:
 
 
 def test_a_cluster_that_is_ready_gets_the_controllers_release() -> None:
-    made = plan(VSPHERE, Request(), snapshot(controllers=(controller("v3.3.1"),)))
+    made = plan_driver(VSPHERE, DriverRequest(), snapshot(controllers=(controller("v3.3.1"),)))
     assert made.deployable
     assert str(made.version) == "3.3.1"
     assert made.rule is not None
@@ -34,13 +34,13 @@ def test_a_cluster_that_is_ready_gets_the_controllers_release() -> None:
 @pytest.mark.parametrize(
     ("desired", "running", "kubernetes", "expected", "contains"),
     [
-        pytest.param(Request(version="3.4.0"), "v3.4.0", "v1.36.3", set(), "", id="the last csi-proxy release"),
-        pytest.param(Request(version="v3.4.0"), "v3.4.0", "v1.20.0", set(), "", id="oldest Kubernetes"),
-        pytest.param(Request(), "v3.4.1-rc.1", "v1.36.3", set(), "", id="pre-release of a proxy minor"),
-        pytest.param(Request(), "v3.5.0", "v1.36.3", set(), "", id="the first HostProcess release"),
-        pytest.param(Request(version="3.7.3"), "v3.7.3", "v1.36.3", set(), "", id="the newest release"),
+        pytest.param(DriverRequest(version="3.4.0"), "v3.4.0", "v1.36.3", set(), "", id="the last csi-proxy release"),
+        pytest.param(DriverRequest(version="v3.4.0"), "v3.4.0", "v1.20.0", set(), "", id="oldest Kubernetes"),
+        pytest.param(DriverRequest(), "v3.4.1-rc.1", "v1.36.3", set(), "", id="pre-release of a proxy minor"),
+        pytest.param(DriverRequest(), "v3.5.0", "v1.36.3", set(), "", id="the first HostProcess release"),
+        pytest.param(DriverRequest(version="3.7.3"), "v3.7.3", "v1.36.3", set(), "", id="the newest release"),
         pytest.param(
-            Request(version="3.7.3", mode="csi_proxy"),
+            DriverRequest(version="3.7.3", mode="csi_proxy"),
             "v3.7.3",
             "v1.36.3",
             {"CSI-D02"},
@@ -48,7 +48,7 @@ def test_a_cluster_that_is_ready_gets_the_controllers_release() -> None:
             id="no proxy mode",
         ),
         pytest.param(
-            Request(version="3.4.0", mode="host_process"),
+            DriverRequest(version="3.4.0", mode="host_process"),
             "v3.4.0",
             "v1.36.3",
             {"CSI-D02"},
@@ -56,7 +56,7 @@ def test_a_cluster_that_is_ready_gets_the_controllers_release() -> None:
             id="no HostProcess",
         ),
         pytest.param(
-            Request(version="3.4.0"),
+            DriverRequest(version="3.4.0"),
             "v3.7.3",
             "v1.36.3",
             {"CSI-D33"},
@@ -64,7 +64,7 @@ def test_a_cluster_that_is_ready_gets_the_controllers_release() -> None:
             id="skew with the controller",
         ),
         pytest.param(
-            Request(version="3.4.0"),
+            DriverRequest(version="3.4.0"),
             "v3.3.1",
             "v1.36.3",
             {"CSI-D33"},
@@ -72,14 +72,24 @@ def test_a_cluster_that_is_ready_gets_the_controllers_release() -> None:
             id="skew that can be avoided",
         ),
         pytest.param(
-            Request(version="3.4.0", allow_version_skew=True), "v3.7.3", "v1.36.3", set(), "", id="skew that is meant"
+            DriverRequest(version="3.4.0", allow_version_skew=True),
+            "v3.7.3",
+            "v1.36.3",
+            set(),
+            "",
+            id="skew that is meant",
         ),
-        pytest.param(Request(version="3.4.0"), "v3.4.0", "v1.19.9", {"CSI-D03"}, "1.20", id="Kubernetes too old"),
+        pytest.param(DriverRequest(version="3.4.0"), "v3.4.0", "v1.19.9", {"CSI-D03"}, "1.20", id="Kubernetes too old"),
         pytest.param(
-            Request(version="latest"), "v3.4.0", "v1.36.3", {"CSI-D01"}, "expected one such as 3.4.0", id="no number"
+            DriverRequest(version="latest"),
+            "v3.4.0",
+            "v1.36.3",
+            {"CSI-D01"},
+            "expected one such as 3.4.0",
+            id="no number",
         ),
         pytest.param(
-            Request(version="3.4"),
+            DriverRequest(version="3.4"),
             "v3.4.0",
             "v1.36.3",
             {"CSI-D01"},
@@ -87,14 +97,18 @@ def test_a_cluster_that_is_ready_gets_the_controllers_release() -> None:
             id="half a number",
         ),
         pytest.param(
-            Request(version="True"), "v3.4.0", "v1.36.3", {"CSI-D01"}, "'True' is not a release", id="no text"
+            DriverRequest(version="True"), "v3.4.0", "v1.36.3", {"CSI-D01"}, "'True' is not a release", id="no text"
         ),
-        pytest.param(Request(), "sha256", "v1.36.3", set(), "", id="a digest has no release: the catalog's default"),
+        pytest.param(
+            DriverRequest(), "sha256", "v1.36.3", set(), "", id="a digest has no release: the catalog's default"
+        ),
     ],
 )
-def test_release_and_mode(desired: Request, running: str, kubernetes: str, expected: set[str], contains: str) -> None:
+def test_release_and_mode(
+    desired: DriverRequest, running: str, kubernetes: str, expected: set[str], contains: str
+) -> None:
     image = f"quay.io/x/driver@sha256:{'0' * 64}" if running == "sha256" else running
-    made = plan(VSPHERE, desired, snapshot(kubernetes=kubernetes, controllers=(controller(image),)))
+    made = plan_driver(VSPHERE, desired, snapshot(kubernetes=kubernetes, controllers=(controller(image),)))
     assert blockers(made) == expected
     assert made.deployable is (not expected)
     assert contains in made.refusal
@@ -129,7 +143,7 @@ def test_release_and_mode(desired: Request, running: str, kubernetes: str, expec
     ],
 )
 def test_unfit_surroundings_block_the_plan(spoilt: dict[str, Any], expected: str, contains: str) -> None:
-    made = plan(VSPHERE, Request(), snapshot(**spoilt))
+    made = plan_driver(VSPHERE, DriverRequest(), snapshot(**spoilt))
     assert blockers(made) == {expected}
     assert contains in made.refusal
     assert made.refusal.startswith(f"{expected} ")
@@ -137,13 +151,13 @@ def test_unfit_surroundings_block_the_plan(spoilt: dict[str, Any], expected: str
 
 def test_missing_permissions_come_with_the_commands_that_bind_them() -> None:
     bind = "kubectl create clusterrolebinding kubewin-csi"
-    made = plan(VSPHERE, Request(), snapshot(missing_access=("{rule}",), access_commands=(bind,)))
+    made = plan_driver(VSPHERE, DriverRequest(), snapshot(missing_access=("{rule}",), access_commands=(bind,)))
     assert f"kubewin-rbac.yaml to it: {bind}. Missing rules: {{rule}}" in made.refusal
 
 
 def test_a_mistyped_namespace_is_no_list_of_missing_rules() -> None:
     world = snapshot(missing_access=("{rule}",) * 13, namespaces={"vmware-system-cis": None, HOME: namespace()})
-    refusal = plan(VSPHERE, Request(namespace="vmware-system-cis"), world).refusal
+    refusal = plan_driver(VSPHERE, DriverRequest(namespace="vmware-system-cis"), world).refusal
     assert refusal.startswith("CSI-D60 Namespace vmware-system-cis: it does not exist")
     assert f"the driver's namespace is {HOME}" in refusal
     assert "{rule}" not in refusal
@@ -151,24 +165,24 @@ def test_a_mistyped_namespace_is_no_list_of_missing_rules() -> None:
 
 def test_old_releases_need_their_windows_switch() -> None:
     world = snapshot(controllers=(controller("v3.1.2"),))
-    assert blockers(plan(VSPHERE, Request(), world)) == {"CSI-D23"}
+    assert blockers(plan_driver(VSPHERE, DriverRequest(), world)) == {"CSI-D23"}
     switched = snapshot(controllers=(controller("v3.1.2"),), feature_states={HOME: {"csi-windows-support": "true"}})
-    assert plan(VSPHERE, Request(), switched).deployable
+    assert plan_driver(VSPHERE, DriverRequest(), switched).deployable
 
 
 def test_a_namespace_without_a_level_is_left_to_the_cluster() -> None:
-    assert plan(VSPHERE, Request(), snapshot(namespaces={HOME: namespace()})).deployable
+    assert plan_driver(VSPHERE, DriverRequest(), snapshot(namespaces={HOME: namespace()})).deployable
 
 
 def test_our_own_namespace_is_applied_again() -> None:
     ours = namespace(**OURS, **{"pod-security.kubernetes.io/enforce": "baseline"})
-    made = plan(VSPHERE, Request(), snapshot(namespaces={HOME: ours}))
+    made = plan_driver(VSPHERE, DriverRequest(), snapshot(namespaces={HOME: ours}))
     assert made.deployable
     assert made.settings["create_namespace"]
 
 
 def test_a_namespace_of_another_owner_is_never_applied() -> None:
-    assert not plan(VSPHERE, Request(), snapshot()).settings["create_namespace"]
+    assert not plan_driver(VSPHERE, DriverRequest(), snapshot()).settings["create_namespace"]
 
 
 @pytest.mark.parametrize(
@@ -186,7 +200,7 @@ def test_a_namespace_of_another_owner_is_never_applied() -> None:
     ],
 )
 def test_second_providers(there: ObservedDaemonSet, expected: set[str]) -> None:
-    made = plan(VSPHERE, Request(), snapshot(daemon_sets=(there,)))
+    made = plan_driver(VSPHERE, DriverRequest(), snapshot(daemon_sets=(there,)))
     assert blockers(made) == expected
     assert all(there.name in finding.object for finding in made.findings if finding.severity == "blocker")
 
@@ -201,15 +215,17 @@ def test_second_providers(there: ObservedDaemonSet, expected: set[str]) -> None:
     ],
 )
 def test_a_file_system_that_windows_cannot_mount_is_refused(key: str, value: str, expected: set[str]) -> None:
-    made = plan(DRIVERS["aws_ebs"], Request(storage_class={"parameters": {key: value}}), snapshot())
+    made = plan_driver(DRIVERS["aws_ebs"], DriverRequest(storage_class={"parameters": {key: value}}), snapshot())
     assert blockers(made) & {"CSI-D45"} == expected
 
 
 def test_a_class_that_only_the_user_can_complete_is_omitted_and_reported() -> None:
-    made = plan(DRIVERS["smb"], Request(), snapshot(controllers=()))
+    made = plan_driver(DRIVERS["smb"], DriverRequest(), snapshot(controllers=()))
     assert not made.settings["storage_class"]["create"]
     assert "CSI-D46" in {one.id for one in made.findings}
-    given = plan(DRIVERS["smb"], Request(storage_class={"parameters": {"source": "//nas/share"}}), snapshot())
+    given = plan_driver(
+        DRIVERS["smb"], DriverRequest(storage_class={"parameters": {"source": "//nas/share"}}), snapshot()
+    )
     assert given.settings["storage_class"]["create"]
     assert "CSI-D46" not in {one.id for one in given.findings}
 
@@ -240,7 +256,7 @@ def test_a_hostprocess_provider_mounts_nothing_and_is_found_by_its_arguments() -
             },
         }
     )
-    assert blockers(plan(VSPHERE, Request(), snapshot(daemon_sets=(observed,)))) == {"CSI-D40"}
+    assert blockers(plan_driver(VSPHERE, DriverRequest(), snapshot(daemon_sets=(observed,)))) == {"CSI-D40"}
 
 
 @pytest.mark.parametrize(
@@ -262,13 +278,13 @@ def test_a_storage_class_that_cannot_become_ours(live: dict[str, Any], expected:
         "volumeBindingMode": "WaitForFirstConsumer",
     }
     world = snapshot(storage_class={**same, **live})
-    assert blockers(plan(VSPHERE, Request(), world)) == expected
-    assert plan(VSPHERE, Request(storage_class={"create": False}), world).deployable
+    assert blockers(plan_driver(VSPHERE, DriverRequest(), world)) == expected
+    assert plan_driver(VSPHERE, DriverRequest(storage_class={"create": False}), world).deployable
 
 
 def test_creating_the_objects_is_opt_in_and_reported() -> None:
     world = snapshot(controllers=(), csi_driver=None, feature_states={HOME: None}, namespaces={HOME: None})
-    made = plan(VSPHERE, Request(create_cluster_objects=True), world)
+    made = plan_driver(VSPHERE, DriverRequest(create_cluster_objects=True), world)
     assert made.deployable
     assert {finding.id for finding in made.findings if finding.severity == "warning"} == {"CSI-D30"}
     assert any("will be created" in line for line in made.summary())
@@ -283,7 +299,7 @@ def test_creating_the_objects_is_opt_in_and_reported() -> None:
     ],
 )
 def test_nodes_are_reported_and_never_block(nodes: tuple[Any, ...], finding: str) -> None:
-    made = plan(VSPHERE, Request(), snapshot(nodes=nodes))
+    made = plan_driver(VSPHERE, DriverRequest(), snapshot(nodes=nodes))
     assert made.deployable
     assert finding in {one.id for one in made.findings}
 
@@ -293,16 +309,18 @@ def test_a_skipped_node_blocks_no_other() -> None:
     new = ObservedNode("win-new", build="20348", labels={"pool": "new"}, runtime="containerd://1.7.27")
     smb = DRIVERS["smb"]
     chosen = {
-        pool: plan(smb, Request(mode="host_process", node_selector={"pool": pool}), snapshot(nodes=(old, new)))
+        pool: plan_driver(
+            smb, DriverRequest(mode="host_process", node_selector={"pool": pool}), snapshot(nodes=(old, new))
+        )
         for pool in ("old", "new")
     }
     assert "CSI-D05" in blockers(chosen["old"])
     assert "CSI-D05" not in blockers(chosen["new"])
     assert chosen["new"].nodes == ("win-old", "win-new")
     virtual = ObservedNode("win-virtual", build="14393", labels={"type": "virtual-kubelet"})
-    made = plan(DRIVERS["azure_disk"], Request(mode="csi_proxy"), snapshot(nodes=(new, virtual)))
+    made = plan_driver(DRIVERS["azure_disk"], DriverRequest(mode="csi_proxy"), snapshot(nodes=(new, virtual)))
     assert not [one for one in made.findings if "win-virtual" in one.object]
-    nowhere = plan(smb, Request(node_selector={"pool": "none"}), snapshot(nodes=(old, new)))
+    nowhere = plan_driver(smb, DriverRequest(node_selector={"pool": "none"}), snapshot(nodes=(old, new)))
     assert "kubernetes.io/os=windows and pool=none" in "\n".join(nowhere.summary())
 
 
@@ -313,11 +331,11 @@ def test_the_namespace_is_the_controllers() -> None:
         feature_states={home: {}},
         namespaces={home: {"metadata": {"name": home}}},
     )
-    assert plan(VSPHERE, Request(), world).namespace == home
+    assert plan_driver(VSPHERE, DriverRequest(), world).namespace == home
 
 
 def test_unknown_releases_of_a_known_mode_are_derived_and_reported() -> None:
-    made = plan(VSPHERE, Request(version="3.3.9"), snapshot(controllers=(controller("v3.3.1"),)))
+    made = plan_driver(VSPHERE, DriverRequest(version="3.3.9"), snapshot(controllers=(controller("v3.3.1"),)))
     assert made.settings["images"]["driver"].endswith("driver:v3.3.9")
     assert made.settings["images"]["registrar"].endswith(":v2.10.0")
     assert "CSI-D04" in {one.id for one in made.findings}

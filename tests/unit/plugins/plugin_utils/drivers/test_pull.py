@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.pull import (
-    Progress,
-    Pull,
-    evaluate,
-    failure,
-    images,
-    lacking,
-    lines,
-    missing,
-    pod,
-    progress,
-    selector,
+    ImagePull,
+    PullProgress,
+    evaluate_progress,
+    evaluate_pulls,
+    explain_failure,
+    find_missing_images,
+    list_images,
+    list_missing_images,
+    make_pod,
+    make_selector,
+    render_progress_lines,
 )
 
 SMB = DRIVERS["smb"]
@@ -49,17 +49,17 @@ PLUGIN: dict[str, Any] = {
 def made(**template: Any) -> dict[str, Any]:
     inner = {**PLUGIN["spec"]["template"]["spec"], **template}
     plugin = {**PLUGIN, "spec": {"template": {**PLUGIN["spec"]["template"], "spec": inner}}}
-    return pod(plugin, SMB.name, "win-1", ["driver:2", "registrar:1"], 600)
+    return make_pod(plugin, SMB.name, "win-1", ["driver:2", "registrar:1"], 600)
 
 
 def test_every_image_once() -> None:
-    assert images(PLUGIN["spec"]["template"]) == ("driver:2", "registrar:1")
+    assert list_images(PLUGIN["spec"]["template"]) == ("driver:2", "registrar:1")
 
 
 def test_images_that_the_node_names_are_there() -> None:
     node = {"status": {"images": [{"names": ["registrar@sha256:1", "registrar:1"]}]}}
-    assert missing(node, ["driver:2", "registrar:1"]) == ("driver:2",)
-    assert missing({}, ["driver:2"]) == ("driver:2",)
+    assert list_missing_images(node, ["driver:2", "registrar:1"]) == ("driver:2",)
+    assert list_missing_images({}, ["driver:2"]) == ("driver:2",)
 
 
 def test_the_pod_has_nothing_of_the_plugin_but_its_images_and_how_they_are_pulled() -> None:
@@ -73,7 +73,7 @@ def test_the_pod_has_nothing_of_the_plugin_but_its_images_and_how_they_are_pulle
     assert "volumes" not in inner
     # A DaemonSet adopts pods with its labels, and would count it as a plugin.
     assert "app" not in found["metadata"]["labels"]
-    assert all(f"{key}={value}" in selector(SMB.name) for key, value in found["metadata"]["labels"].items())
+    assert all(f"{key}={value}" in make_selector(SMB.name) for key, value in found["metadata"]["labels"].items())
 
 
 def test_a_host_process_pod_is_one_too_for_its_image_may_run_in_no_other_way() -> None:
@@ -85,14 +85,14 @@ def test_a_host_process_pod_is_one_too_for_its_image_may_run_in_no_other_way() -
 
 
 def test_each_node_has_a_pod_of_its_own_name_and_the_same_next_time() -> None:
-    names = [pod(PLUGIN, SMB.name, node, ["driver:2"], 1)["metadata"]["name"] for node in ("a", "b", "a")]
+    names = [make_pod(PLUGIN, SMB.name, node, ["driver:2"], 1)["metadata"]["name"] for node in ("a", "b", "a")]
     assert names[0] == names[2] != names[1]
 
 
-def observed(*states: dict[str, Any], phase: str = "Pending", **status: Any) -> Pull:
+def observed(*states: dict[str, Any], phase: str = "Pending", **status: Any) -> ImagePull:
     """What is made of a pod whose two containers have these statuses."""
     found = {**made(), "status": {"phase": phase, "containerStatuses": list(states), **status}}
-    return evaluate([found])[0]
+    return evaluate_pulls([found])[0]
 
 
 def waits(reason: str, message: str = "", image: str = "driver:2") -> dict[str, Any]:
@@ -118,7 +118,7 @@ THERE = {"image": "registrar:1", "imageID": "sha256:1", "state": {"terminated": 
         ),
     ],
 )  # fmt: skip
-def test_how_far_a_node_is(found: Pull, expected: str) -> None:
+def test_how_far_a_node_is(found: ImagePull, expected: str) -> None:
     assert (found.node, found.state) == ("win-1", expected)
 
 
@@ -143,18 +143,24 @@ NODES = [windows("win-2"), windows("win-1", images=("registrar:1",)), windows("w
 
 
 def test_missing_images_are_pulled_where_a_running_plugin_changes_its_images() -> None:
-    found = lacking(PLUGIN, running("driver:1"), NODES, ())
+    found = find_missing_images(PLUGIN, running("driver:1"), NODES, ())
     assert found == {"win-1": ("driver:2",), "win-2": ("driver:2", "registrar:1")}
-    assert list(lacking(PLUGIN, running("driver:1"), NODES, ("win-2", "win-1", "win-3"))) == ["win-2", "win-1"]
-    assert lacking(PLUGIN, running("driver:1"), [windows("win-1", images=("driver:2", "registrar:1"))], ()) == {}
+    assert list(find_missing_images(PLUGIN, running("driver:1"), NODES, ("win-2", "win-1", "win-3"))) == [
+        "win-2",
+        "win-1",
+    ]
+    assert (
+        find_missing_images(PLUGIN, running("driver:1"), [windows("win-1", images=("driver:2", "registrar:1"))], ())
+        == {}
+    )
 
 
 def test_nothing_is_pulled_where_no_plugin_runs_or_it_keeps_its_images() -> None:
-    assert lacking(PLUGIN, (), NODES, ()) == {}
-    assert lacking(PLUGIN, running("driver:2"), NODES, ()) == {}
+    assert find_missing_images(PLUGIN, (), NODES, ()) == {}
+    assert find_missing_images(PLUGIN, running("driver:2"), NODES, ()) == {}
     # An interrupted change: some pods have the new template.
     some = [running("driver:2")[0], running("driver:1")[1]]
-    assert set(lacking(PLUGIN, some, NODES, ())) == {"win-2"}
+    assert set(find_missing_images(PLUGIN, some, NODES, ())) == {"win-2"}
 
 
 def of(node: str, *states: dict[str, Any], phase: str = "Pending") -> dict[str, Any]:
@@ -168,39 +174,39 @@ def of(node: str, *states: dict[str, Any], phase: str = "Pending") -> dict[str, 
 
 def test_ten_nodes_pull_at_a_time_and_one_that_is_done_makes_room() -> None:
     names = [f"win-{number}" for number in range(15)]
-    assert progress([], names, (), {}).start == tuple(names[:10])
+    assert evaluate_progress([], names, (), {}).start == tuple(names[:10])
     pods = [of("win-0", THERE, THERE, phase="Succeeded"), *(of(name) for name in names[1:10])]
-    found = progress(pods, names, (), {})
+    found = evaluate_progress(pods, names, (), {})
     assert (found.done, found.start) == (("win-0",), ("win-10",))
     assert found.waiting == tuple(names[1:])
-    assert progress([], names, tuple(names), {}).waiting == ()
+    assert evaluate_progress([], names, tuple(names), {}).waiting == ()
 
 
 def test_a_failing_pull_fails_after_a_while_and_at_once_if_no_retry_can_help() -> None:
     pods = [of("win-1", waits("ErrImagePull", "no such tag"), THERE), of("win-2", waits("InvalidImageName"), THERE)]
-    early = progress(pods, ["win-1", "win-2"], (), {"win-1": 119.0})
+    early = evaluate_progress(pods, ["win-1", "win-2"], (), {"win-1": 119.0})
     assert set(early.why) == {"win-1", "win-2"}
     assert set(early.failures) == {"win-2"}
-    assert set(progress(pods, ["win-1", "win-2"], (), {"win-1": 120.0}).failures) == {"win-1", "win-2"}
+    assert set(evaluate_progress(pods, ["win-1", "win-2"], (), {"win-1": 120.0}).failures) == {"win-1", "win-2"}
 
 
-OBSERVED = Progress(("win-1",), ("win-2", "win-3"), (), {"win-2": "driver:2: ErrImagePull"}, {})
+OBSERVED = PullProgress(("win-1",), ("win-2", "win-3"), (), {"win-2": "driver:2: ErrImagePull"}, {})
 
 
 def test_progress_counts_nodes_and_names_those_in_trouble() -> None:
-    assert list(lines(OBSERVED, 40, 1800)) == [
+    assert list(render_progress_lines(OBSERVED, 40, 1800)) == [
         "40 s of 30 min: 1 of 3 nodes have the images",
         "  win-2: driver:2: ErrImagePull",
     ]
 
 
 def test_it_continues_while_there_is_time_and_succeeds_with_the_last_node() -> None:
-    assert failure(OBSERVED, 5.0) is None
-    assert failure(replace(OBSERVED, waiting=(), why={}), -1.0) is None
+    assert explain_failure(OBSERVED, 5.0) is None
+    assert explain_failure(replace(OBSERVED, waiting=(), why={}), -1.0) is None
 
 
 def test_when_time_is_up_every_node_that_waits_is_named() -> None:
-    error = failure(OBSERVED, 0.0)
+    error = explain_failure(OBSERVED, 0.0)
     assert error is not None
     assert error.reason == "timeout"
     assert "win-2: driver:2: ErrImagePull; win-3: not pulled yet" in str(error)
@@ -208,7 +214,7 @@ def test_when_time_is_up_every_node_that_waits_is_named() -> None:
 
 
 def test_an_image_that_cannot_be_pulled_ends_it_at_once() -> None:
-    error = failure(replace(OBSERVED, failures=OBSERVED.why), 5.0)
+    error = explain_failure(replace(OBSERVED, failures=OBSERVED.why), 5.0)
     assert error is not None
     assert error.reason == "pull_failed"
     assert "win-2: driver:2: ErrImagePull" in str(error)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import pull_apply
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.pull_apply import Pulls
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.pull_apply import ImagePuller
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.termination import Interrupted
 from unit.plugins.plugin_utils.kube.fakes import ObjectStore, Response, client_of
@@ -43,9 +43,9 @@ class Kubelets(ObjectStore):
             pod["status"] = {"containerStatuses": [{"image": "driver:2", **state}]}
 
 
-def pulled(cluster: Kubelets) -> tuple[Pulls, list[str]]:
+def pulled(cluster: Kubelets) -> tuple[ImagePuller, list[str]]:
     lines: list[str] = []
-    return Pulls(client_of(cluster), "smb.csi.k8s.io", PLUGIN, lines.append), lines
+    return ImagePuller(client_of(cluster), "smb.csi.k8s.io", PLUGIN, lines.append), lines
 
 
 def has_image(cluster: Kubelets) -> None:
@@ -94,7 +94,7 @@ def test_no_pod_is_left_when_pulling_fails(
 def test_pods_of_a_killed_run_are_deleted_also_if_no_image_is_missing() -> None:
     cluster = Kubelets(is_terminated)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Pulls, "_remove", lambda _pulls: None)
+        patched.setattr(ImagePuller, "_remove", lambda _pulls: None)
         patched.setattr(pull_apply, "ignore_signals", lambda: None)
         with pytest.raises(Interrupted):
             pulled(cluster)[0].run(LACKING, 600.0)

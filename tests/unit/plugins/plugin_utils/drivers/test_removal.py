@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal import Use, refusal, uses
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal import VolumeUse, explain_refusal, find_uses
 
 VSPHERE = DRIVERS["vsphere"]
 CSI = {"driver": VSPHERE.name, "volumeHandle": "h"}
@@ -56,7 +56,9 @@ def attachment(on: str = "win-1", attacher: str = VSPHERE.name) -> dict[str, Any
     ],
 )
 def test_a_pod_counts(pods: list[Any], volumes: list[Any], expected: str) -> None:
-    assert uses(VSPHERE, [node()], pods, [BOUND], volumes, []) == (Use("win-1", f"pod shop/db-0 ({expected})"),)
+    assert find_uses(VSPHERE, [node()], pods, [BOUND], volumes, []) == (
+        VolumeUse("win-1", f"pod shop/db-0 ({expected})"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -70,17 +72,19 @@ def test_a_pod_counts(pods: list[Any], volumes: list[Any], expected: str) -> Non
     ],
 )
 def test_a_pod_does_not_count(pods: list[Any], volumes: list[Any]) -> None:
-    assert uses(VSPHERE, [node()], pods, [BOUND], volumes, []) == ()
+    assert find_uses(VSPHERE, [node()], pods, [BOUND], volumes, []) == ()
 
 
 def test_an_ephemeral_volume_counts_by_the_claim_that_was_made_for_it() -> None:
     made = {"metadata": {"namespace": "shop", "name": "db-0-data"}, "spec": {"volumeName": "pv"}}
-    assert uses(VSPHERE, [node()], [pod({"ephemeral": {}})], [made], [volume(csi=CSI)], []) != ()
+    assert find_uses(VSPHERE, [node()], [pod({"ephemeral": {}})], [made], [volume(csi=CSI)], []) != ()
 
 
 def test_an_attachment_counts_without_any_pod() -> None:
-    found = uses(VSPHERE, [node()], [], [], [], [attachment(), attachment("linux-1"), attachment(attacher="other")])
-    assert found == (Use("win-1", "volume pv is attached"),)
+    found = find_uses(
+        VSPHERE, [node()], [], [], [], [attachment(), attachment("linux-1"), attachment(attacher="other")]
+    )
+    assert found == (VolumeUse("win-1", "volume pv is attached"),)
 
 
 @pytest.mark.parametrize(
@@ -92,11 +96,11 @@ def test_an_attachment_counts_without_any_pod() -> None:
     ],
 )
 def test_volumes_in_use_by_the_kubelet_count(name: str, counts: bool) -> None:
-    assert bool(uses(VSPHERE, [node(in_use=(name,))], [], [], [], [])) is counts
+    assert bool(find_uses(VSPHERE, [node(in_use=(name,))], [], [], [], [])) is counts
 
 
 def test_the_refusal_names_nodes_users_and_the_way_out() -> None:
-    expected = refusal(VSPHERE, uses(VSPHERE, [node()], [pod(CLAIM)], [BOUND], [volume(csi=CSI)], []))
+    expected = explain_refusal(VSPHERE, find_uses(VSPHERE, [node()], [pod(CLAIM)], [BOUND], [volume(csi=CSI)], []))
     assert "win-1: pod shop/db-0 (claim data)" in expected
     assert "force_in_use" in expected
-    assert refusal(VSPHERE, ()) == ""
+    assert explain_refusal(VSPHERE, ()) == ""

@@ -10,18 +10,20 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver, ModeRule
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import parse
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import Request
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.settings import settings
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.settings import make_settings
 
 FORMS = [(driver, rule) for driver in DRIVERS.values() for rule in driver.modes]
 forms = pytest.mark.parametrize(("driver", "rule"), FORMS, ids=[f"{one.key} {rule.mode}" for one, rule in FORMS])
 
 
-def made(driver: Driver, rule: ModeRule, desired: Request | None = None, version: str | None = None) -> dict[str, Any]:
+def made(
+    driver: Driver, rule: ModeRule, desired: DriverRequest | None = None, version: str | None = None
+) -> dict[str, Any]:
     newest = max(parse(known.version) for known in driver.releases if rule.supports(parse(known.version)))
-    return settings(
+    return make_settings(
         driver,
-        desired or Request(),
+        desired or DriverRequest(),
         rule,
         parse(version) if version else newest,
         "somewhere",
@@ -34,7 +36,7 @@ def made(driver: Driver, rule: ModeRule, desired: Request | None = None, version
 
 @forms
 def test_everything_is_json_and_the_kubelets_directory_ends_without_a_backslash(driver: Driver, rule: ModeRule) -> None:
-    found = made(driver, rule, Request(kubelet_dir="D:\\kubelet\\"))
+    found = made(driver, rule, DriverRequest(kubelet_dir="D:\\kubelet\\"))
     assert json.loads(json.dumps(found)) == found
     assert found["kubelet_dir"] == "D:\\kubelet"
 
@@ -50,7 +52,10 @@ def test_a_form_has_pipes_or_is_a_host_process(driver: Driver, rule: ModeRule) -
 def test_resources_are_upstreams_until_others_are_given(driver: Driver, rule: ModeRule) -> None:
     given = {"limits": {"memory": "2Gi"}}
     assert made(driver, rule)["resources"] == rule.resources
-    assert made(driver, rule, Request(resources={"driver": given}))["resources"] == {**rule.resources, "driver": given}
+    assert made(driver, rule, DriverRequest(resources={"driver": given}))["resources"] == {
+        **rule.resources,
+        "driver": given,
+    }
 
 
 @pytest.mark.parametrize(
@@ -77,6 +82,6 @@ def test_an_unlisted_release_takes_the_tag_of_its_mode(key: str, mode: str, vers
 
 def test_a_mirror_replaces_the_registry_of_every_image() -> None:
     driver = DRIVERS["azure_disk"]
-    found = made(driver, driver.modes[0], Request(image_mirror="mirror.example:8443/k8s/"))
+    found = made(driver, driver.modes[0], DriverRequest(image_mirror="mirror.example:8443/k8s/"))
     assert all(image.startswith("mirror.example:8443/k8s/oss/") for image in found["images"].values())
     assert set(found["images"]) == {"driver", "registrar", "liveness_probe"}

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import Request
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import plan
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import plan_driver
 from unit.plugins.plugin_utils.drivers.worlds import HOME, OURS, VSPHERE, controller, observed, snapshot
 
 OPERATOR: dict[str, Any] = {"annotations": {"operator.openshift.io/spec-hash": "5f3c0a"}}
 
 
-def found(number: str, desired: Request | None = None, **spoilt: Any) -> list[Finding]:
+def found(number: str, desired: DriverRequest | None = None, **spoilt: Any) -> list[Finding]:
     """The findings of one id."""
-    made = plan(VSPHERE, desired or Request(), snapshot(**spoilt))
+    made = plan_driver(VSPHERE, desired or DriverRequest(), snapshot(**spoilt))
     return [finding for finding in made.findings if finding.id == number]
 
 
@@ -65,7 +65,7 @@ def test_theirs_beside_ours_gets_a_handover_or_is_removed() -> None:
 
 
 def test_a_named_daemonset_is_replaced_unless_its_owner_recreates_it() -> None:
-    desired = Request(replace=f"{HOME}/{VSPHERE.daemonset}")
+    desired = DriverRequest(replace=f"{HOME}/{VSPHERE.daemonset}")
     (found_one,) = found("CSI-D49", desired, daemon_sets=(observed(VSPHERE.daemonset),))
     assert found_one.severity == "warning"
     assert found("CSI-D41", desired, daemon_sets=(observed(VSPHERE.daemonset),)) == []
@@ -82,7 +82,7 @@ def test_an_interrupted_handover_comes_first() -> None:
     (found_one,) = found("CSI-D47", replacing="a/b")
     assert (found_one.severity, found_one.object) == ("blocker", "DaemonSet a/b")
     assert "-e kubewin_handover=to_kubewin -e kubewin_replace=a/b" in found_one.remedy
-    assert found("CSI-D47", Request(replace="a/b"), replacing="a/b") == []
+    assert found("CSI-D47", DriverRequest(replace="a/b"), replacing="a/b") == []
 
     leaving = observed(VSPHERE.daemonset, labels=OURS, annotations={"kubewin.io/handover": "to_platform"})
     (found_one,) = found("CSI-D47", daemon_sets=(leaving,))

@@ -10,26 +10,32 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import Snapshot
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.switch import Switch, findings, switch
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverSnapshot
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.switch import (
+    ModeChange,
+    check_mode_change,
+    find_mode_change,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import ObservedDaemonSet
 from unit.plugins.plugin_utils.drivers.worlds import snapshot
 
 SMB, DISK = DRIVERS["smb"], DRIVERS["azure_disk"]
 
 
-def running(driver: Driver, mode: str, managed_by: str = "kubewin.csi", **spoilt: Any) -> Snapshot:
+def running(driver: Driver, mode: str, managed_by: str = "kubewin.csi", **spoilt: Any) -> DriverSnapshot:
     observed = ObservedDaemonSet(driver.namespace, driver.daemonset, managed_by, {}, (), "", mode=mode)
     return snapshot(daemon_sets=(observed,), **spoilt)
 
 
-def change(driver: Driver, observed: Snapshot, mode: str) -> Switch | None:
-    return switch(driver, next(rule for rule in driver.modes if rule.mode == mode), observed, driver.namespace)
+def change(driver: Driver, observed: DriverSnapshot, mode: str) -> ModeChange | None:
+    return find_mode_change(
+        driver, next(rule for rule in driver.modes if rule.mode == mode), observed, driver.namespace
+    )
 
 
 def found(driver: Driver, left: str, mode: str, *in_use: tuple[str, str]) -> list[Finding]:
     observed = running(driver, left, in_use=in_use)
-    return list(findings(driver, change(driver, observed, mode), observed))
+    return list(check_mode_change(driver, change(driver, observed, mode), observed))
 
 
 def test_the_same_mode_a_first_installation_and_another_owners_plugin_are_no_change() -> None:
@@ -37,7 +43,7 @@ def test_the_same_mode_a_first_installation_and_another_owners_plugin_are_no_cha
     assert change(DISK, snapshot(), "csi_proxy") is None
     assert change(DISK, running(DISK, "csi_proxy", managed_by="Helm"), "host_process") is None
     assert change(DISK, running(DISK, ""), "host_process") is None
-    assert switch(DISK, None, running(DISK, "csi_proxy"), DISK.namespace) is None
+    assert find_mode_change(DISK, None, running(DISK, "csi_proxy"), DISK.namespace) is None
 
 
 def test_a_mode_that_takes_volumes_along_changes_under_them() -> None:

@@ -14,8 +14,12 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import parse_image_tag
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import ObservedController, Request, Snapshot
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import Plan, plan
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import (
+    DriverRequest,
+    DriverSnapshot,
+    ObservedController,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import DriverPlan, plan_driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
 
 GITHUB = "https://github.com"
@@ -80,13 +84,13 @@ def complete(driver: Driver) -> Driver:
     return replace(driver, modes=modes)
 
 
-def world(driver: Driver, row: Row) -> Snapshot:
+def world(driver: Driver, row: Row) -> DriverSnapshot:
     home = OPENSHIFT if row.openshift else driver.namespace
     newest = next(known.images["driver"] for known in driver.releases if known.version == driver.default_version)
     image = row.running or (DIGEST if row.openshift else f"v{row.version or driver.default_version}")
     if ":" not in image:
         image = f"{newest.rsplit(':', 1)[0]}:{image}"
-    return Snapshot(
+    return DriverSnapshot(
         kubernetes=row.kubernetes,
         nodes=tuple(
             ObservedNode(
@@ -104,9 +108,11 @@ def world(driver: Driver, row: Row) -> Snapshot:
     )
 
 
-def decide(row: Row) -> Plan:
+def decide(row: Row) -> DriverPlan:
     driver = complete(DRIVERS[row.driver])
-    return plan(driver, Request(version=row.version, mode=row.mode, allow_version_skew=row.skew), world(driver, row))
+    return plan_driver(
+        driver, DriverRequest(version=row.version, mode=row.mode, allow_version_skew=row.skew), world(driver, row)
+    )
 
 
 def fork(repository: str, line: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import ObservedController, Snapshot
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverSnapshot, ObservedController
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import ObservedDaemonSet
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import read_creation
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
@@ -61,7 +61,7 @@ def observed(name: str, home: str = HOME, path: str = PLUGIN_DIR, **more: Any) -
     return replace(ObservedDaemonSet.from_object(live), made=read_creation(live))
 
 
-def snapshot(**spoilt: Any) -> Snapshot:
+def snapshot(**spoilt: Any) -> DriverSnapshot:
     """A snapshot with some fields replaced."""
     fields: dict[str, Any] = {
         "kubernetes": "v1.36.3",
@@ -78,4 +78,4 @@ def snapshot(**spoilt: Any) -> Snapshot:
         "feature_states": {HOME: {"trigger-csi-fullsync": "false"}},
         "storage_class": None,
     }
-    return Snapshot(**{**fields, **spoilt})
+    return DriverSnapshot(**{**fields, **spoilt})

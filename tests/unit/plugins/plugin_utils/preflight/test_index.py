@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import DaemonSetFacts
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.scheduling import why_not
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.scheduling import explain_exclusion
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import Placement, terms_of
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
 from hypothesis import given
@@ -75,7 +75,7 @@ INDEX = cluster()
 @given(spec=POD)
 def test_the_nodes_that_fit_a_pod_are_those_of_a_daemon_set_with_its_template(spec: dict[str, Any]) -> None:
     daemon_set = DaemonSetFacts("ns", "ds", 0, 0, 0, True, "", (), spec)
-    expected = {one.name for one in INDEX.node_list if why_not(daemon_set, one) is None}
+    expected = {one.name for one in INDEX.node_list if explain_exclusion(daemon_set, one) is None}
     assert set(INDEX.names(INDEX.fitting(Placement.from_spec(spec)))) == expected
 
 

@@ -8,8 +8,15 @@ import os
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.apply import Stage, handover_lease
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.decide import REPLACED, Handover, kept_off
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.apply import (
+    HandoverExecutor,
+    make_handover_lease,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.decide import (
+    REPLACED,
+    Handover,
+    list_excluded_nodes,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.run import HandoverRun
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
@@ -44,11 +51,11 @@ class Counted(ObjectStore):
 
 def test_a_node_gets_ours_back_while_the_controller_counts_the_pods() -> None:
     store = Counted(2)
-    stage = Stage(client_of(store), VSPHERE, None, lambda _line: None)
+    stage = HandoverExecutor(client_of(store), VSPHERE, None, lambda _line: None)
     assert stage.keep_off(["win-1"], None)
-    assert kept_off(store.things[PATH]) == ("win-1",)
+    assert list_excluded_nodes(store.things[PATH]) == ("win-1",)
     assert stage.keep_off([], None)
-    assert kept_off(store.things[PATH]) == ()
+    assert list_excluded_nodes(store.things[PATH]) == ()
     assert not stage.keep_off([], None)
 
 
@@ -72,7 +79,7 @@ def test_what_a_killed_hand_over_sent_is_refused_once_another_one_took_its_lease
         store._put(path, thing)
     before = {path: store.things[path]["metadata"]["resourceVersion"] for path in written}
     client = client_of(store)
-    killed = handover_lease(client, HOME, VSPHERE, lambda _line: None)
+    killed = make_handover_lease(client, HOME, VSPHERE, lambda _line: None)
     killed.take()
     killed.leave()
     lease = next(path for path in store.things if "/leases/" in path)
@@ -80,7 +87,7 @@ def test_what_a_killed_hand_over_sent_is_refused_once_another_one_took_its_lease
     dead = identify_process(os.getpid()).rpartition("/")[0] + "/4194305-1"
     store._put(lease, {**store.things[lease], "spec": {**store.things[lease]["spec"], "holderIdentity": dead}})
 
-    following = handover_lease(client, HOME, VSPHERE, lambda _line: None)
+    following = make_handover_lease(client, HOME, VSPHERE, lambda _line: None)
     following.take()
     following.end()
     for path, (kind, thing) in written.items():

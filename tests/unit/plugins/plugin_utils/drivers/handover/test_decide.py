@@ -10,16 +10,16 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.decide import (
     Direction,
-    Scene,
-    Side,
-    Waiting,
-    decide,
-    keeping_off,
-    kept_off,
-    mode_of,
+    HandoverSide,
+    HandoverState,
+    WaitingNode,
+    detect_mode,
+    list_excluded_nodes,
+    make_exclusion_patch,
+    plan_handover,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.ownership import Owner, Provider
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal import Use
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal import VolumeUse
 from unit.plugins.plugin_utils.drivers.worlds import HOME, VSPHERE, daemon_set
 
 NODES = ("win-1", "win-2")
@@ -28,8 +28,8 @@ HELM = Owner("installed with Helm", "release x", False, "remove it from the char
 THEIRS = f"{HOME}/theirs"
 
 
-def side(name: str, *on: str, mode: str = "csi_proxy", home: str = HOME, **away: str) -> Side:
-    return Side(
+def side(name: str, *on: str, mode: str = "csi_proxy", home: str = HOME, **away: str) -> HandoverSide:
+    return HandoverSide(
         home,
         name,
         mode,
@@ -38,13 +38,13 @@ def side(name: str, *on: str, mode: str = "csi_proxy", home: str = HOME, **away:
     )
 
 
-def they(owner: Owner, *on: str, name: str = "theirs", **more: Any) -> tuple[Provider, Side]:
+def they(owner: Owner, *on: str, name: str = "theirs", **more: Any) -> tuple[Provider, HandoverSide]:
     made = side(name, *on, **more)
     return Provider(made.namespace, name, owner), made
 
 
-def scene(ours: Side | None, *theirs: tuple[Provider, Side], **more: Any) -> Scene:
-    return Scene(**{"driver": VSPHERE, "nodes": NODES, "ours": ours, "theirs": theirs, **more})
+def scene(ours: HandoverSide | None, *theirs: tuple[Provider, HandoverSide], **more: Any) -> HandoverState:
+    return HandoverState(**{"driver": VSPHERE, "nodes": NODES, "ours": ours, "theirs": theirs, **more})
 
 
 BOTH = scene(side("ours", *NODES), they(OPERATOR, *NODES))
@@ -52,7 +52,7 @@ INSTALLED = scene(side("ours"), they(HELM, *NODES))
 
 
 def test_every_node_of_ours_is_handed_to_the_platform() -> None:
-    made = decide("to_platform", BOTH)
+    made = plan_handover("to_platform", BOTH)
     assert (made.refusal, made.nodes, made.done) == ("", NODES, ())
     assert made.lines == (
         f"from {HOME}/ours of this collection to DaemonSet {THEIRS}, kept by an operator (annotation x)",
@@ -60,31 +60,31 @@ def test_every_node_of_ours_is_handed_to_the_platform() -> None:
 
 
 def test_a_node_that_ours_was_kept_off_is_done() -> None:
-    made = decide("to_platform", scene(side("ours", "win-2", win_1="its name"), they(OPERATOR, *NODES)))
+    made = plan_handover("to_platform", scene(side("ours", "win-2", win_1="its name"), they(OPERATOR, *NODES)))
     assert (made.nodes, made.done) == (("win-2",), ("win-1",))
 
 
 def test_the_node_of_an_interrupted_run_is_next_although_ours_has_left_it() -> None:
-    made = decide(
+    made = plan_handover(
         "to_platform", scene(side("ours", "win-1", win_2="its name"), they(OPERATOR, *NODES), waiting="win-2")
     )
     assert made.nodes == ("win-2", "win-1")
 
 
 def test_every_node_of_theirs_is_handed_to_ours() -> None:
-    made = decide("to_kubewin", INSTALLED, THEIRS)
+    made = plan_handover("to_kubewin", INSTALLED, THEIRS)
     assert (made.refusal, made.nodes, made.done) == ("", NODES, ())
 
 
 def test_a_begun_handover_continues_with_the_remaining_nodes() -> None:
-    made = decide("to_kubewin", scene(side("ours", *NODES), begun=THEIRS, left=("win-2",)), THEIRS)
+    made = plan_handover("to_kubewin", scene(side("ours", *NODES), begun=THEIRS, left=("win-2",)), THEIRS)
     assert (made.nodes, made.done) == (("win-2",), ("win-1",))
 
 
 @pytest.mark.parametrize("direction", ["to_platform", "to_kubewin"])
 def test_a_finished_handover_has_no_nodes_left(direction: Direction) -> None:
     done = scene(None, they(OPERATOR, *NODES)) if direction == "to_platform" else scene(side("ours", *NODES))
-    made = decide(direction, done, THEIRS)
+    made = plan_handover(direction, done, THEIRS)
     assert (made.refusal, made.nodes) == ("", ())
 
 
@@ -113,8 +113,8 @@ def test_a_finished_handover_has_no_nodes_left(direction: Direction) -> None:
         ),
     ],
 )
-def test_no_node_is_handed_to_the_platform(there: Scene, replace: str, expected: str) -> None:
-    made = decide("to_platform", there, replace)
+def test_no_node_is_handed_to_the_platform(there: HandoverState, replace: str, expected: str) -> None:
+    made = plan_handover("to_platform", there, replace)
     assert made.nodes == ()
     assert expected in made.refusal
 
@@ -136,8 +136,8 @@ def test_no_node_is_handed_to_the_platform(there: Scene, replace: str, expected:
         pytest.param(dataclasses.replace(INSTALLED, begun="a/b"), THEIRS, "kubewin_replace=a/b", id="another was begun"),
     ],
 )  # fmt: skip
-def test_no_node_is_handed_to_ours(there: Scene, replace: str, expected: str) -> None:
-    made = decide("to_kubewin", there, replace)
+def test_no_node_is_handed_to_ours(there: HandoverState, replace: str, expected: str) -> None:
+    made = plan_handover("to_kubewin", there, replace)
     assert made.nodes == ()
     assert expected in made.refusal
 
@@ -148,12 +148,18 @@ def test_smb_returns_to_csi_proxy_only_without_its_volumes(direction: Direction)
     ours, theirs = (before, {}) if direction == "to_platform" else ({}, before)
     on = NODES if direction == "to_platform" else ()
     used = scene(
-        side("ours", *on, **ours), they(HELM, *NODES, **theirs), driver=DRIVERS["smb"], uses=(Use("win-2", "pod a/b"),)
+        side("ours", *on, **ours),
+        they(HELM, *NODES, **theirs),
+        driver=DRIVERS["smb"],
+        uses=(VolumeUse("win-2", "pod a/b"),),
     )
-    made = decide(direction, used, THEIRS)
+    made = plan_handover(direction, used, THEIRS)
     assert "win-2: pod a/b" in made.refusal
-    assert decide(direction, dataclasses.replace(used, uses=(Use("win-9", "pod a/b"),)), THEIRS).nodes == NODES
-    assert decide(direction, dataclasses.replace(used, driver=VSPHERE), THEIRS).nodes == NODES
+    assert (
+        plan_handover(direction, dataclasses.replace(used, uses=(VolumeUse("win-9", "pod a/b"),)), THEIRS).nodes
+        == NODES
+    )
+    assert plan_handover(direction, dataclasses.replace(used, driver=VSPHERE), THEIRS).nodes == NODES
 
 
 def live(**affinity: Any) -> dict[str, Any]:
@@ -169,25 +175,25 @@ AVOID = {"matchExpressions": [{"key": "type", "operator": "NotIn", "values": ["v
 @pytest.mark.parametrize("terms", [[], [AVOID], [AVOID, {"matchExpressions": []}]])
 def test_ours_is_kept_off_nodes_in_every_term_and_gets_them_back(terms: list[Any]) -> None:
     before = live(nodeAffinity={REQUIRED: {"nodeSelectorTerms": terms}})
-    body = keeping_off(before, NODES, None)
+    body = make_exclusion_patch(before, NODES, None)
     during = live(**body["spec"]["template"]["spec"]["affinity"])
     found = during["spec"]["template"]["spec"]["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
     # Terms are alternatives: one without the names would let the pod in. The API takes one name an entry.
     assert all([entry["values"] for entry in term["matchFields"]] == [["win-1"], ["win-2"]] for term in found)
-    assert kept_off(during) == NODES
+    assert list_excluded_nodes(during) == NODES
 
-    after = keeping_off(during, (), None)["spec"]["template"]["spec"]["affinity"]["nodeAffinity"][REQUIRED]
+    after = make_exclusion_patch(during, (), None)["spec"]["template"]["spec"]["affinity"]["nodeAffinity"][REQUIRED]
     assert after == ({"nodeSelectorTerms": terms} if terms else None)
 
 
 def test_the_awaited_node_is_recorded_with_the_runs_whose_sockets_are_closed() -> None:
-    waiting = Waiting("win-1", frozenset({("uid", 2)}))
-    notes = keeping_off(live(), ("win-1",), waiting)["metadata"]["annotations"]
-    assert Waiting.from_object({"metadata": {"annotations": notes}}) == waiting
-    cleared = keeping_off(live(), ("win-1",), None)["metadata"]["annotations"]
-    assert Waiting.from_object({"metadata": {"annotations": cleared}}) is None
+    waiting = WaitingNode("win-1", frozenset({("uid", 2)}))
+    notes = make_exclusion_patch(live(), ("win-1",), waiting)["metadata"]["annotations"]
+    assert WaitingNode.from_object({"metadata": {"annotations": notes}}) == waiting
+    cleared = make_exclusion_patch(live(), ("win-1",), None)["metadata"]["annotations"]
+    assert WaitingNode.from_object({"metadata": {"annotations": cleared}}) is None
 
 
 def test_the_mode_is_what_the_pods_mount() -> None:
-    assert mode_of(daemon_set("x")) == "host_process"
-    assert mode_of(daemon_set("x", path="\\\\.\\pipe\\csi-proxy-volume-v1")) == "csi_proxy"
+    assert detect_mode(daemon_set("x")) == "host_process"
+    assert detect_mode(daemon_set("x", path="\\\\.\\pipe\\csi-proxy-volume-v1")) == "csi_proxy"

@@ -10,8 +10,8 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import (
     DaemonSetFacts,
     HostFacts,
-    Picture,
     Registration,
+    RolloutPicture,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode, Taint
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import ContainerFacts, PodFacts
@@ -105,9 +105,9 @@ def registration(node_name: str, **changes: Any) -> Registration:
     return replace(Registration(node_id=f"vm-{node_name}", topology_keys=(), written_at=ago(290)), **changes)
 
 
-def picture(**changes: Any) -> Picture:
+def picture(**changes: Any) -> RolloutPicture:
     names = ("win-1", "win-2")
-    facts = Picture(
+    facts = RolloutPicture(
         now=NOW,
         controller_now=NOW,
         driver=DRIVER,
@@ -120,7 +120,7 @@ def picture(**changes: Any) -> Picture:
     return replace(facts, **changes)
 
 
-def win2(**changes: Any) -> Picture:
+def win2(**changes: Any) -> RolloutPicture:
     """The green picture with win-2's part of these fields replaced."""
     green = picture()
     result: dict[str, Any] = {}

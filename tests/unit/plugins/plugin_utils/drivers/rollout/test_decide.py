@@ -13,21 +13,21 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.decide
     RollStep,
     decide,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import Rules, evaluate
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import Picture
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import GateRules, evaluate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import RolloutPicture
 from unit.plugins.plugin_utils.drivers.rollout.pictures import daemon_set, host, node, picture, pod, registration, win2
 
 CHANGED = daemon_set(revision="2")
 
 
-def changing(**spoilt: Any) -> Picture:
+def changing(**spoilt: Any) -> RolloutPicture:
     """Two nodes that still have the former template."""
     return picture(**{"daemon_set": CHANGED, **spoilt})
 
 
-def step(current: Picture, goal: RollOptions | None = None, **waited: float) -> RollStep:
+def step(current: RolloutPicture, goal: RollOptions | None = None, **waited: float) -> RollStep:
     spent = {name.replace("_", "-"): seconds for name, seconds in waited.items()}
-    return decide(current, evaluate(current, Rules()), goal or RollOptions(), spent)
+    return decide(current, evaluate(current, GateRules()), goal or RollOptions(), spent)
 
 
 def test_the_first_node_goes_first() -> None:
@@ -45,7 +45,7 @@ def test_a_deleted_daemon_set_stops_it() -> None:
 def test_a_template_that_its_controller_has_not_processed_is_waited_for_with_a_timeout() -> None:
     unseen = changing(daemon_set=daemon_set(revision="2", observed=False))
     assert step(unseen) == RollStep("wait")
-    late = decide(unseen, evaluate(unseen, Rules()), RollOptions(node_timeout=5), {NO_NODE: 6.0})
+    late = decide(unseen, evaluate(unseen, GateRules()), RollOptions(node_timeout=5), {NO_NODE: 6.0})
     assert late.kind == "stop"
     assert "controller" in late.message
 
@@ -58,7 +58,7 @@ def test_a_node_that_is_down_is_skipped_and_does_not_count_as_unavailable() -> N
 
 
 def test_a_template_of_another_run_stops_it() -> None:
-    evaluation = evaluate(changing(), Rules(template="mine"))
+    evaluation = evaluate(changing(), GateRules(template="mine"))
     found = decide(changing(), evaluation, RollOptions(), {})
     assert found.kind == "stop"
     assert "another run or user changed it" in found.message
@@ -98,7 +98,7 @@ def test_a_node_of_a_later_batch_that_was_begun_is_waited_for_too() -> None:
 
 def test_a_pod_is_not_deleted_again_before_its_deletion_is_observed() -> None:
     current = changing(pods=(pod("win-1", uid="one"), pod("win-2", uid="two")))
-    verdict = evaluate(current, Rules())
+    verdict = evaluate(current, GateRules())
     assert decide(current, verdict, RollOptions(), {}, frozenset({"one"})) == RollStep("wait")
 
 

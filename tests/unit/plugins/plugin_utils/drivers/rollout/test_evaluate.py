@@ -6,8 +6,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import Rules, evaluate
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import EventFacts, Picture, Registration
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import GateRules, evaluate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import (
+    EventFacts,
+    Registration,
+    RolloutPicture,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.verdict import NodeVerdict
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import Taint
 from unit.plugins.plugin_utils.drivers.rollout.pictures import (
@@ -22,10 +26,10 @@ from unit.plugins.plugin_utils.drivers.rollout.pictures import (
     win2,
 )
 
-RULES = Rules()
+RULES = GateRules()
 
 
-def of(view: Picture, name: str = "win-2", rules: Rules = RULES) -> NodeVerdict:
+def of(view: RolloutPicture, name: str = "win-2", rules: GateRules = RULES) -> NodeVerdict:
     return next(one for one in evaluate(view, rules).nodes if one.node == name)
 
 
@@ -152,7 +156,9 @@ def test_everything_as_it_should_be_is_green() -> None:
         ),
     ],
 )
-def test_a_node_gets_a_verdict_and_its_findings(view: Picture, verdict: str, ids: list[str], expected: str) -> None:
+def test_a_node_gets_a_verdict_and_its_findings(
+    view: RolloutPicture, verdict: str, ids: list[str], expected: str
+) -> None:
     found = of(view)
     assert found.verdict == verdict
     assert [lack.id for lack in found.lacks] == ids
@@ -212,7 +218,7 @@ def test_another_drivers_registration_vouches_for_no_pod(beside: list[str], pod_
     assert [lack.id for lack in of(view).lacks] == ([] if green else ["CSI-G13"])
 
 
-def crashing(**changes: object) -> Picture:
+def crashing(**changes: object) -> RolloutPicture:
     waiting = container(
         ready=False, restarts=4, waiting="CrashLoopBackOff", exit_code=1, ended_at=ago(20), ended_because="Error"
     )
@@ -298,7 +304,7 @@ def test_a_node_that_is_not_proven_is_listed_with_the_reason() -> None:
 
 def test_only_this_runs_nodes_are_evaluated_and_the_others_reported() -> None:
     view = win2(hosts=host("win-2", serving=False, pipes=()))
-    evaluation = evaluate(view, Rules(only=frozenset({"win-1", "win-9"})))
+    evaluation = evaluate(view, GateRules(only=frozenset({"win-1", "win-9"})))
     assert evaluation.verdict == "green"
     assert [one.node for one in evaluation.nodes] == ["win-1"]
     assert evaluation.others[0] == ("win-9", "the Node does not exist")
@@ -308,14 +314,14 @@ def test_only_this_runs_nodes_are_evaluated_and_the_others_reported() -> None:
 
 def test_a_node_of_this_run_that_gets_no_pod_is_red() -> None:
     outside = node("win-2", labels={"kubernetes.io/os": "windows"})
-    evaluation = evaluate(win2(nodes=outside), Rules(only=frozenset({"win-1", "win-2"})))
+    evaluation = evaluate(win2(nodes=outside), GateRules(only=frozenset({"win-1", "win-2"})))
     assert evaluation.verdict == "red"
     assert "sets the label once csi-proxy serves its pipes" in text(evaluation.nodes[1])
 
 
 @pytest.mark.parametrize(("allowed", "verdict"), [(False, "red"), (True, "green")])
 def test_no_node_at_all_fails_unless_allowed(allowed: bool, verdict: str) -> None:
-    evaluation = evaluate(picture(nodes=()), Rules(allow_zero_nodes=allowed))
+    evaluation = evaluate(picture(nodes=()), GateRules(allow_zero_nodes=allowed))
     assert evaluation.verdict == verdict
     assert [lack.id for lack in evaluation.trouble] == ([] if allowed else ["CSI-G01"])
 
@@ -340,14 +346,14 @@ def test_the_fingerprint_changes_with_the_verdict_and_not_with_numbers() -> None
 
 
 def test_a_volume_proven_on_a_node_replaces_reading_its_host() -> None:
-    proven = Rules(proven=frozenset({"win-2"}))
+    proven = GateRules(proven=frozenset({"win-2"}))
     unseen = of(win2(hosts=None), rules=proven)
     assert (unseen.verdict, unseen.notes) == ("green", ("the host was not read; a volume was proven there",))
-    assert of(win2(hosts=None), rules=Rules(proven=frozenset({"win-1"}))).verdict == "unproven"
+    assert of(win2(hosts=None), rules=GateRules(proven=frozenset({"win-1"}))).verdict == "unproven"
 
 
 def test_facts_of_a_host_outrank_an_earlier_proof() -> None:
-    proven = Rules(proven=frozenset({"win-2"}))
+    proven = GateRules(proven=frozenset({"win-2"}))
     assert of(win2(hosts=host("win-2", serving=False, state="STOPPED", pipes=[])), rules=proven).verdict == "red"
     assert of(win2(registrations=None, hosts=None), rules=proven).verdict == "waiting"
     assert of(win2(), rules=proven).notes == ()

@@ -12,7 +12,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts 
     EventFacts,
     HostFacts,
     Registration,
-    revision_of,
+    find_revision_hash,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
@@ -147,9 +147,9 @@ def of_template(template: dict[str, Any]) -> dict[str, Any]:
 def test_a_template_is_found_by_what_it_holds_and_not_by_its_number() -> None:
     other = {"spec": {"containers": [{"name": "driver", "image": "driver:1"}]}}
     revisions = [keeping("old", other, 1), keeping("new", TEMPLATE, 2), keeping("theirs", TEMPLATE, 3, owner="u2")]
-    assert revision_of(of_template(TEMPLATE), revisions) == "new"
-    assert revision_of(of_template(other), revisions) == "old"
-    assert revision_of(of_template({"spec": {"containers": []}}), revisions) == ""
+    assert find_revision_hash(of_template(TEMPLATE), revisions) == "new"
+    assert find_revision_hash(of_template(other), revisions) == "old"
+    assert find_revision_hash(of_template({"spec": {"containers": []}}), revisions) == ""
 
 
 def test_a_pod_of_a_restored_template_is_not_replaced() -> None:

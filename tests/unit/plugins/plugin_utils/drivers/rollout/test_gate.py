@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import Rules
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import Picture
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import GateRules
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import RolloutPicture
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.gate import (
     COALESCE,
     REPORT_INTERVAL,
@@ -12,7 +12,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.gate i
 )
 from unit.plugins.plugin_utils.drivers.rollout.pictures import host, picture, pod, win2
 
-RULES = Rules()
+RULES = GateRules()
 GREEN = picture()
 WAITING = win2(pods=None)
 CLOSER = win2(pods=pod("win-2", ready=False, ready_since=None))
@@ -22,7 +22,7 @@ RED = win2(hosts=host("win-2", serving=False, pipes=()))
 class View:
     """Pictures that come at given seconds; time passes only while the caller waits."""
 
-    def __init__(self, *coming: tuple[float, Picture]) -> None:
+    def __init__(self, *coming: tuple[float, RolloutPicture]) -> None:
         self.coming = list(coming)
         self.now = 0.0
         self.explained = 0
@@ -44,7 +44,7 @@ class View:
     def explain(self) -> None:
         self.explained += 1
 
-    def picture(self) -> Picture:
+    def picture(self) -> RolloutPicture:
         return [shown for at, shown in self.coming if at <= self.now][-1]
 
     def clock(self) -> float:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.order import (
-    allowed_away,
-    batches,
-    share,
-    wrong,
+    count_allowed_unavailable,
+    count_share,
+    find_wrong_sizes,
+    split_batches,
 )
 
 
@@ -27,15 +27,19 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.order 
 )
 def test_nodes_follow_in_batches_after_a_canary(count: int, sizes: tuple[str, ...], expected: tuple[int, ...]) -> None:
     nodes = [f"win-{number}" for number in range(count)]
-    found = batches(nodes, sizes)
+    found = split_batches(nodes, sizes)
     assert tuple(len(batch) for batch in found) == expected
     assert [name for batch in found for name in batch] == nodes
 
 
 def test_a_wrong_batch_size_is_named() -> None:
-    assert wrong(("1", "25%", "0", "x", "", "-1", "%", "1.5")) == ("0", "x", "", "-1", "%", "1.5")
+    assert find_wrong_sizes(("1", "25%", "0", "x", "", "-1", "%", "1.5")) == ("0", "x", "", "-1", "%", "1.5")
 
 
 def test_batches_are_rounded_as_in_ansible_and_max_unavailable_as_in_kubernetes() -> None:
-    assert (share("10%", 19), share("3", 19), share("1%", 19)) == (1, 3, 1)
-    assert (allowed_away("10%", 19), allowed_away(3, 19), allowed_away("0", 19)) == (2, 3, 1)
+    assert (count_share("10%", 19), count_share("3", 19), count_share("1%", 19)) == (1, 3, 1)
+    assert (
+        count_allowed_unavailable("10%", 19),
+        count_allowed_unavailable(3, 19),
+        count_allowed_unavailable("0", 19),
+    ) == (2, 3, 1)

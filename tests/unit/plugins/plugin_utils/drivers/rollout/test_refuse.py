@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Mapping
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.decide import RollOptions, find_state
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import Rules, evaluate
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import Picture
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.refuse import refusals
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import GateRules, evaluate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import RolloutPicture
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.refuse import list_refusals
 from unit.plugins.plugin_utils.drivers.rollout.pictures import daemon_set, host, node, picture
 
 CHANGED = daemon_set(revision="2")
@@ -19,10 +19,12 @@ PROXY = CHANGED.pod_spec["nodeSelector"]
 
 
 def refused(
-    observed: Picture, kept: Mapping[str, str] | None = None, uses: Callable[[], Iterable[tuple[str, str]]] = tuple
+    observed: RolloutPicture,
+    kept: Mapping[str, str] | None = None,
+    uses: Callable[[], Iterable[tuple[str, str]]] = tuple,
 ) -> tuple[str, ...]:
-    evaluation = evaluate(observed, Rules())
-    return refusals(observed, evaluation, find_state(observed, evaluation, RollOptions()), kept or {}, uses)
+    evaluation = evaluate(observed, GateRules())
+    return list_refusals(observed, evaluation, find_state(observed, evaluation, RollOptions()), kept or {}, uses)
 
 
 def no_run_asks() -> Iterable[tuple[str, str]]:

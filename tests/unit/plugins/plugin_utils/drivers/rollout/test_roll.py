@@ -16,9 +16,13 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.decide import RollOptions
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import Rules
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import Picture, kept_template
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.roll import RollResult, choose_former, follow
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import GateRules
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import RolloutPicture, read_template
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.roll import (
+    RollResult,
+    choose_former,
+    roll_pods,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
 from unit.plugins.plugin_utils.drivers.rollout.pictures import (
     NOW,
@@ -103,7 +107,7 @@ class Fleet:
         late = self.now - there.since >= COMES
         return there.ends is None and late and self.broken.get(name) != there.template
 
-    def picture(self) -> Picture:
+    def picture(self) -> RolloutPicture:
         return picture(
             now=NOW + timedelta(seconds=self.now),
             controller_now=NOW,
@@ -149,7 +153,7 @@ class Fleet:
 
 
 def roll(fleet: Fleet, options: RollOptions) -> RollResult:
-    return follow(fleet, fleet, options, Rules(), fleet.lines.append, fleet.clock)
+    return roll_pods(fleet, fleet, options, GateRules(), fleet.lines.append, fleet.clock)
 
 
 def test_canary_first_then_batches_and_never_more_than_max_unavailable() -> None:
@@ -260,10 +264,10 @@ def test_the_template_that_ready_pods_have_is_restored() -> None:
 
     revisions = [revision(name) for name in ("failed", "newer", "older")]
     broken = pod("win-1", revision="newer", ready=False)
-    assert choose_former(revisions, [broken, pod("win-2", revision="older")]) == kept_template(revisions[2])
-    assert choose_former(revisions, [broken]) == kept_template(revisions[1])
+    assert choose_former(revisions, [broken, pod("win-2", revision="older")]) == read_template(revisions[2])
+    assert choose_former(revisions, [broken]) == read_template(revisions[1])
     # The only pod had the failed template.
-    assert choose_former(revisions, [pod("win-1", revision="failed")]) == kept_template(revisions[1])
+    assert choose_former(revisions, [pod("win-1", revision="failed")]) == read_template(revisions[1])
     assert choose_former(revisions[:1], []) is None
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.scheduling import why_not
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.scheduling import explain_exclusion
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode, Taint
 from unit.plugins.plugin_utils.drivers.rollout.pictures import daemon_set
 
@@ -22,7 +22,7 @@ def expression(key: str, operator: str, *values: str) -> dict[str, Any]:
 
 
 def placed(pod_spec: dict[str, Any], *taints: Taint, host_network: bool = False) -> str | None:
-    return why_not(
+    return explain_exclusion(
         daemon_set(pod_spec=pod_spec, host_network=host_network),
         ObservedNode(name="win-1", labels=LABELS, taints=taints),
     )

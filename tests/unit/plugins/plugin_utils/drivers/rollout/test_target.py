@@ -7,7 +7,10 @@ from types import SimpleNamespace
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observe import find_target, installed_drivers
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observe import (
+    find_target,
+    read_installed_drivers,
+)
 
 VSPHERE, SMB = DRIVERS["vsphere"], DRIVERS["smb"]
 OPENSHIFT = "openshift-cluster-csi-drivers"
@@ -64,9 +67,9 @@ def test_without_any_the_catalog_says_where_ours_would_be() -> None:
 
 
 def test_a_driver_is_installed_if_a_node_plugin_for_windows_is_there_of_whichever_owner() -> None:
-    found = installed_drivers(cluster(LINUX, OPERATORS))
+    found = read_installed_drivers(cluster(LINUX, OPERATORS))
     assert (found.every, found.own) == (("vsphere",), ())
     going = {**OPERATORS, "metadata": {**OPERATORS["metadata"], "deletionTimestamp": "2026-11-23T20:00:00Z"}}
     ours = daemon_set(SMB.daemonset, SMB.namespace, SMB.name, ours=True)
-    assert installed_drivers(cluster(going, ours)).every == ("smb",)
-    assert installed_drivers(cluster(going, ours)).own == ("smb",)
+    assert read_installed_drivers(cluster(going, ours)).every == ("smb",)
+    assert read_installed_drivers(cluster(going, ours)).own == ("smb",)
