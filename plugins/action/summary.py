@@ -51,6 +51,8 @@ class ActionModule(ActionBase):
         failure, place = str(work.get("msg") or ""), ""
         if options["rescue"]:
             failure, place = _describe_failed_tasks(variables)
+            # Behind the state of every node, the message of the task is far above.
+            place = "" if options["nodes"] else place
         if refusal := refuse_unchecked_inputs(self._task, variables):
             failure, place = refusal, ""
         failure = repeat_invocation(failure, run)

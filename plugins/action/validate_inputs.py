@@ -84,6 +84,11 @@ class ActionModule(ActionBase):
         if playbook == "upgrade":
             # Its other plays are on localhost.
             hosts = pattern if windows and values["upgrade_hook"] == "tasks" else "all:!all"
+        if playbook == "enable_csi" and not windows:
+            self._display.display(
+                f"  No Windows host in the inventory ({pattern}): csi-proxy on the nodes is not read. Nodes can register, but stay "
+                "unproven until their hosts are read or a pod has written to a volume there."
+            )
         reads = hosts not in ("localhost", "all:!all") and not values.get("snapshot_from")
         return {
             **result,

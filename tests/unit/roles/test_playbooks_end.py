@@ -29,7 +29,10 @@ def plays() -> list[Any]:
 
 def is_end(task: dict[str, Any]) -> bool:
     """Whether a task prints the summary."""
-    return "end.yml" in str(task.get("ansible.builtin.import_tasks")) or "kubewin.csi.summary" in task
+    return (
+        "end.yml" in f"{task.get('ansible.builtin.import_tasks')} {task.get('ansible.builtin.include_tasks')}"
+        or "kubewin.csi.summary" in task
+    )
 
 
 @pytest.mark.parametrize("play", plays())
