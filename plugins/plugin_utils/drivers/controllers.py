@@ -17,7 +17,9 @@ _CONTROLLERS = {name: driver for driver in DRIVERS.values() for name in driver.c
 
 def list_images(spec: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """By container, the images of a core/v1 PodSpec."""
-    return tuple((str(one.get("name", "")), str(one.get("image", ""))) for one in spec.get("containers") or ())
+    return tuple(
+        (str(container.get("name", "")), str(container.get("image", ""))) for container in spec.get("containers") or ()
+    )
 
 
 def _shorten_repository(image: str) -> str:

@@ -53,7 +53,8 @@ def read_snapshot(client: Client, driver: Driver, desired: DriverRequest) -> Dri
     listed = client.list(kinds.DAEMON_SET).items
     daemon_sets = tuple(replace(ObservedDaemonSet.from_object(item), made=read_creation(item)) for item in listed)
     claimed = any(
-        one.managed_by != MANAGER and not one.ready and one.is_node_plugin_of(driver.name) for one in daemon_sets
+        daemon_set.managed_by != MANAGER and not daemon_set.ready and daemon_set.is_node_plugin_of(driver.name)
+        for daemon_set in daemon_sets
     )
 
     missing = find_missing_needs(list_deploy_needs(driver, desired, namespace, live.get(namespace)), client.is_allowed)
@@ -91,7 +92,7 @@ def _list_registered_nodes(client: Client, driver: Driver, nodes: Iterable[Obser
         item["metadata"]["name"]
         for item in client.list(kinds.CSI_NODE).items
         if item["metadata"]["name"] in windows
-        and any(one.get("name") == driver.name for one in (item.get("spec") or {}).get("drivers") or ())
+        and any(entry.get("name") == driver.name for entry in (item.get("spec") or {}).get("drivers") or ())
     )
 
 
@@ -100,13 +101,14 @@ def _read_openshift_release(
 ) -> str:
     """The version of OpenShift, read only if the cluster resembles OpenShift: other accounts may not read it."""
     undetermined = any(
-        one.namespace.startswith("openshift-") or parse_image_tag(one.image) is None for one in controllers
+        controller.namespace.startswith("openshift-") or parse_image_tag(controller.image) is None
+        for controller in controllers
     )
     if not undetermined and not any(node.of_operator for node in nodes):
         return ""
     found = client.get(kinds.CLUSTER_VERSION, "version")
     status = (found or {}).get("status") or {}
-    done = [str(one["version"]) for one in status.get("history") or [] if one.get("state") == "Completed"]
+    done = [str(update["version"]) for update in status.get("history") or [] if update.get("state") == "Completed"]
     # Newest first; while an update runs its drivers are replaced one by one, and the last finished one is what was there.
     return done[0] if done else str((status.get("desired") or {}).get("version", ""))
 
@@ -135,4 +137,4 @@ def read_begun_handover(client: Client, driver: Driver, namespace: str) -> Mappi
         else client.list(kinds.CONFIG_MAP, field_selector=f"metadata.name={name}").items
     )
     records = [(one or {}).get("data") or {} for one in found]
-    return next((one for one in records if one.get("state") == "begun"), {})
+    return next((record for record in records if record.get("state") == "begun"), {})

@@ -152,7 +152,10 @@ def find_providers(driver: Driver, snapshot: DriverSnapshot, namespace: str) -> 
 
 def _is_registered(driver: Driver, snapshot: DriverSnapshot) -> bool:
     """Whether a Windows node has registered the driver by a plugin that is not ours."""
-    ours = any(one.managed_by == MANAGER and one.is_node_plugin_of(driver.name) for one in snapshot.daemon_sets)
+    ours = any(
+        daemon_set.managed_by == MANAGER and daemon_set.is_node_plugin_of(driver.name)
+        for daemon_set in snapshot.daemon_sets
+    )
     return bool(snapshot.registered) and not ours
 
 

@@ -69,7 +69,7 @@ def is_served_without_pipes(driver: Driver, daemon_sets: Iterable[Mapping[str, A
     """Whether the driver's volumes on Windows are served without csi-proxy: by a provider that mounts none of its pipes."""
     if driver.rule("csi_proxy") is None:
         return True
-    observed = [(one, ObservedDaemonSet.from_object(one)) for one in daemon_sets]
+    observed = [(daemon_set, ObservedDaemonSet.from_object(daemon_set)) for daemon_set in daemon_sets]
     providers = [one for one, found in observed if found.is_node_plugin_of(driver.name)]
     # A DaemonSet without a Ready pod serves no volume, whatever it claims; what mounts pipes may serve them any moment.
     return any(found.ready for one, found in observed if one in providers) and not any(

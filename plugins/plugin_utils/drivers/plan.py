@@ -85,7 +85,9 @@ class DriverPlan:
         if self.settings:
             lines += [f"required: {text}" for text in self.driver.prerequisites]
             lines += [
-                f"credentials of the {one.needed_by}: {one.what}" for one in self.driver.credentials if one.required
+                f"credentials of the {credential.needed_by}: {credential.what}"
+                for credential in self.driver.credentials
+                if credential.required
             ]
         lines += [finding.line() for finding in self.findings]
         lines.append("no blockers" if self.deployable else "not applied: see the blockers above")
@@ -112,8 +114,8 @@ class DriverPlan:
             "drain_to": list(self.driver.drain_to),
             "switch": self.change.as_dict() if self.change else None,
             "credentials": [
-                {"needed_by": one.needed_by, "what": one.what, "required": one.required}
-                for one in self.driver.credentials
+                {"needed_by": credential.needed_by, "what": credential.what, "required": credential.required}
+                for credential in self.driver.credentials
             ],
             "prerequisites": list(self.driver.prerequisites),
             "deployable": self.deployable,

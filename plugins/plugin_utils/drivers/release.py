@@ -227,7 +227,7 @@ def _explain_openshift(
         message = f"the release of {driver.title} in OpenShift {line} is unknown to this collection (known: {known[0]} to {known[-1]})"
         remedy = "read the release in the log of the controller's start and set version"
         return [warning("CSI-D34", subject, message, remedy)]
-    found = " or ".join(str(one) for one in running.versions)
+    found = " or ".join(str(version) for version in running.versions)
     message = f"its image is a digest; OpenShift {line} ships {found}, which maintenance updates can change"
     remedy = "compare it with the release in the log of the controller's start, and set version if it differs"
     return [Finding("CSI-D34", "note" if len(running.versions) == 1 else "warning", subject, message, remedy)]
@@ -270,7 +270,7 @@ def _check_skew(
     if desired.allow_version_skew:
         return warning("CSI-D33", where, message, "accepted by allow_version_skew")
     releases = [parse(known.version) for known in driver.releases]
-    if not any(one.minor == running.minor and driver.list_published_rules(one) for one in releases):
+    if not any(release.minor == running.minor and driver.list_published_rules(release) for release in releases):
         remedy = f"test this combination first: no release {running.minor[0]}.{running.minor[1]} with an image for Windows is known"
         return warning("CSI-D33", where, message, remedy)
     matching = [rule for rule in driver.list_mode_rules(running) if rule.template is not None]

@@ -50,12 +50,12 @@ def _list_volumes(client: Client) -> Iterator[tuple[dict[str, Any], ...]]:
 def read_csi_proxy_users(
     client: Client, drivers: Iterable[Driver], going: Collection[str]
 ) -> tuple[tuple[str, ...], tuple[tuple[Driver, tuple[VolumeUse, ...]], ...]]:
-    """What mounts pipes of csi-proxy, and volumes in use that were mounted through it. going: as of pipes.mounting."""
+    """What mounts pipes of csi-proxy, and volumes in use that were mounted through it. going: as of pipes.list_pipe_users."""
     daemon_sets, pods = client.list(kinds.DAEMON_SET).items, client.list(kinds.POD).items
     nodes, volumes = client.list_windows_nodes(), tuple(_list_volumes(client))
-    proxied = [one for one in drivers if not pipes.is_served_without_pipes(one, daemon_sets)]
-    found = [(one, find_uses(one, nodes, pods, *volumes)) for one in proxied]
-    return pipes.list_pipe_users(daemon_sets, pods, going), tuple((one, signs) for one, signs in found if signs)
+    proxied = [driver for driver in drivers if not pipes.is_served_without_pipes(driver, daemon_sets)]
+    uses = [(driver, find_uses(driver, nodes, pods, *volumes)) for driver in proxied]
+    return pipes.list_pipe_users(daemon_sets, pods, going), tuple((driver, signs) for driver, signs in uses if signs)
 
 
 def wait_until_gone(client: Client, daemon_set: dict[str, Any], deadline: float, notify: Callable[[str], None]) -> bool:

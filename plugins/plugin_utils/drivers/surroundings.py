@@ -187,11 +187,11 @@ def check_providers(
     """Two node plugins of one driver on a node take each other's registration away."""
     # Our label is a text that anyone may write: elsewhere it counts on what has a Ready pod.
     ours = [
-        one
-        for one in snapshot.daemon_sets
-        if one.managed_by == MANAGER
-        and one.is_node_plugin_of(driver.name)
-        and (one.namespace == namespace or one.ready)
+        daemon_set
+        for daemon_set in snapshot.daemon_sets
+        if daemon_set.managed_by == MANAGER
+        and daemon_set.is_node_plugin_of(driver.name)
+        and (daemon_set.namespace == namespace or daemon_set.ready)
     ]
     theirs = ownership.find_providers(driver, snapshot, namespace)
     for found in theirs:
@@ -247,7 +247,11 @@ def check_providers(
 
 def _warn_about_claim(driver: Driver, found: ownership.Provider, snapshot: DriverSnapshot) -> Finding:
     """A DaemonSet that only names a driver's folder does not block the deployment of the driver."""
-    observed = next(one for one in snapshot.daemon_sets if (one.namespace, one.name) == (found.namespace, found.name))
+    observed = next(
+        daemon_set
+        for daemon_set in snapshot.daemon_sets
+        if (daemon_set.namespace, daemon_set.name) == (found.namespace, found.name)
+    )
     made = f", created {observed.made}" if observed.made else ""
     message = (
         f"it is to provide {driver.name} on Windows nodes, but none of its pods is Ready and no node has registered "
@@ -395,7 +399,7 @@ def check_parameters(desired: DriverRequest, rendered: Mapping[str, Any], driver
         yield note("CSI-D46", subject, message, remedy)
     for key, value in parameters.items():
         if key.lower() in FILE_SYSTEM and driver.fstypes and value not in driver.fstypes:
-            usable = " or ".join(one or "empty" for one in driver.fstypes)
+            usable = " or ".join(fstype or "empty" for fstype in driver.fstypes)
             message = f"its {key} is {value}, with which {driver.title} mounts nothing on Windows, expected {usable}"
             yield blocker("CSI-D45", subject, message, f"set storage_class.parameters.{key} to {driver.fstypes[0]}")
 

@@ -222,7 +222,7 @@ class HandoverRun:
     def _identify_run(pod: Mapping[str, Any]) -> tuple[str, int]:
         """The identity of a pod's run; empty for a pod that has not run yet."""
         facts = PodFacts.from_object(pod)
-        return (facts.uid, sum(one.restarts for one in facts.containers)) if facts.started_at else _NEVER
+        return (facts.uid, sum(container.restarts for container in facts.containers)) if facts.started_at else _NEVER
 
     def _restore_ours(self, before: tuple[str, ...], node: str) -> None:
         self._stage.keep_off(before, None)

@@ -48,14 +48,21 @@ def explain_pod(daemon_set: DaemonSetFacts, picture: RolloutPicture, pod: PodFac
     event = _find_latest(one for one in picture.events if one.kind == "Pod" and one.name == pod.name)
     log = picture.logs.get(pod.name, "")
     pipes = _find_missing_pipes(daemon_set.pipes, picture, pod, event, log)
-    pulling = next((one for one in pod.containers if one.waiting in _IMAGE_REASONS), None)
+    pulling = next((container for container in pod.containers if container.waiting in _IMAGE_REASONS), None)
     if pulling is not None:
         text = _shorten(pulling.waiting_message or (event.message if event else ""))
         return (
             f"pod {pod.name}: container {pulling.name} has no image ({pulling.waiting}): {text}",
             "check registry, tag and pull secret; the image options and image_mirror set them",
         )
-    bad = next((one for one in pod.containers if one.waiting or (not one.ready and one.exit_code is not None)), None)
+    bad = next(
+        (
+            container
+            for container in pod.containers
+            if container.waiting or (not container.ready and container.exit_code is not None)
+        ),
+        None,
+    )
     if bad is not None:
         message = f"pod {pod.name}: container {bad.name} {_describe_container(bad)}"
         if event is not None and event.reason in ("Failed", "FailedMount", "FailedCreatePodSandBox"):
@@ -83,7 +90,9 @@ def explain_registration(picture: RolloutPicture, pod: PodFacts | None) -> str:
 def _find_missing_pipes(
     mounted: Sequence[str], picture: RolloutPicture, pod: PodFacts, event: EventFacts | None, log: str
 ) -> list[str]:
-    texts = [one.waiting_message for one in pod.containers] + [one.ended_because for one in pod.containers]
+    texts = [container.waiting_message for container in pod.containers] + [
+        container.ended_because for container in pod.containers
+    ]
     texts += [event.message if event else "", log]
     found = [pipe for text in texts for pipe in _PIPE.findall(text)]
     host = picture.hosts.get(pod.node)

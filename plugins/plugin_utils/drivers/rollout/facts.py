@@ -49,7 +49,9 @@ class Registration:
         return cls(
             node_id=str(entry.get("nodeID", "")),
             topology_keys=tuple(entry.get("topologyKeys") or ()),
-            written_at=max((one for one in writes if one is not None), default=None) if len(entries) == 1 else None,
+            written_at=max((written for written in writes if written is not None), default=None)
+            if len(entries) == 1
+            else None,
         )
 
 
@@ -124,7 +126,7 @@ def list_own_revisions(
     daemon_set: Mapping[str, Any], revisions: Iterable[Mapping[str, Any]]
 ) -> tuple[Mapping[str, Any], ...]:
     """The ControllerRevisions of a DaemonSet, the newest first."""
-    own = [one for one in revisions if is_owned_by(daemon_set["metadata"].get("uid"), one)]
+    own = [revision for revision in revisions if is_owned_by(daemon_set["metadata"].get("uid"), revision)]
     return tuple(sorted(own, key=lambda one: -int(one.get("revision") or 0)))
 
 

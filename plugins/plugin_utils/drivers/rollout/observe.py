@@ -199,9 +199,9 @@ class RolloutView:
     def _others_on(self, node: ObservedNode) -> list[str]:
         # One without a Ready pod only claims to provide the driver, and registers nothing anywhere.
         return [
-            f"{one.namespace}/{one.name}"
-            for one in self._providers
-            if one.ready and explain_exclusion(one, node) is None
+            f"{provider.namespace}/{provider.name}"
+            for provider in self._providers
+            if provider.ready and explain_exclusion(provider, node) is None
         ]
 
     def _sources(self) -> Sequence[_Source]:

@@ -54,7 +54,7 @@ def matches_term(term: Mapping[str, Any], node: ObservedNode) -> bool:
     if not expressions and not fields:
         return False
     by_field = {"metadata.name": node.name}
-    return all(matches_expression(one, node.labels) for one in expressions) and all(
+    return all(matches_expression(expression, node.labels) for expression in expressions) and all(
         matches_expression(one, by_field) for one in fields
     )
 
