@@ -22,7 +22,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import declare
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.apply import DeployRequest, deploy, plan
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout import options as rollout_options
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.decide import RollOptions
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import HostFacts
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import RolloutHost
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.order import find_wrong_sizes
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.apply import Applier, Outcome
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
@@ -75,7 +75,7 @@ class ActionModule(ClusterAction):
                 max_unavailable=options["max_unavailable"] or driver.max_unavailable,
                 node_timeout=float(options["node_timeout"]),
             ),
-            tuple(HostFacts.from_option(host) for host in options["hosts"]),
+            tuple(RolloutHost.from_option(host) for host in options["hosts"]),
             float(options["prepull_timeout"] if options["prepull"] else 0),
             options["force_conflicts"],
         )

@@ -20,7 +20,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import re
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import declared
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout import options as rollout_options
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import GateRules
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import DaemonSetFacts, HostFacts
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import DaemonSetFacts, RolloutHost
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.gate import wait_for_gate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observe import RolloutView, find_target
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.verdict import Evaluation
@@ -94,7 +94,7 @@ class ActionModule(ClusterAction):
         retry_for = None if self._once else min(float(options["api_timeout"]), seconds)
         client = self.connect(options, retry_for)
         target = find_target(client, driver, options["daemonset"] or "", options["namespace"] or "")
-        view = RolloutView(client, target, [HostFacts.from_option(host) for host in options["hosts"]])
+        view = RolloutView(client, target, [RolloutHost.from_option(host) for host in options["hosts"]])
         rules = GateRules(
             only=frozenset(options["nodes"]),
             allow_zero_nodes=options["allow_zero_nodes"],

@@ -17,7 +17,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import D
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.observe import read_snapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import DriverPlan, plan_driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import GateRules
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import HostFacts
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import RolloutHost
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.gate import wait_for_gate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observe import RolloutTarget, RolloutView
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.verdict import Evaluation
@@ -62,7 +62,7 @@ def gate(
 ) -> Evaluation:
     """What node_rollout does, until it is settled or the time is over."""
     target = RolloutTarget(VSPHERE, vsphere.NAMESPACE, VSPHERE.daemonset)
-    facts = [HostFacts.from_option(host) for host in hosts]
+    facts = [RolloutHost.from_option(host) for host in hosts]
     return wait_for_gate(RolloutView(client, target, facts), rules, seconds, lambda _evaluation: None)
 
 

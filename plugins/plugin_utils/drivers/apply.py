@@ -21,7 +21,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.decide
     find_state,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import GateRules, evaluate
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import HostFacts, hash_template
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import RolloutHost, hash_template
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observe import RolloutTarget, RolloutView
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.refuse import list_refusals
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.roll import FailedTemplate, Notify, RollResult
@@ -42,7 +42,7 @@ class DeployRequest:
     driver: Driver
     definitions: Sequence[dict[str, Any]]
     options: RollOptions
-    hosts: Sequence[HostFacts] = ()
+    hosts: Sequence[RolloutHost] = ()
     prepull_timeout: float = 0.0
     force: bool = False
 

@@ -67,7 +67,7 @@ UNREAD: Mapping[str, Any] = {
 
 
 @dataclass(frozen=True, slots=True)
-class ObservedController:
+class DriverController:
     """The driver's Linux controller as its Deployment shows it."""
 
     namespace: str
@@ -77,7 +77,7 @@ class ObservedController:
     available: int
 
     @classmethod
-    def from_object(cls, deployment: Mapping[str, Any], container: str) -> ObservedController:
+    def from_object(cls, deployment: Mapping[str, Any], container: str) -> DriverController:
         """Read an apps/v1 Deployment; the image is that of the named container, else OpenShift's, else the first one."""
         spec, status = deployment["spec"], deployment.get("status") or {}
         by_name = {entry["name"]: entry["image"] for entry in reversed(spec["template"]["spec"]["containers"])}
@@ -107,7 +107,7 @@ class DriverSnapshot:
 
     kubernetes: str
     nodes: tuple[ObservedNode, ...]
-    controllers: tuple[ObservedController, ...]
+    controllers: tuple[DriverController, ...]
     daemon_sets: tuple[ObservedDaemonSet, ...]
     namespaces: Mapping[str, Mapping[str, Any] | None]
     csi_driver: Mapping[str, Any] | None

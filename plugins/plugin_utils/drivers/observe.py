@@ -14,9 +14,9 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions impor
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.access import list_deploy_needs, list_roles
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.controllers_observe import list_controllers
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import (
+    DriverController,
     DriverRequest,
     DriverSnapshot,
-    ObservedController,
     name_record,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import choose_namespace
@@ -38,7 +38,7 @@ def read_snapshot(client: Client, driver: Driver, desired: DriverRequest) -> Dri
     """
     kubernetes = client.read_version()
     installed = tuple(
-        ObservedController.from_object(item, name)
+        DriverController.from_object(item, name)
         for item, name in list_controllers(client, driver, desired.namespace or "")
     )
     namespaces = _drop_duplicates(
@@ -97,7 +97,7 @@ def _list_registered_nodes(client: Client, driver: Driver, nodes: Iterable[Obser
 
 
 def _read_openshift_release(
-    client: Client, controllers: Iterable[ObservedController], nodes: Iterable[ObservedNode]
+    client: Client, controllers: Iterable[DriverController], nodes: Iterable[ObservedNode]
 ) -> str:
     """The version of OpenShift, read only if the cluster resembles OpenShift: other accounts may not read it."""
     undetermined = any(

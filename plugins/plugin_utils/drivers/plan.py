@@ -15,9 +15,9 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Dr
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, parse
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import options, ownership, surroundings
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import (
+    DriverController,
     DriverRequest,
     DriverSnapshot,
-    ObservedController,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.release import ReleaseChoice, choose_release
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.settings import make_settings
@@ -176,7 +176,7 @@ def plan_driver(driver: Driver, desired: DriverRequest, snapshot: DriverSnapshot
     )
 
 
-def choose_namespace(driver: Driver, desired: DriverRequest, controllers: Sequence[ObservedController]) -> str:
+def choose_namespace(driver: Driver, desired: DriverRequest, controllers: Sequence[DriverController]) -> str:
     """The namespace: the one asked for, else where the controller is, else upstream's."""
     if desired.namespace:
         return desired.namespace
@@ -219,7 +219,7 @@ def _check_surroundings(
     driver: Driver,
     desired: DriverRequest,
     snapshot: DriverSnapshot,
-    controller: ObservedController | None,
+    controller: DriverController | None,
     choice: ReleaseChoice,
     namespace: str,
 ) -> list[Finding]:

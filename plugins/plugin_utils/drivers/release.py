@@ -15,9 +15,9 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import IM
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, parse, parse_image_tag
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import fit
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import (
+    DriverController,
     DriverRequest,
     DriverSnapshot,
-    ObservedController,
 )
 
 # HostProcess containers: https://kubernetes.io/docs/tasks/configure-pod-container/create-hostprocess-pod/
@@ -46,7 +46,7 @@ class ControllerRelease:
 
 
 def read_controller_release(
-    driver: Driver, controller: ObservedController | None, snapshot: DriverSnapshot
+    driver: Driver, controller: DriverController | None, snapshot: DriverSnapshot
 ) -> ControllerRelease:
     """Read the controller's release from its image's tag, else from what its OpenShift version ships."""
     if controller is None:
@@ -67,7 +67,7 @@ def is_skewed(running: ControllerRelease, version: Version) -> bool:
 
 
 def choose_release(
-    driver: Driver, desired: DriverRequest, controller: ObservedController | None, snapshot: DriverSnapshot
+    driver: Driver, desired: DriverRequest, controller: DriverController | None, snapshot: DriverSnapshot
 ) -> ReleaseChoice:
     """The release asked for, else the controller's, else the catalog's default; and the mode it runs in."""
     running = read_controller_release(driver, controller, snapshot)
@@ -216,7 +216,7 @@ def _check_listed(driver: Driver, version: Version, rule: ModeRule) -> Finding:
 
 
 def _explain_openshift(
-    driver: Driver, controller: ObservedController | None, running: ControllerRelease, snapshot: DriverSnapshot
+    driver: Driver, controller: DriverController | None, running: ControllerRelease, snapshot: DriverSnapshot
 ) -> list[Finding]:
     if controller is None or not snapshot.openshift or parse_image_tag(controller.image) is not None:
         return []
@@ -263,7 +263,7 @@ def _refuse_mode(
 
 
 def _check_skew(
-    driver: Driver, desired: DriverRequest, controller: ObservedController | None, running: Version, version: Version
+    driver: Driver, desired: DriverRequest, controller: DriverController | None, running: Version, version: Version
 ) -> Finding:
     where = f"Deployment {controller.namespace}/{controller.name}" if controller is not None else "controller"
     message = f"the controller runs {running} and the node plugin would be {version}, expected the same minor release"

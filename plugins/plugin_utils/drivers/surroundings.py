@@ -18,9 +18,9 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions impor
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import ownership
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.fit import match_image, read_containerd_release
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import (
+    DriverController,
     DriverRequest,
     DriverSnapshot,
-    ObservedController,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import ObservedDaemonSet
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import (
@@ -82,7 +82,7 @@ def check_openshift(snapshot: DriverSnapshot, namespace: str, account: str) -> I
 
 
 def check_controller(
-    driver: Driver, desired: DriverRequest, snapshot: DriverSnapshot, controller: ObservedController | None
+    driver: Driver, desired: DriverRequest, snapshot: DriverSnapshot, controller: DriverController | None
 ) -> Iterator[Finding]:
     """The Linux controller belongs to the driver's own installation: it is read, never changed."""
     names = " or ".join(driver.controller.deployments)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import HostFacts
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import RolloutHost
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.scheduling import explain_exclusion
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import SERVING_LABEL, SERVING_VALUE
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
@@ -165,7 +165,7 @@ def _pod(template: ObservedTemplate, plugin: PluginTemplate, node: str) -> Obser
 
 def _served(snapshot: Snapshot, node: str, observed: ObservedHost | None) -> ObservedHost:
     """A host whose csi-proxy serves, in a release that the run accepts; none of those is too old for anything here."""
-    facts = HostFacts(
+    facts = RolloutHost(
         node=node,
         observed_at=snapshot.hosts_at or snapshot.taken_at,
         serving=True,

@@ -15,7 +15,7 @@ import yaml
 from ansible_collections.kubewin.csi.plugins.action import node_rollout
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.verdict import (
     Evaluation,
-    NodeVerdict,
+    NodeEvaluation,
     UnmetCondition,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import NodeEntry
@@ -48,9 +48,9 @@ def test_nodes_that_passed_the_gate_are_counted() -> None:
     assert counted("node_rollout", {"failed": True, "msg": "the API server cannot be asked"}) == []
 
 
-def made(name: str, verdict: Any) -> NodeVerdict:
+def made(name: str, verdict: Any) -> NodeEvaluation:
     lacks = () if verdict == "green" else (UnmetCondition("CSI-G01", verdict, "it lacks something", "wait"),)
-    return NodeVerdict(name, f"plugin-{name}", lacks)
+    return NodeEvaluation(name, f"plugin-{name}", lacks)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.order 
     split_batches,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.scheduling import explain_exclusion
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.verdict import Evaluation, NodeVerdict
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.verdict import Evaluation, NodeEvaluation
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
 
 # Key of the time since which no pod could be replaced, beside those of nodes.
@@ -144,7 +144,7 @@ def decide(
 
 def _replace(
     state: RollState,
-    verdicts: Mapping[str, NodeVerdict],
+    verdicts: Mapping[str, NodeEvaluation],
     options: RollOptions,
     waited: Mapping[str, float],
     batch: Sequence[str],
@@ -170,7 +170,7 @@ def _replace(
 
 
 def _find_failure(
-    state: RollState, verdicts: Mapping[str, NodeVerdict], options: RollOptions, waited: Mapping[str, float]
+    state: RollState, verdicts: Mapping[str, NodeEvaluation], options: RollOptions, waited: Mapping[str, float]
 ) -> RollStep | None:
     """Stop, or restore the former template, for a Node that does not work with the new one."""
     for name in sorted(state.pending):
@@ -188,6 +188,6 @@ def _find_failure(
     return None
 
 
-def find_trouble(verdict: NodeVerdict | None) -> str:
+def find_trouble(verdict: NodeEvaluation | None) -> str:
     """What a new pod does not repair, empty if there is nothing."""
     return "" if verdict is None else "; ".join(lack.message for lack in verdict.lacks if lack.verdict == "red")

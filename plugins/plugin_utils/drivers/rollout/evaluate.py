@@ -21,13 +21,13 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.explai
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import (
     DaemonSetFacts,
-    HostFacts,
+    RolloutHost,
     RolloutPicture,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.scheduling import explain_exclusion
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.verdict import (
     Evaluation,
-    NodeVerdict,
+    NodeEvaluation,
     UnmetCondition,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
@@ -63,7 +63,7 @@ def evaluate(picture: RolloutPicture, rules: GateRules) -> Evaluation:
     if daemon_set is None:
         lack = UnmetCondition("CSI-G02", "red", "its DaemonSet does not exist", "run enable_csi.yml, which applies it")
         return Evaluation(nodes=(), others=(), trouble=(lack,))
-    evaluated: list[NodeVerdict] = []
+    evaluated: list[NodeEvaluation] = []
     others: list[tuple[str, str]] = []
     known = {node.name for node in picture.nodes}
     others += [(name, "the Node does not exist") for name in sorted(rules.only - known)]
@@ -75,7 +75,7 @@ def evaluate(picture: RolloutPicture, rules: GateRules) -> Evaluation:
         elif chosen and rules.only and not (rules.allow_zero_nodes and _SERVING not in str(away)):
             message = f"the DaemonSet places no pod here: {away}"
             evaluated.append(
-                NodeVerdict(node.name, "", (UnmetCondition("CSI-G03", "red", message, _choose_remedy(away)),))
+                NodeEvaluation(node.name, "", (UnmetCondition("CSI-G03", "red", message, _choose_remedy(away)),))
             )
         elif away is not None:
             others.append((node.name, f"no plugin pod: {away}"))
@@ -93,12 +93,12 @@ def _choose_remedy(away: str | None) -> str:
     return "compare the Node's labels and taints with the DaemonSet's selector and tolerations"
 
 
-def _summarize(verdict: NodeVerdict) -> str:
+def _summarize(verdict: NodeEvaluation) -> str:
     return verdict.verdict if not verdict.lacks else f"{verdict.verdict}: {verdict.lacks[0].message}"
 
 
 def _check_daemon_set(
-    daemon_set: DaemonSetFacts, rules: GateRules, evaluated: Sequence[NodeVerdict]
+    daemon_set: DaemonSetFacts, rules: GateRules, evaluated: Sequence[NodeEvaluation]
 ) -> Iterator[UnmetCondition]:
     if rules.template and daemon_set.template != rules.template:
         images = ", ".join(str(part.get("image", "")) for part in daemon_set.pod_spec.get("containers") or [])
@@ -118,7 +118,7 @@ def _check_daemon_set(
 
 def _evaluate_node(
     daemon_set: DaemonSetFacts, picture: RolloutPicture, rules: GateRules, node: ObservedNode
-) -> NodeVerdict:
+) -> NodeEvaluation:
     pods = [pod for pod in picture.pods if pod.node == node.name]
     # While one is replaced there are two; the newer one is what the node will have.
     pod = next((one for one in pods if not one.deleting), pods[0] if pods else None)
@@ -137,7 +137,7 @@ def _evaluate_node(
     lacks += _check_other_providers(daemon_set, picture, node)
     notes = ["cordoned; the plugin runs, but workloads are not scheduled here"] if node.cordoned else []
     notes += ["the host was not read; a volume was proven there"] if proven else []
-    return NodeVerdict(node=node.name, pod=pod.name if pod else "", lacks=tuple(lacks), notes=tuple(notes))
+    return NodeEvaluation(node=node.name, pod=pod.name if pod else "", lacks=tuple(lacks), notes=tuple(notes))
 
 
 def _check_other_providers(
@@ -152,7 +152,7 @@ def _check_other_providers(
 
 
 def _check_host(
-    mounted: Sequence[str], picture: RolloutPicture, rules: GateRules, node: ObservedNode, host: HostFacts | None
+    mounted: Sequence[str], picture: RolloutPicture, rules: GateRules, node: ObservedNode, host: RolloutHost | None
 ) -> Iterator[UnmetCondition]:
     """What the host lacks of the pipes that the pods mount."""
     kind = "registered, unproven" if node.name in picture.registrations else "unproven"
@@ -185,7 +185,7 @@ def _check_host(
 
 def _check_pod(
     daemon_set: DaemonSetFacts, picture: RolloutPicture, rules: GateRules, node: ObservedNode, pod: PodFacts | None,
-    host: HostFacts | None,
+    host: RolloutHost | None,
 ) -> Iterator[UnmetCondition]:  # fmt: skip
     if pod is None:
         message, remedy = explain_missing_pod(daemon_set, picture)

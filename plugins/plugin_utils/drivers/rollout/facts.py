@@ -150,7 +150,7 @@ def _drop_nulls(value: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class HostFacts:
+class RolloutHost:
     """What csi_proxy_info read on a node's host. pipes: None if only the missing ones were reported."""
 
     node: str
@@ -164,7 +164,7 @@ class HostFacts:
     boot_time: datetime | None
 
     @classmethod
-    def from_option(cls, given: Mapping[str, Any]) -> HostFacts:
+    def from_option(cls, given: Mapping[str, Any]) -> RolloutHost:
         """Read an element of the module's option hosts."""
         pipes = given.get("pipes")
         return cls(
@@ -220,7 +220,7 @@ class RolloutPicture:
     nodes: Sequence[ObservedNode]
     registrations: Mapping[str, Registration]
     pods: Sequence[PodFacts]
-    hosts: Mapping[str, HostFacts] = field(default_factory=dict)
+    hosts: Mapping[str, RolloutHost] = field(default_factory=dict)
     events: Sequence[EventFacts] = ()
     other_providers: Mapping[str, Sequence[str]] = field(default_factory=dict)
     logs: Mapping[str, str] = field(default_factory=dict)

@@ -17,8 +17,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry impor
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import (
     DaemonSetFacts,
     EventFacts,
-    HostFacts,
     Registration,
+    RolloutHost,
     RolloutPicture,
     find_revision_hash,
     hash_template,
@@ -110,7 +110,7 @@ def read_installed_drivers(client: Client) -> InstalledDrivers:
 class RolloutView:
     """The objects of one rollout: load once, then take in changes. A watch that breaks starts again from a new list."""
 
-    def __init__(self, client: Client, target: RolloutTarget, hosts: Iterable[HostFacts]) -> None:
+    def __init__(self, client: Client, target: RolloutTarget, hosts: Iterable[RolloutHost]) -> None:
         self._client = client
         self._target = target
         self._hosts = {host.node: host for host in hosts}

@@ -31,7 +31,7 @@ class UnmetCondition:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeVerdict:
+class NodeEvaluation:
     """One node's evaluation. notes: remarks that do not block."""
 
     node: str
@@ -61,7 +61,7 @@ class NodeVerdict:
 class Evaluation:
     """The gate's evaluation: expected nodes, the others with the reason, and what is wrong with the whole."""
 
-    nodes: tuple[NodeVerdict, ...]
+    nodes: tuple[NodeEvaluation, ...]
     others: tuple[tuple[str, str], ...]
     trouble: tuple[UnmetCondition, ...]
 

@@ -38,7 +38,7 @@ class ObservedController:
     """A driver's Linux controller. driver: its key in the catalog. images: by container, sidecars included."""
 
     driver: str
-    observed: model.ObservedController
+    observed: model.DriverController
     images: tuple[tuple[str, str], ...] = ()
 
     @classmethod
@@ -51,7 +51,7 @@ class ObservedController:
         if installed is None:
             return None
         driver, container = installed
-        observed = model.ObservedController.from_object(deployment, container)
+        observed = model.DriverController.from_object(deployment, container)
         return cls(driver=driver.key, observed=observed, images=list_images(deployment["spec"]["template"]["spec"]))
 
 

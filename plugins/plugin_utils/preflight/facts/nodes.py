@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import HostFacts
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import RolloutHost
 
 MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
 
@@ -69,7 +69,7 @@ class ObservedHost:
     facts: as the gate takes them. managed_by: owner of csi-proxy there. findings: those of that module.
     """
 
-    facts: HostFacts
+    facts: RolloutHost
     managed_by: str = ""
     findings: tuple[Mapping[str, str], ...] = ()
 
@@ -82,7 +82,7 @@ class ObservedHost:
     def from_option(cls, given: Mapping[str, Any]) -> ObservedHost:
         """Read an entry of the gate's option hosts, with managed_by and findings."""
         return cls(
-            facts=HostFacts.from_option(given),
+            facts=RolloutHost.from_option(given),
             managed_by=str(given.get("managed_by") or ""),
             findings=tuple({key: str(value) for key, value in one.items()} for one in given.get("findings") or ()),
         )

@@ -18,7 +18,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import (
     mask_controls,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data import listing
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.verdict import NodeVerdict, UnmetCondition
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.verdict import NodeEvaluation, UnmetCondition
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
@@ -153,7 +153,7 @@ def test_findings_hold_lines() -> None:
         deploy.Finding("CSI-D00", "note", NASTY, NASTY, NASTY),
         readiness.Finding("CSI-C00", "note", NASTY, NASTY, NASTY, (NASTY,), NASTY, ""),
         UnmetCondition("CSI-G00", "red", NASTY, NASTY),
-        NodeVerdict("win-1", "", (), (NASTY,)),
+        NodeEvaluation("win-1", "", (), (NASTY,)),
     ]
     for one in made:
         text = json.dumps(serialize(one), ensure_ascii=False)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import ObservedController
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverController
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import ObservedDaemonSet
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import Marks
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
@@ -43,7 +43,7 @@ def test_the_controllers_image_is_found_by_name_then_as_openshift_calls_it(
         "metadata": {"name": "c", "namespace": "n"},
         "spec": {"template": {"spec": {"containers": [{"name": one, "image": f"x/{one}"} for one in containers]}}},
     }
-    assert ObservedController.from_object(deployment, "vsphere-csi-controller").image == f"x/{expected}"
+    assert DriverController.from_object(deployment, "vsphere-csi-controller").image == f"x/{expected}"
 
 
 def test_the_controller_of_an_object_is_distinguished_from_its_other_owners() -> None:

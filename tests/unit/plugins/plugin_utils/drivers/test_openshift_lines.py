@@ -9,9 +9,9 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import IM
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import parse
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import (
+    DriverController,
     DriverRequest,
     DriverSnapshot,
-    ObservedController,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import DriverPlan, plan_driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
@@ -40,7 +40,7 @@ def planned(line: str, key: str) -> DriverPlan:
                 "win-1", build="20348", labels={"kubewin.io/csi-proxy": "serving"}, runtime="containerd://1.7.27"
             ),
         ),
-        controllers=(ObservedController(HOME, driver.controller.deployments[-1], DIGEST, 1, 1),),
+        controllers=(DriverController(HOME, driver.controller.deployments[-1], DIGEST, 1, 1),),
         daemon_sets=(),
         namespaces={HOME: {"metadata": {"name": HOME}}},
         csi_driver={"spec": dict(driver.csi_driver)},

@@ -15,9 +15,9 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Dr
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import parse_image_tag
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import (
+    DriverController,
     DriverRequest,
     DriverSnapshot,
-    ObservedController,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import DriverPlan, plan_driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
@@ -98,7 +98,7 @@ def world(driver: Driver, row: Row) -> DriverSnapshot:
             )
             for number, build in enumerate(row.builds, 1)
         ),
-        controllers=(ObservedController(home, driver.controller.deployments[0], image, 1, 1),),
+        controllers=(DriverController(home, driver.controller.deployments[0], image, 1, 1),),
         daemon_sets=(),
         namespaces={home: {"metadata": {"name": home}}},
         csi_driver={"spec": dict(driver.csi_driver)},

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverSnapshot, ObservedController
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverController, DriverSnapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import ObservedDaemonSet
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import read_creation
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
@@ -27,10 +27,10 @@ def node(name: str = "win-1", build: str = "20348", **labels: str) -> ObservedNo
     )
 
 
-def controller(tag: str = "v3.4.0", namespace: str = HOME, available: int = 1) -> ObservedController:
+def controller(tag: str = "v3.4.0", namespace: str = HOME, available: int = 1) -> DriverController:
     """The Linux controller."""
     image = tag if "/" in tag else f"registry.k8s.io/csi-vsphere/driver:{tag}"
-    return ObservedController(
+    return DriverController(
         namespace=namespace, name="vsphere-csi-controller", image=image, desired=1, available=available
     )
 

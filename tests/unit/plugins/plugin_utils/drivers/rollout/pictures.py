@@ -9,8 +9,8 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import (
     DaemonSetFacts,
-    HostFacts,
     Registration,
+    RolloutHost,
     RolloutPicture,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode, Taint
@@ -64,8 +64,8 @@ def pod(node_name: str, **changes: Any) -> PodFacts:
     return replace(facts, **changes)
 
 
-def host(node_name: str, **changes: Any) -> HostFacts:
-    facts = HostFacts(
+def host(node_name: str, **changes: Any) -> RolloutHost:
+    facts = RolloutHost(
         node=node_name,
         observed_at=ago(60),
         serving=True,

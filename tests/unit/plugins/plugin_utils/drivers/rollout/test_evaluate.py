@@ -12,7 +12,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts 
     Registration,
     RolloutPicture,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.verdict import NodeVerdict
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.verdict import NodeEvaluation
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import Taint
 from unit.plugins.plugin_utils.drivers.rollout.pictures import (
     ago,
@@ -29,11 +29,11 @@ from unit.plugins.plugin_utils.drivers.rollout.pictures import (
 RULES = GateRules()
 
 
-def of(view: RolloutPicture, name: str = "win-2", rules: GateRules = RULES) -> NodeVerdict:
+def of(view: RolloutPicture, name: str = "win-2", rules: GateRules = RULES) -> NodeEvaluation:
     return next(one for one in evaluate(view, rules).nodes if one.node == name)
 
 
-def text(verdict: NodeVerdict) -> str:
+def text(verdict: NodeEvaluation) -> str:
     return "\n".join(f"{lack.message} -> {lack.remedy}" for lack in verdict.lacks)
 
 

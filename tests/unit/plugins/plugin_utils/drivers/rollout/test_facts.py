@@ -10,8 +10,8 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import (
     DaemonSetFacts,
     EventFacts,
-    HostFacts,
     Registration,
+    RolloutHost,
     find_revision_hash,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
@@ -123,9 +123,9 @@ def test_an_event_takes_the_newest_time_it_has() -> None:
 
 
 def test_host_facts_distinguish_no_pipes_from_unknown_pipes() -> None:
-    assert HostFacts.from_option({"node": "n", "pipes": []}).pipes == ()
-    assert HostFacts.from_option({"node": "n", "pipes": None}).pipes is None
-    assert HostFacts.from_option({"node": "n"}).serving is None
+    assert RolloutHost.from_option({"node": "n", "pipes": []}).pipes == ()
+    assert RolloutHost.from_option({"node": "n", "pipes": None}).pipes is None
+    assert RolloutHost.from_option({"node": "n"}).serving is None
 
 
 TEMPLATE: dict[str, Any] = {"spec": {"containers": [{"name": "driver", "image": "driver:2"}]}}
