@@ -14,7 +14,7 @@ description:
   - Applies a driver's objects with server-side apply, and changes only what differs.
   - The DaemonSet has the update strategy C(OnDelete), so that no controller replaces its pods. If the pod template of a running DaemonSet
     changes, applies the template and replaces the pod of the first node, the canary. When the driver works there again, as
-    M(kubewin.csi.node_rollout) checks it, replaces the pods of the other nodes in batches. Never leaves more nodes without a Ready plugin
+    M(kubewin.csi.gate) checks it, replaces the pods of the other nodes in batches. Never leaves more nodes without a Ready plugin
     than O(max_unavailable).
   - Does not replace pods that have the desired template, so the next run continues an interrupted one.
   - If the canary fails, applies the former template, which the cluster keeps as a ControllerRevision, restores the canary and fails. Records
@@ -49,7 +49,7 @@ options:
     default: []
 seealso:
   - module: kubewin.csi.driver_info
-  - module: kubewin.csi.node_rollout
+  - module: kubewin.csi.gate
 """
 
 EXAMPLES = r"""
@@ -63,7 +63,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 applied:
-  description: Hash of the DaemonSet's pod template by driver, for O(kubewin.csi.node_rollout#module:applied).
+  description: Hash of the DaemonSet's pod template by driver, for O(kubewin.csi.gate#module:applied).
   returned: success, unless in check mode
   type: dict
   sample: {vsphere: 9c1185a5c5e9fc54}

@@ -32,7 +32,7 @@ options:
     type: str
   replace:
     description:
-      - DaemonSet of another user, as namespace/name, that M(kubewin.csi.driver_handover) replaces node by node. It is then no blocker, unless
+      - DaemonSet of another user, as namespace/name, that M(kubewin.csi.handover) replaces node by node. It is then no blocker, unless
         its owner would create it again.
     type: str
     default: ''
@@ -46,8 +46,8 @@ options:
     default: false
 seealso:
   - module: kubewin.csi.driver_apply
-  - module: kubewin.csi.driver_handover
-  - module: kubewin.csi.node_rollout
+  - module: kubewin.csi.handover
+  - module: kubewin.csi.gate
 """
 
 EXAMPLES = r"""

@@ -70,7 +70,7 @@ options:
     default: false
 seealso:
   - module: kubewin.csi.csi_proxy_info
-  - module: kubewin.csi.node_rollout
+  - module: kubewin.csi.gate
 """
 
 EXAMPLES = r"""

@@ -38,7 +38,7 @@ options:
     default: ""
   readiness:
     description:
-      - Result of M(kubewin.csi.readiness_info), which then decides O(state) and O(explanation). The override exists while the report has a blocker.
+      - Result of M(kubewin.csi.preflight_info), which then decides O(state) and O(explanation). The override exists while the report has a blocker.
       - Nothing is changed by a report without blockers that misses resources, because it may miss a blocker.
     type: dict
   allow_forbidden:
@@ -46,7 +46,7 @@ options:
     type: bool
     default: false
 seealso:
-  - module: kubewin.csi.readiness_info
+  - module: kubewin.csi.preflight_info
 """
 
 EXAMPLES = r"""

@@ -66,7 +66,7 @@ options:
     type: str
 seealso:
   - module: kubewin.csi.csi_proxy_info
-  - module: kubewin.csi.node_rollout
+  - module: kubewin.csi.gate
 """
 
 EXAMPLES = r"""

@@ -149,7 +149,7 @@ def measure(
             Row("memory, at most", real["mib"], unit="MiB", at_most=200),
             Row("time, most of it the server's", real["seconds"], unit="s"),
         ],
-        f"{small}: a play with readiness_info, and one that asks the same lists with k8s_info and evaluates nothing": [
+        f"{small}: a play with preflight_info, and one that asks the same lists with k8s_info and evaluates nothing": [
             Row("CPU", mine.cpu, theirs.cpu, "s", 1),
             Row("memory, at most", mine.mib, theirs.mib, "MiB"),
             Row("time", mine.seconds, theirs.seconds, "s", 1),

@@ -4,7 +4,7 @@
 """A process that reads a cluster once and reports the cost.
 
 ``python -m benchmark.reading SERVER``, with a JSON list of facts of hosts on standard input: reads and evaluates as
-readiness_info does. With ``--json``: the same pages through json.loads, of which only the decoding is counted.
+preflight_info does. With ``--json``: the same pages through json.loads, of which only the decoding is counted.
 """
 
 from __future__ import annotations

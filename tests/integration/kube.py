@@ -60,7 +60,7 @@ def applied(
 def gate(
     client: Client, hosts: Iterable[dict[str, Any]] = (), seconds: float = PATIENCE, rules: GateRules = RULES
 ) -> Evaluation:
-    """What node_rollout does, until it is settled or the time is over."""
+    """What gate does, until it is settled or the time is over."""
     target = RolloutTarget(VSPHERE, vsphere.NAMESPACE, VSPHERE.daemonset)
     facts = [RolloutHost.from_option(host) for host in hosts]
     return wait_for_gate(RolloutView(client, target, facts), rules, seconds, lambda _evaluation: None)

@@ -247,7 +247,7 @@ def test_a_hand_over_that_is_ended_from_outside_gives_the_node_back_to_ours(take
     made = steps(taken_over, "to_platform")
     made.begin(made.read_plan())
     options = {"driver": "vsphere", "direction": "to_platform", "timeout": 600}
-    task = {"kubewin.csi.driver_handover": {**options, "kubeconfig": taken_over.state.kubeconfigs["kubewin"]}}
+    task = {"kubewin.csi.handover": {**options, "kubeconfig": taken_over.state.kubeconfigs["kubewin"]}}
     python = {"ansible_python_interpreter": "{{ ansible_playbook_python }}"}
     playbook, record = tmp_path / "node.yml", tmp_path / "record.jsonl"
     here = {"hosts": "localhost", "connection": "local", "gather_facts": False}

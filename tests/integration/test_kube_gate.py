@@ -49,7 +49,7 @@ GATE_PLAY = """
     ansible_python_interpreter: "{{ ansible_playbook_python }}"
   tasks:
     - name: Gate
-      kubewin.csi.node_rollout:
+      kubewin.csi.gate:
         driver: vsphere
         hosts: "{{ observed_hosts }}"
         timeout: "{{ patience | default(60) | int }}"

@@ -112,7 +112,7 @@ def preflight(lab: Lab, config: str, *arguments: str, inventory: str = "", **var
 def result(run: Run) -> dict[str, Any]:
     """What the evaluating task returned, failed or not."""
     for event in run.events:
-        if event.get("action", "").endswith("readiness_info") and "result" in event and "verdict" in event["result"]:
+        if event.get("action", "").endswith("preflight_info") and "result" in event and "verdict" in event["result"]:
             found: dict[str, Any] = event["result"]
             return found
     raise AssertionError(f"nothing was evaluated:\n{run.screen}")

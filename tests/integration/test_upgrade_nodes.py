@@ -552,7 +552,7 @@ def test_a_node_that_cannot_be_drained_is_uncordoned_and_the_budget_named(ready:
         with FaultProxy(ready.state) as proxy:
             proxy.add(Fault("throttled", resources=("pods/eviction",), retry_after=3600))
             asked = {"step": "begin", "batch": [node], **options, "node_timeout": 1800, "kubeconfig": proxy.kubeconfig}
-            task = {"kubewin.csi.node_upgrade": asked}
+            task = {"kubewin.csi.upgrade": asked}
             here = {"hosts": "localhost", "connection": "local", "gather_facts": False, "tasks": [task]}
             python = {"ansible_python_interpreter": "{{ ansible_playbook_python }}"}
             playbook.write_text(json.dumps([{**here, "vars": python}]), encoding="utf-8")

@@ -232,7 +232,7 @@ def test_the_play_of_the_guide_upgrades_nodes(four: Lab, tmp_path: Path) -> None
         "verify": {"namespace": "kubewin", "storage_classes": {"vsphere": "fast"}},
     }
     for entry in plays:
-        entry["module_defaults"] = {"kubewin.csi.node_upgrade": defaults}
+        entry["module_defaults"] = {"kubewin.csi.upgrade": defaults}
     playbook.write_text(yaml.safe_dump(plays, sort_keys=False), encoding="utf-8")
     tasks = tmp_path / "roles" / "our_kubelet" / "tasks"
     tasks.mkdir(parents=True)

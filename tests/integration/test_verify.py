@@ -91,7 +91,7 @@ def verify(lab: Lab, *drivers: str, arguments: tuple[str, ...] = (), **variables
 
 def result(run: Run) -> dict[str, Any]:
     for event in run.events:
-        if event["event"] in ("ok", "failed") and event["action"].endswith("storage_proof"):
+        if event["event"] in ("ok", "failed") and event["action"].endswith("verify"):
             found: dict[str, Any] = event["result"]
             return found
     raise AssertionError(f"nothing was proven:\n{run.screen}")

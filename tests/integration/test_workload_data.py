@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.kubewin.csi.plugins.action import workload_data
+from ansible_collections.kubewin.csi.plugins.action import volume_data
 from integration import storage
 from integration.playbooks import ROOT, play
 from integration.storage import PODS, claim, pod, runs, storage_class
@@ -42,7 +42,7 @@ PLAY = [
         "connection": "local",
         "gather_facts": False,
         "vars": {"ansible_python_interpreter": "{{ ansible_playbook_python }}"},
-        "tasks": [{"name": "Read the data", "kubewin.csi.workload_data": TASK}],
+        "tasks": [{"name": "Read the data", "kubewin.csi.volume_data": TASK}],
     }
 ]
 
@@ -110,7 +110,7 @@ class Shop:
             "rate": 4096,
             "step_timeout": 300,
         }
-        return run_task(workload_data.ActionModule, check=check, **{**given, **options})
+        return run_task(volume_data.ActionModule, check=check, **{**given, **options})
 
 
 def fill(shop: Shop) -> None:

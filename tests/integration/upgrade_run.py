@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.action.node_upgrade import ActionModule
+from ansible_collections.kubewin.csi.plugins.action.upgrade import ActionModule
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import identify_process
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import Decision, UpgradeDone
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.run import Check, Upgrade

@@ -109,7 +109,7 @@ def reported(one: HostResult) -> dict[str, Any]:
 
 
 def proof(one: HostResult) -> dict[str, Any] | None:
-    """For O(hosts) of node_rollout and readiness_info; None if the host was not read."""
+    """For O(hosts) of gate and preflight_info; None if the host was not read."""
     if one.left_out or not one.state:
         return None
     state = one.state
@@ -127,7 +127,7 @@ def proof(one: HostResult) -> dict[str, Any] | None:
 
 
 def observed(one: HostResult) -> dict[str, Any] | None:
-    """For O(hosts) of readiness_info: a host that could not be read is a row with the reason; None without a Node."""
+    """For O(hosts) of preflight_info: a host that could not be read is a row with the reason; None without a Node."""
     if not one.node:
         return None
     known = proof(one)
@@ -154,7 +154,7 @@ def row(one: HostResult) -> dict[str, Any]:
 
 
 def gathered(one: HostResult) -> dict[str, Any]:
-    """For O(hosts) of support_archive: what was read of a host, and why not more."""
+    """For O(hosts) of gather: what was read of a host, and why not more."""
     # Also for a host that other playbooks skip.
     unread = one.problem or (str(one.returned.get("msg") or "") if one.left_out else "")
     problem = unread or str(one.evidence.get("problem") or one.evidence.get("msg") or "")

@@ -368,7 +368,7 @@ INPUTS: dict[str, Input] = {
         ).of(
             "Report for these versions instead of the current ones, as a dictionary or as text, such as "
             "C(openshift=4.14,wmco=9.0.0), in the form of C(kubewin_upgrade_target); see "
-            "O(kubewin.csi.readiness_info#module:target)."
+            "O(kubewin.csi.preflight_info#module:target)."
         ),
         snapshot_from=_PATH.of(
             "Create the report from the C(snapshot.json) of an earlier run, such as C(reports/snapshot.json). Contacts"
@@ -505,7 +505,7 @@ INPUTS: dict[str, Input] = {
             parse=as_list,
         ).of(
             "Patterns of files that may grow, such as C(*.log,journal/*); see "
-            "O(kubewin.csi.workload_data#module:growing)."
+            "O(kubewin.csi.volume_data#module:growing)."
         ),
         upgrade_windows=replace(_RAW, parse=lambda value: as_list(value, ";")).of(
             "Hours in which nodes may start, such as C(Sat,Sun 22:00-04:00). Give several as a list, or separate "

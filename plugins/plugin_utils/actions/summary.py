@@ -27,7 +27,7 @@ class RunFacts:
     """What a run found and did.
 
     hosts: {name, node, left_out, csi_proxy, changed} with csi_proxy as csi_proxy_info returns it, or None if it was not read.
-    rollouts: by driver, RV(rollout) of node_rollout. readiness: what readiness_info returned for this run, if it was asked.
+    rollouts: by driver, RV(rollout) of gate. readiness: what preflight_info returned for this run, if it was asked.
     applied: results of driver_apply. warnings: findings of the drivers' plans.
     """
 

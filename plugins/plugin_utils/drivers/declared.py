@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-INFO, APPLY, ROLLOUT = "driver_info", "driver_apply", "node_rollout"
+INFO, APPLY, ROLLOUT = "driver_info", "driver_apply", "gate"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The vSphere CSI driver's own installation, as `node_rollout` expects to find it: objects only, no driver runs.
+"""The vSphere CSI driver's own installation, as `gate` expects to find it: objects only, no driver runs.
 
 Shapes follow kubernetes-sigs/vsphere-csi-driver v3.4.0, manifests/vanilla/vsphere-csi-driver.yaml, reduced to what something
 reads. Tests remove or change single objects through the API.

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.kubewin.csi.plugins.action import node_rollout
+from ansible_collections.kubewin.csi.plugins.action import gate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.verdict import (
     Evaluation,
     NodeEvaluation,
@@ -44,8 +44,8 @@ def test_nodes_that_passed_the_gate_are_counted() -> None:
     evaluation = Evaluation(
         tuple(made(name, verdict) for name, verdict in verdicts.items()), (("win-9", "no host"),), ()
     )
-    assert counted("node_rollout", {"rollout": node_rollout.describe(evaluation, None)}) == ["win-1", "win-3"]
-    assert counted("node_rollout", {"failed": True, "msg": "the API server cannot be asked"}) == []
+    assert counted("gate", {"rollout": gate.describe(evaluation, None)}) == ["win-1", "win-3"]
+    assert counted("gate", {"failed": True, "msg": "the API server cannot be asked"}) == []
 
 
 def made(name: str, verdict: Any) -> NodeEvaluation:
@@ -60,8 +60,8 @@ def made(name: str, verdict: Any) -> NodeEvaluation:
 def test_nodes_that_an_upgrade_has_begun_are_counted(outcome: str, names: list[str]) -> None:
     steps = {"win-1": "done", "win-2": "drain", "win-3": "waiting"}
     journal = [{**asdict(entry(name)), "step": step} for name, step in steps.items()]
-    assert counted("node_upgrade", {"outcome": outcome, "journal": journal}) == names
-    assert counted("node_upgrade", {"failed": True, "outcome": outcome}) == []
+    assert counted("upgrade", {"outcome": outcome, "journal": journal}) == names
+    assert counted("upgrade", {"failed": True, "outcome": outcome}) == []
 
 
 def entry(name: str) -> NodeEntry:

@@ -424,7 +424,7 @@ def test_a_line_that_would_not_be_checked_is_found(text: str) -> None:
         "all: {vars: {kubewin_quiesce: sometimes}}",
         "plugin: kubewin.csi.windows_nodes\nadress: [InternalIP]",
         "- hosts: localhost\n  taskz: []\n  tasks: []",
-        "- kubewin.csi.workload_data: {namespace: shop, claim: [a]}",
+        "- kubewin.csi.volume_data: {namespace: shop, claim: [a]}",
         "- ansible.builtin.command: {argvs: [x]}",
         "- ansible.builtin.import_role: {name: kubewin.csi.smb_csi}\n  vars: {smb_csi_modus: auto}",
         "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: x}\nspec: {accessMode: [ReadWriteOnce]}",

@@ -51,7 +51,7 @@ _NEVER = ("", 0)
 
 
 class HandoverRun:
-    """One hand-over. options: of the module driver_handover."""
+    """One hand-over. options: of the module handover."""
 
     def __init__(
         self, client: Client, driver: Driver, options: Mapping[str, Any], notify: Callable[[str], None]

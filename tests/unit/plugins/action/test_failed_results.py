@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.action.node_upgrade import shorten as of_upgrade
+from ansible_collections.kubewin.csi.plugins.action.upgrade import shorten as of_upgrade
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results import host_result, proof, row
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.prove import shorten_failed_result as of_host
 

@@ -1,5 +1,5 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""readiness_info at its edge: what is refused before anybody is contacted, when it fails, and what it leaves behind."""
+"""preflight_info at its edge: what is refused before anybody is contacted, when it fails, and what it leaves behind."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 from ansible.utils.display import Display
-from ansible_collections.kubewin.csi.plugins.action import readiness_info
-from ansible_collections.kubewin.csi.plugins.action.readiness_info import loaded, name_cluster, passes, saved
+from ansible_collections.kubewin.csi.plugins.action import preflight_info
+from ansible_collections.kubewin.csi.plugins.action.preflight_info import loaded, name_cluster, passes, saved
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import TaskError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
 from situations.cluster import healthy
@@ -31,7 +31,7 @@ def tasks(folder: Path, *options: dict[str, Any]) -> list[dict[str, Any]]:
     """Run the module once for each set of options, in one play; the results."""
     results = folder / "results.json"
     steps: list[dict[str, Any]] = [
-        {"kubewin.csi.readiness_info": {**UNREACHABLE, **one}, "register": f"r{number}", "ignore_errors": True}
+        {"kubewin.csi.preflight_info": {**UNREACHABLE, **one}, "register": f"r{number}", "ignore_errors": True}
         for number, one in enumerate(options)
     ]
     content = "{{ [" + ", ".join(f"r{number}" for number in range(len(options))) + "] | to_json }}"
@@ -176,12 +176,12 @@ def test_a_refusal_counts_findings_in_plain_words(tmp_path: Path) -> None:
 def test_without_msgspec_it_can_be_imported_and_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as without:
         without.setitem(sys.modules, "msgspec", None)
-        importlib.reload(readiness_info)
-        action = object.__new__(readiness_info.ActionModule)
+        importlib.reload(preflight_info)
+        action = object.__new__(preflight_info.ActionModule)
         action.result = {}
         with pytest.raises(TaskError, match="Python library \\(msgspec\\)") as error:
             action.work({})
-    importlib.reload(readiness_info)
+    importlib.reload(preflight_info)
     assert error.value.reason == "configuration"
 
 
@@ -216,7 +216,7 @@ def test_a_saved_snapshot_is_the_one_that_was_taken(tmp_path: Path) -> None:
 def test_the_displayed_report_has_no_secret_of_the_task(monkeypatch: pytest.MonkeyPatch) -> None:
     """As when a proxy quotes the request in its answer."""
     displayed: list[str] = []
-    action = object.__new__(readiness_info.ActionModule)
+    action = object.__new__(preflight_info.ActionModule)
     action.secrets = frozenset(["sha256~planted"])
     action.result = {"table": ["pods were not read: Bearer sha256~planted is refused"], "paths": {}}
     action._display = Display()

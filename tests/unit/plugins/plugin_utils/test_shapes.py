@@ -19,7 +19,7 @@ FACTS_RETURNED_WHOLE = PLUGIN_UTILS / "windows" / "model.py"
 # Facts that a catalog entry states before a plan needs them; each is described in its docstring.
 STATED_ONLY = {
     "InTree": {"alpha", "beta_off"},
-    "Left": {"kept"},
+    "RemainingObject": {"kept"},
 }
 
 # "name:" or "one, other:" at the start of a sentence, which is how docstrings here describe fields.

@@ -8,7 +8,7 @@ import random
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.action.readiness_info import passes
+from ansible_collections.kubewin.csi.plugins.action.preflight_info import passes
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import Options, evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot, Unread

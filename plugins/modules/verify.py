@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 DOCUMENTATION = r"""
-module: storage_proof
+module: verify
 short_description: Write a volume on every Windows node and read it back
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
@@ -87,16 +87,16 @@ options:
     type: int
     default: 3600
 seealso:
-  - module: kubewin.csi.node_rollout
+  - module: kubewin.csi.gate
 """
 
 EXAMPLES = r"""
 - name: Verify vSphere volumes on every Windows node
-  kubewin.csi.storage_proof:
+  kubewin.csi.verify:
     drivers: [vsphere]
 
 - name: Verify two drivers on two nodes, with your own StorageClass
-  kubewin.csi.storage_proof:
+  kubewin.csi.verify:
     drivers: [azure_disk, smb]
     nodes: [win-1, win-2]
     storage_classes:
@@ -156,7 +156,7 @@ proofs:
       type: list
       elements: str
 proven:
-  description: Nodes on which each driver was proven, for O(kubewin.csi.node_rollout#module:proven).
+  description: Nodes on which each driver was proven, for O(kubewin.csi.gate#module:proven).
   returned: always, after the run began
   type: dict
   sample: {vsphere: [win-1, win-2]}

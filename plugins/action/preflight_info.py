@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import yaml
 from ansible.module_utils.basic import missing_required_lib
-from ansible_collections.kubewin.csi.plugins.modules.readiness_info import DOCUMENTATION
+from ansible_collections.kubewin.csi.plugins.modules.preflight_info import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results import (
     observed,

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from ansible_collections.kubewin.csi.plugins.action import driver_info
-from ansible_collections.kubewin.csi.plugins.modules.driver_handover import DOCUMENTATION
+from ansible_collections.kubewin.csi.plugins.modules.handover import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec, read_argument_spec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.declared import DRIVER

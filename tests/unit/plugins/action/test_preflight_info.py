@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.action.readiness_info import shown
+from ansible_collections.kubewin.csi.plugins.action.preflight_info import shown
 
 RESULT: dict[str, Any] = {
     "table": ["READY: all", "NODES: all 2 are OK", "READY: all"],

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from ansible import constants
-from ansible_collections.kubewin.csi.plugins.action import node_rollout, readiness_info, storage_proof, workload_data
-from ansible_collections.kubewin.csi.plugins.modules.node_upgrade import DOCUMENTATION
+from ansible_collections.kubewin.csi.plugins.action import gate, preflight_info, verify, volume_data
+from ansible_collections.kubewin.csi.plugins.modules.upgrade import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.lease_keeper import (
     record_renewal,
@@ -349,7 +349,7 @@ class ActionModule(ClusterAction):
         optional = {} if self._options["drivers"] else {"allow_zero_nodes": True}
         timeout = self._options["gate_timeout"]
         self.call(
-            node_rollout.ActionModule,
+            gate.ActionModule,
             driver=driver,
             nodes=list(nodes),
             timeout=timeout,
@@ -361,7 +361,7 @@ class ActionModule(ClusterAction):
         given = self._options["verify"]
         tolerations = [*given.get("tolerations", ()), *_TOLERATIONS]
         self.call(
-            storage_proof.ActionModule,
+            verify.ActionModule,
             **{**given, "drivers": self._drivers(), "nodes": list(nodes), "move": move, "tolerations": tolerations},
         )
 
@@ -369,7 +369,7 @@ class ActionModule(ClusterAction):
         target = self._options["target"]
         for before in (True, False) if target else (False,):
             self.call(
-                readiness_info.ActionModule, **self._options["readiness"], target=target, before=before, details=False
+                preflight_info.ActionModule, **self._options["readiness"], target=target, before=before, details=False
             )
 
     def _read_data(self, *, compare: bool) -> dict[str, Any]:
@@ -391,7 +391,7 @@ class ActionModule(ClusterAction):
 
     def _call_data(self, **given: Any) -> dict[str, Any]:
         options = {"name": self._options["name"], "record_namespace": self._options["namespace"], **given}
-        return self.call(workload_data.ActionModule, **options)
+        return self.call(volume_data.ActionModule, **options)
 
 
 def shorten(result: Mapping[str, Any]) -> dict[str, Any]:

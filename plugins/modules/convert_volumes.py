@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 DOCUMENTATION = r"""
-module: volume_conversion
+module: convert_volumes
 short_description: Convert in-tree volumes to native CSI volumes on the same disk, or roll back
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
@@ -130,21 +130,21 @@ seealso:
 
 EXAMPLES = r"""
 - name: Print the steps
-  kubewin.csi.volume_conversion:
+  kubewin.csi.convert_volumes:
     claims: [shop/data-db-0]
   check_mode: true
 
 - name: Convert two volumes
-  kubewin.csi.volume_conversion:
+  kubewin.csi.convert_volumes:
     claims: [shop/data-db-0, shop/uploads]
 
 - name: Make the conversions final
-  kubewin.csi.volume_conversion:
+  kubewin.csi.convert_volumes:
     claims: [shop/data-db-0, shop/uploads]
     final: true
 
 - name: Roll back
-  kubewin.csi.volume_conversion:
+  kubewin.csi.convert_volumes:
     claims: [shop/data-db-0]
     state: rolled_back
 """

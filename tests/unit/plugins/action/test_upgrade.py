@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.kubewin.csi.plugins.action.node_upgrade import ActionModule
+from ansible_collections.kubewin.csi.plugins.action.upgrade import ActionModule
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import INPUTS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.lists import as_list
 
@@ -27,8 +27,8 @@ OF_THE_RUN = {"name", "hosts"}
 def steps(content: Any) -> Iterator[dict[str, str]]:
     """The options of each task that calls the action, however deep it is nested."""
     for entry in content if isinstance(content, list) else []:
-        if "kubewin.csi.node_upgrade" in entry:
-            yield entry["kubewin.csi.node_upgrade"]
+        if "kubewin.csi.upgrade" in entry:
+            yield entry["kubewin.csi.upgrade"]
         for name in ("tasks", "block", "rescue", "always"):
             yield from steps(entry.get(name))
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 DOCUMENTATION = r"""
-module: node_upgrade
+module: upgrade
 short_description: Upgrade Windows nodes without losing a volume
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
@@ -170,12 +170,12 @@ options:
     default: 600
   verify:
     description:
-      - Options of P(kubewin.csi.storage_proof#module) for the verification of volumes, without C(drivers), C(nodes) and C(move).
+      - Options of P(kubewin.csi.verify#module) for the verification of volumes, without C(drivers), C(nodes) and C(move).
         Its C(image), C(step_timeout) and C(tolerations) also apply to baselines.
     type: dict
     default: {}
   readiness:
-    description: Options of P(kubewin.csi.readiness_info#module) for the readiness report, without C(target).
+    description: Options of P(kubewin.csi.preflight_info#module) for the readiness report, without C(target).
     type: dict
     default: {}
   data:
@@ -183,7 +183,7 @@ options:
     type: bool
     default: true
   growing:
-    description: Files that workloads only append to, as O(kubewin.csi.workload_data#module:growing).
+    description: Files that workloads only append to, as O(kubewin.csi.volume_data#module:growing).
     type: list
     elements: str
     default: []
@@ -199,9 +199,9 @@ options:
     description: Directory on the controller for copies of the journal and the baselines.
     type: path
 seealso:
-  - module: kubewin.csi.node_rollout
-  - module: kubewin.csi.storage_proof
-  - module: kubewin.csi.workload_data
+  - module: kubewin.csi.gate
+  - module: kubewin.csi.verify
+  - module: kubewin.csi.volume_data
 """
 
 EXAMPLES = r"""
@@ -212,7 +212,7 @@ EXAMPLES = r"""
   serial: 1
   tasks:
     - name: Cordon and drain the node
-      kubewin.csi.node_upgrade:
+      kubewin.csi.upgrade:
         step: begin
         name: kubelets-1.27
         hook: tasks
@@ -226,7 +226,7 @@ EXAMPLES = r"""
       when: inventory_hostname in begun.nodes
 
     - name: Check, verify and uncordon the node
-      kubewin.csi.node_upgrade:
+      kubewin.csi.upgrade:
         step: finish
         name: kubelets-1.27
         hook: tasks

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 DOCUMENTATION = r"""
-module: diagnosis
+module: diagnose
 short_description: "Internal: list what keeps volumes on Windows from working, in the order to fix it"
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
@@ -41,7 +41,7 @@ options:
 
 EXAMPLES = r"""
 - name: Name what to fix first
-  kubewin.csi.diagnosis:
+  kubewin.csi.diagnose:
     hosts: "{{ host_results }}"
 """
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.modules.volume_conversion import DOCUMENTATION
+from ansible_collections.kubewin.csi.plugins.modules.convert_volumes import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.converting import failed_part, lines
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import read_argument_spec

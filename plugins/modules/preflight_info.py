@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 DOCUMENTATION = r"""
-module: readiness_info
+module: preflight_info
 short_description: Report the readiness of every volume on Windows nodes
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
@@ -199,22 +199,22 @@ requirements:
   - msgspec (Python library) >= 0.18.6
 seealso:
   - module: kubewin.csi.csi_proxy_info
-  - module: kubewin.csi.node_rollout
+  - module: kubewin.csi.gate
 """
 
 EXAMPLES = r"""
 - name: Report on the cluster
-  kubewin.csi.readiness_info:
+  kubewin.csi.preflight_info:
   register: readiness
 
 - name: Fail if a workload will not start again after the upgrade, and keep the report
-  kubewin.csi.readiness_info:
+  kubewin.csi.preflight_info:
     target: {openshift: "4.14", wmco: "9.0.0"}
     fail_on: blocked
     output_dir: /srv/reports/production
 
 - name: Check what a deployment would do to volumes
-  kubewin.csi.readiness_info:
+  kubewin.csi.preflight_info:
     run:
       drivers:
         - driver: vsphere
@@ -223,11 +223,11 @@ EXAMPLES = r"""
     fail_on: blocked
 
 - name: Report what changed since the last report
-  kubewin.csi.readiness_info:
+  kubewin.csi.preflight_info:
     compare: /srv/reports/last/readiness.json
 
 - name: Report on a saved snapshot
-  kubewin.csi.readiness_info:
+  kubewin.csi.preflight_info:
     snapshot_from: /srv/reports/production/snapshot.json
 """
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from ansible.release import __version__ as core
-from ansible_collections.kubewin.csi.plugins.action import readiness_info
-from ansible_collections.kubewin.csi.plugins.modules.diagnosis import DOCUMENTATION
+from ansible_collections.kubewin.csi.plugins.action import preflight_info
+from ansible_collections.kubewin.csi.plugins.modules.diagnose import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results import diagnosed, observed, read_rows
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import DEFAULT_DRIVER
@@ -104,7 +104,7 @@ class ActionModule(ClusterAction):
         """The verdict and the blockers of the readiness report, or why there is none."""
         hosts = read_rows(observed, self.task_vars)
         try:
-            return self.call(readiness_info.ActionModule, hosts=hosts, details=False, before=True)
+            return self.call(preflight_info.ActionModule, hosts=hosts, details=False, before=True)
         except TaskError as error:
             return {"msg": str(error), **error.returned}
 

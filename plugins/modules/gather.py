@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 DOCUMENTATION = r"""
-module: support_archive
+module: gather
 short_description: "Internal: gather support data of a cluster into one archive"
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
@@ -47,7 +47,7 @@ options:
 
 EXAMPLES = r"""
 - name: Write the archive
-  kubewin.csi.support_archive:
+  kubewin.csi.gather:
     output_dir: /srv/support
 """
 

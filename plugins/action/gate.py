@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, ClassVar
 
-from ansible_collections.kubewin.csi.plugins.modules.node_rollout import DOCUMENTATION
+from ansible_collections.kubewin.csi.plugins.modules.gate import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results import proof, read_plans, read_rows
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.rollout import ended, progress, unread

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 DOCUMENTATION = r"""
-module: node_rollout
+module: gate
 short_description: Wait until a CSI driver works on its Windows nodes
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
@@ -36,7 +36,7 @@ options:
     elements: str
     default: []
   proven:
-    description: Nodes on which M(kubewin.csi.storage_proof) has just proven a volume of this driver. This replaces reading their hosts;
+    description: Nodes on which M(kubewin.csi.verify) has just proven a volume of this driver. This replaces reading their hosts;
       problems found on a host still count.
     type: list
     elements: str
@@ -76,12 +76,12 @@ options:
 seealso:
   - module: kubewin.csi.driver_info
   - module: kubewin.csi.csi_proxy_info
-  - module: kubewin.csi.storage_proof
+  - module: kubewin.csi.verify
 """
 
 EXAMPLES = r"""
 - name: Wait until vSphere storage works on every Windows node
-  kubewin.csi.node_rollout:
+  kubewin.csi.gate:
     driver: vsphere
     hosts:
       - node: win-1

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 DOCUMENTATION = r"""
-module: driver_handover
+module: handover
 short_description: Hand a driver's Windows nodes over from one node plugin to another, node by node
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
@@ -77,7 +77,7 @@ seealso:
 
 EXAMPLES = r"""
 - name: Plan a hand-over to the platform
-  kubewin.csi.driver_handover:
+  kubewin.csi.handover:
     driver: azure_file
     direction: to_platform
   check_mode: true

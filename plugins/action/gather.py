@@ -12,8 +12,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.action import readiness_info
-from ansible_collections.kubewin.csi.plugins.modules.support_archive import DOCUMENTATION
+from ansible_collections.kubewin.csi.plugins.action import preflight_info
+from ansible_collections.kubewin.csi.plugins.modules.gather import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.gathered import gather_folder
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results import gathered as gathered_host
@@ -91,7 +91,7 @@ class ActionModule(ClusterAction):
         hosts = read_rows(observed, self.task_vars)
         try:
             self.call(
-                readiness_info.ActionModule,
+                preflight_info.ActionModule,
                 cluster_name=cluster_name, hosts=hosts, output_dir=str(folder / "readiness"), details=False, before=True,
             )  # fmt: skip
         except TaskError as error:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 DOCUMENTATION = r"""
-module: workload_data
+module: volume_data
 short_description: Save a baseline of the data of Windows workloads and compare with it
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
@@ -110,18 +110,18 @@ options:
     type: int
     default: 300
 seealso:
-  - module: kubewin.csi.storage_proof
+  - module: kubewin.csi.verify
 """
 
 EXAMPLES = r"""
 - name: Save a baseline of two volumes
-  kubewin.csi.workload_data:
+  kubewin.csi.volume_data:
     namespace: shop
     claims: [data-orders-0, data-orders-1]
     name: orders-2026
 
 - name: Compare with the baseline; logs may have grown
-  kubewin.csi.workload_data:
+  kubewin.csi.volume_data:
     namespace: shop
     claims: [data-orders-0, data-orders-1]
     name: orders-2026

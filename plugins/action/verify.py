@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.modules.storage_proof import DOCUMENTATION
+from ansible_collections.kubewin.csi.plugins.modules.verify import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results import read_rows, verified
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.proof import failed_part, report
