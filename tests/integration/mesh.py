@@ -66,9 +66,9 @@ class Job:
 
     @property
     def refusals(self) -> str:
-        """Messages of the tasks that failed."""
-        failed = [event for event in self.events if event["event"] == "runner_on_failed"]
-        return "\n".join(str(event["event_data"]["res"].get("msg", "")) for event in failed)
+        """Why the run failed, as its summary has it."""
+        summary = self.statistics.get("kubewin_summary") or {}
+        return str(summary.get("failure", ""))
 
 
 @dataclass(frozen=True, slots=True)

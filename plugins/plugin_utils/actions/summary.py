@@ -54,7 +54,7 @@ def summarize(facts: RunFacts, failure: str = "") -> dict[str, Any]:
     """Combine the facts of the hosts, the gate's verdicts and the changes. failure: why the run failed.
 
     Returns {verdict, nodes: [{node, host, csi_proxy, verdict, why}], drivers: {driver: {verdict: [node]}, or {unread: why}},
-    changes: [{object, changes}], findings, readiness, failure}; the verdict is green only when every node is.
+    changes: [{object, changes}], findings, readiness, failure}; the verdict is green only if every Node with a host in this run is.
     """
     hosts, rollouts, readiness = facts.hosts, facts.rollouts, facts.readiness
     gate = _gate(rollouts, [str(host["node"]) for host in hosts if host.get("node")])
@@ -79,8 +79,10 @@ def summarize(facts: RunFacts, failure: str = "") -> dict[str, Any]:
     findings += [{**finding, "host": None} for finding in facts.warnings]
     host_changes = [{"object": host["name"], "changes": host["changed"]} for host in hosts if host.get("changed")]
     evaluated = {key: readiness[key] for key in _READINESS} if readiness and "table" in readiness else None
+    # The Nodes of other slices have no host here.
+    own = [row for row in rows if row["host"]] or rows
     return {
-        "verdict": _worst(row["verdict"] for row in rows),
+        "verdict": _worst(row["verdict"] for row in own),
         "nodes": rows,
         "drivers": {driver: _by_verdict(rollout) for driver, rollout in rollouts.items()},
         "changes": [*host_changes, *_driver_changes(facts.applied)],

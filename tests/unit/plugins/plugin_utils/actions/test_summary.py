@@ -144,6 +144,7 @@ def test_a_node_without_a_host_and_a_host_left_out_are_listed_with_the_reason_an
 def test_a_slice_shows_its_own_hosts_and_counts_the_others() -> None:
     others = [f"win-{number}" for number in range(3, 203)]
     summary = summarize([host("win-1"), host("win-2")], {"vsphere": gate(win_1="green", win_2="green")}, others)
+    assert summary["verdict"] == "green"
     text = render_summary(summary)
     assert "2 of 2 Windows nodes can take CSI volumes now; 200 others were not checked" in text
     assert "and 195 more" in text
