@@ -21,7 +21,7 @@ import yaml
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert import objects
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.needs import needs
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.records import RecordError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import client
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import transport
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from integration.convert import (
     CLAIMS,
@@ -333,7 +333,7 @@ def a_clock_that_jumps_changes_nothing(lab: Lab, folder: Path) -> None:
             ahead[0] = timedelta(hours=dice.randint(-100, 100))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(client, "datetime", Jumping)
+        patch.setattr(transport, "datetime", Jumping)
         result = convert(conversion(lab, story, folder), jump)
     assert ahead != [timedelta()]
     assert result["status"] == "converted", result

@@ -77,7 +77,7 @@ def test_smb_cannot_change_back_while_a_pod_uses_a_share_or_a_counter_shows_one(
     shares.api.gone(f"{PODS}/share")
     eventually(lambda: not shares.api.ok(f"{PODS}/share"), "the pod is gone")
     assert refused.code != 0
-    message = refused.failures[0]["result"]["msg"]
+    message = refused.summary["failure"]
     assert "Node win-2" in message
     assert "pod default/share (inline volume data)" in message
     assert "kubectl drain win-2" in message
@@ -89,7 +89,7 @@ def test_smb_cannot_change_back_while_a_pod_uses_a_share_or_a_counter_shows_one(
     refused = enable(shares, "--tags", "driver", smb_csi_mode="csi_proxy")
     shares.agent("win-2").control("plant", files={counter: None})
     assert refused.code != 0
-    message = refused.failures[0]["result"]["msg"]
+    message = refused.summary["failure"]
     assert "win-2" in message
     assert counter in message
     assert "win-1" not in message

@@ -682,7 +682,11 @@ class TaskFile:
     def keepers(self) -> dict[str, int]:
         """The two processes that keep the run's lease."""
         beside = self.processes() - set(family(self.process.pid))
-        parents = {pid: int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]) for pid in beside}
+        parents: dict[int, int] = {}
+        for pid in beside:
+            # A task's `sleep` may have ended.
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                parents[pid] = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
         (keeper,) = (pid for pid, parent in parents.items() if parent in beside)
         return {"keeper": keeper, "watcher": parents[keeper]}
 

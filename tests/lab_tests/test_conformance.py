@@ -34,6 +34,9 @@ def agent(request: pytest.FixtureRequest) -> Iterator[Agent]:
         hosts[0].set_language("en")
 
 
+INVALID_HANDLE = 6
+
+
 def parameters() -> Iterator[Any]:
     for case in CASES:
         for kind in LAB_KINDS:
@@ -45,6 +48,9 @@ def parameters() -> Iterator[Any]:
 def test_case(agent: Agent, case: Case) -> None:
     for line in case.setup:
         done = agent.run(line)
+        if done.rc == INVALID_HANDLE:
+            # Of Wine's service manager on a busy machine, now and then. A setup line is no answer under test.
+            done = agent.run(line)
         assert done.rc == 0, f"setup {line!r}: {done}"
     done = agent.run(case.line)
     stdout, stderr = done.stdout.decode(), done.stderr.decode()
