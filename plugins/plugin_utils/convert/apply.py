@@ -35,8 +35,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.observe import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.options import ConversionLimits
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import ConversionRecord, Side
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.records import Records
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.read import Digest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.read import read_digest as read_digest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.data.read import Digest, read_digest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import FIELD_MANAGER, Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError, StreamError, UnreachableError

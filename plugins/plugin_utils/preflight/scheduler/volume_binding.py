@@ -109,7 +109,10 @@ class VolumeBinding:
         if not _is_translatable(volume) and (
             migrated := self._find_migrated_nodes(_TRANSLATED[volume.source.field][0])
         ):
-            what = f"{request.volume_key}: volumeID {volume.source.handle} of volume {volume.name} is not an AWS volume ID, expected vol-... or aws://zone/vol-..."
+            what = (
+                f"{request.volume_key}: volumeID {volume.source.handle} of volume {volume.name} is not an AWS volume ID, "
+                "expected vol-... or aws://zone/vol-..."
+            )
             # The scheduler gives a pod up at such a node, unless something else keeps the pod off it before.
             remedy = (
                 "recreate the PersistentVolume with the volume ID of AWS; until then the scheduler rejects its pods"
