@@ -297,11 +297,10 @@ class Lease:
             try:
                 self.renew()
             except ClusterError as error:
-                if (
-                    isinstance(error, UnreachableError)
-                    and self._clock() - began < self._patience
-                    and not self._stop.is_set()
-                ):
+                # An API server that starts may refuse for a moment, and at once.
+                refused = error.status in (401, 403)
+                passing = refused or isinstance(error, UnreachableError)
+                if passing and self._clock() - began < self._patience and not self._stop.wait(1.0 if refused else 0.0):
                     continue
                 self._lost = f"the lease of {self._about.what} could not be renewed, so another run may have taken it over: {error}"
             return

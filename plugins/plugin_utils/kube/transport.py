@@ -64,6 +64,14 @@ _LONGEST_PAUSE = 3.0
 _Self = TypeVar("_Self", bound="Transport")
 
 
+def _rules_out(status: int | None, *, earlier: bool) -> bool:
+    """Whether this answer shows that no try of a write can still take effect. earlier: whether an earlier try has no answer.
+
+    A proxy answers 502 or 504 for a request that may still arrive. A conflict shows that the precondition of every try fails.
+    """
+    return status in (404, 409, 422) or (status is not None and status < 500 and not earlier)
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """An object as the server returned it, and what it warned of."""
@@ -229,12 +237,13 @@ class Transport:
         params.setdefault("_request_timeout", (self._write_silence if writes else None) or SILENCE)
         # A list of its own: the dynamic client appends to the one it is given.
         params["query_params"] = list(params.get("query_params", []))
+        earlier = path in self._unanswered
         if lasts:
             self._unanswered.add(path)
         try:
             response = self._dynamic.request(method, path, body=body, serialize=False, **params)
         except Exception as error:
-            if read_status_code(error) is not None:
+            if _rules_out(read_status_code(error), earlier=earlier):
                 self._unanswered.discard(path)
             raise
         self._unanswered.discard(path)

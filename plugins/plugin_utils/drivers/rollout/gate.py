@@ -39,6 +39,9 @@ class WatchedRollout(Protocol):
     def wait(self, seconds: float) -> None:
         """Take in changes, at the latest after that time."""
 
+    def read_providers(self) -> None:
+        """Read the other node plugins of the driver again."""
+
     def explain(self) -> None:
         """Read what explains trouble."""
 
@@ -83,6 +86,10 @@ def wait_for_gate(
         due = reported_at + REPORT_INTERVAL if changed_at is None else changed_at + COALESCE
         over = is_over(evaluation) or now - began >= timeout
         if over or now >= due:
+            # Another provider may have appeared, or left, since the rollout was read.
+            view.read_providers()
+            evaluation = evaluate(view.picture(), rules)
+            over = is_over(evaluation) or now - began >= timeout
             if evaluation.verdict in ("waiting", "red"):
                 view.explain()
                 evaluation = evaluate(view.picture(), rules)

@@ -124,6 +124,12 @@ class RolloutView:
 
     def load(self) -> None:
         """Read everything once."""
+        self.read_providers()
+        for source in self._sources():
+            self._objects[source.kind], self._versions[source.kind] = self._list(source)
+
+    def read_providers(self) -> None:
+        """Read the other node plugins of the driver, which no watch follows."""
         listed = self._client.list(kinds.DAEMON_SET).items
         mine = (self._target.namespace, self._target.daemon_set)
         self._providers = tuple(
@@ -132,8 +138,6 @@ class RolloutView:
             if (item["metadata"]["namespace"], item["metadata"]["name"]) != mine
             and ObservedDaemonSet.from_object(item).is_node_plugin_of(self._target.driver.name)
         )
-        for source in self._sources():
-            self._objects[source.kind], self._versions[source.kind] = self._list(source)
 
     def watch(self) -> None:
         """Keep watching in the background; the threads end soon after `stop`, or with the process."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from datetime import datetime, timedelta, timezone
 from email.utils import format_datetime
 from typing import Any
@@ -438,3 +439,21 @@ def test_an_eviction_that_the_server_has_no_time_for_is_none_that_a_budget_refus
     with pytest.raises(ClusterError) as raised:
         evicted(*[busy] * 80)
     assert raised.value.reason == reason
+
+
+@pytest.mark.parametrize(
+    ("answers", "may_arrive"),
+    [
+        ((ApiError(403),), False),
+        ((ApiError(504),), True),
+        ((ConnectionResetError("cut"), ApiError(403)), True),
+        ((ConnectionResetError("cut"), ApiError(409)), False),
+        ((ConnectionResetError("cut"), Response({"metadata": {}})), False),
+    ],
+)
+def test_a_write_may_still_arrive_unless_an_answer_rules_it_out(answers: tuple[Any, ...], may_arrive: bool) -> None:
+    """A proxy answers for a request that it holds, and a later try's refusal says nothing of an earlier one."""
+    asked, _script, _time = client(*answers)
+    with contextlib.suppress(ClusterError):
+        asked.delete(kinds.POD, "web-0", "shop", "uid-1", dry_run=False, policy="Background", version="7")
+    assert asked.has_unanswered_writes is may_arrive

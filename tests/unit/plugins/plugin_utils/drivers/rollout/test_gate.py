@@ -27,6 +27,8 @@ class View:
         self.now = 0.0
         self.explained = 0
         self.watched = self.stopped = 0
+        # Pictures that no watch brings.
+        self.unwatched: list[tuple[float, RolloutPicture]] = []
 
     def load(self) -> None:
         pass
@@ -40,6 +42,10 @@ class View:
     def wait(self, seconds: float) -> None:
         following = [at for at, picture_then in self.coming if at > self.now]
         self.now = min([self.now + seconds, *following])
+
+    def read_providers(self) -> None:
+        self.coming += self.unwatched
+        self.unwatched = []
 
     def explain(self) -> None:
         self.explained += 1
@@ -94,3 +100,9 @@ def test_no_time_observes_once() -> None:
     view = View((0, WAITING))
     assert gate(view, seconds=0) == [(0, "waiting")]
     assert view.watched == 0
+
+
+def test_another_provider_that_appears_while_the_gate_waits_is_read_before_it_ends() -> None:
+    view = View((0, WAITING), (7.3, GREEN))
+    view.unwatched = [(7.3, RED)]
+    assert gate(view) == [(COALESCE, "waiting"), (7.3, "red")]

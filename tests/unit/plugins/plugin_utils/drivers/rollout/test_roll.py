@@ -79,6 +79,9 @@ class Fleet:
     def stop(self) -> None:
         pass
 
+    def read_providers(self) -> None:
+        pass
+
     def explain(self) -> None:
         self.explained += 1
 
