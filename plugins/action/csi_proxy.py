@@ -133,6 +133,8 @@ class ActionModule(WindowsAction):
                     cluster_node.remove_label()
             return planned if cluster_node.dry_run or not steps else self._converge(node, desired, options)
         except NodeError as error:
+            # A host that is lost from here on was not left out before its change.
+            error.result.setdefault("plan", planned["plan"])
             if not self._restore_after(error, cluster_node) and cordons:
                 label = f" and without the label {SERVING_LABEL}" if labelled else ""
                 error.remedy += f" Node {cluster_node.name} stays cordoned{label} until a run succeeds."

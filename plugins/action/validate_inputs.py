@@ -68,6 +68,7 @@ class ActionModule(ActionBase):
         self._extra: Mapping[str, Any] = load_extra_vars(self._loader)
         self._of_play: Mapping[str, Any] = self._task.get_play().get_vars()
         pattern = str(self._read_inputs("localhost").get("kubewin_hosts") or "windows")
+        self._pattern = pattern
         windows = self._find_hosts(pattern)
         self._limited = tuple(self._task_vars.get("ansible_play_hosts_all") or ())
         self._target = "localhost"
@@ -176,8 +177,20 @@ class ActionModule(ActionBase):
     ) -> Iterator[str]:
         """A sentence for each input that has another value for a host than for the one whose values the run uses."""
         own = {name: value for name, value in values.items() if not blank(value)}
-        for name in sorted((own.keys() | inputs.keys()) - self._of_play.keys() - {"kubewin_node_name"}):
+        chosen = own.get("kubewin_hosts", self._pattern)
+        if chosen != self._pattern and "kubewin_hosts" not in self._of_play:
+            # Read on localhost, which a group of Windows hosts does not include.
+            yield (
+                f"kubewin_hosts is {chosen} for {host} and {self._pattern} for localhost, expected one value. Set it for all hosts "
+                "and localhost, such as in group_vars/all, or with -e."
+            )
+        for name in sorted(
+            (own.keys() | inputs.keys()) - self._of_play.keys() - {"kubewin_node_name", "kubewin_hosts"}
+        ):
             if playbook in INPUTS[name].playbooks and own.get(name) != inputs.get(name):
+                if INPUTS[name].secret:
+                    yield f"{name} differs between {host} and {self._target}, expected one value for all hosts of a run."
+                    continue
                 found, used = own.get(name, "not set"), inputs.get(name, "not set")
                 yield f"{name} is {found} for {host} and {used} for {self._target}, expected one value for all hosts of a run."
 

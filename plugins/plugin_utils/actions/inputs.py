@@ -129,6 +129,10 @@ def _drivers(value: object) -> bool:
     return not isinstance(value, Mapping) and bool(names) and set(names) <= set(DRIVERS)
 
 
+def _parse_drivers(value: object) -> list[str]:
+    return list(dict.fromkeys(as_list(value)))
+
+
 def _by_driver(value: object, of: type | tuple[type, ...]) -> bool:
     return (
         isinstance(value, Mapping) and set(value) <= set(DRIVERS) and all(isinstance(one, of) for one in value.values())
@@ -239,7 +243,9 @@ INPUTS: dict[str, Input] = {
     ),
     **_of(
         "diagnose enable_csi handover remove status upgrade verify",
-        drivers=Input(f"expected one or more of {', '.join(sorted(DRIVERS))}", _drivers, type="raw", parse=as_list).of(
+        drivers=Input(
+            f"expected one or more of {', '.join(sorted(DRIVERS))}", _drivers, type="raw", parse=_parse_drivers
+        ).of(
             f"Drivers to work on: {', '.join(f'C({driver})' for driver in sorted(DRIVERS))}. C(remove) and C(handover) have no default. "
             "C(verify), C(diagnose) and the gate of C(upgrade) default to all installed drivers; C(status) always reads all of them.",
             DEFAULT_DRIVER,

@@ -181,6 +181,26 @@ def test_hosts_with_different_values_are_refused() -> None:
     assert problems_of("preflight", {}, hostvars) == []
 
 
+def test_different_values_that_may_be_secret_are_refused_without_the_values() -> None:
+    config = {"users": [{"user": {"token": "t0ken"}}]}
+    own = {"kubewin_hosts": "all", "kubewin_kubeconfig": config}
+    hostvars = Hosts({"lin-1": {"kubewin_hosts": "all"}, "win-1": own, "localhost": {"kubewin_hosts": "all"}})
+    result = run_of("enable_csi", {}, hostvars)
+    assert "kubewin_kubeconfig differs between win-1 and lin-1" in result["msg"]
+    assert "t0ken" not in str(result)
+
+
+def test_a_pattern_that_only_a_group_has_is_refused() -> None:
+    """Plays choose their hosts on localhost: a host that the group leaves out would be changed."""
+    hostvars = Hosts({"lin-1": {}, "win-1": {"kubewin_hosts": "windows:!win-9"}, "localhost": {"kubewin_hosts": "all"}})
+    (problem,) = problems_of("enable_csi", {}, hostvars)
+    assert "kubewin_hosts is windows:!win-9 for win-1 and all for localhost" in problem
+
+
+def test_a_driver_that_is_named_twice_is_one() -> None:
+    assert run_of("enable_csi", {"kubewin_hosts": "win", "kubewin_drivers": "smb, smb"})["drivers"] == ["smb"]
+
+
 def test_results_of_an_earlier_playbook_are_no_inputs() -> None:
     registered = {"kubewin_nodes": {"changed": False, "nodes": {}}, "kubewin_upgrade_result": ""}
     assert refused("verify", registered) == []
