@@ -186,6 +186,8 @@ def test_an_api_server_that_does_not_run_is_known_at_once() -> None:
             f"localhost ansible_connection=local ansible_python_interpreter={sys.executable}",
         ),
         ("enable-csi", "Read csi-proxy and plan its change", "192.0.2.1"),
+        ("enable-csi", "Print the summary", "192.0.2.1"),
+        ("status", "Print the summary", "192.0.2.1"),
         ("verify", "Find the installed drivers", "192.0.2.1"),
         ("convert_volumes", "Check every claim, then convert", "192.0.2.1"),
     ],

@@ -272,4 +272,6 @@ def describe_removal(task_vars: Mapping[str, Any], *, check: bool) -> dict[str, 
     hosts = [host["name"] for host in read_rows(row, task_vars) if host["changed"]]
     objects = (task_vars.get("kubewin_removed") or {}).get("objects")
     line = f"csi-proxy {'would be' if check else 'was'} removed from {', '.join(hosts) or 'no host'}"
-    return {"lines": [line], "next": ["remove"] if check and (hosts or objects) else []}
+    skipped = read_rows(lambda host: {"name": host.name} if host.left_out else None, task_vars)
+    left_out = [f"{host['name']} is unreachable: skipped, csi-proxy stays there" for host in skipped]
+    return {"lines": [line, *left_out], "next": ["remove"] if check and (hosts or objects) else []}

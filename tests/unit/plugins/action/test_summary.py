@@ -131,3 +131,14 @@ def test_a_dry_removal_of_csi_proxy_is_followed_by_the_removal(
     host = "win-1" if changed else "no host"
     assert kept["lines"] == [f"csi-proxy {'would be' if check else 'was'} removed from {host}"]
     assert [words.rpartition("/")[2] for words in kept["next"]] == [f"{name}.yml" for name in expected]
+
+
+def test_a_removal_names_a_host_that_it_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    lost = {"failed": True, "reason": "connection_lost", "msg": "no route"}
+    inputs = {"skip_unreachable": True, "windows": ["win-1"]}
+    registered = {"hostvars": {"win-1": {"csi_proxy_plan": lost, "kubewin_inputs": inputs}}}
+    kept = run(monkeypatch, removed=True, registered=registered)["summary"]
+    assert kept["lines"] == [
+        "csi-proxy was removed from no host",
+        "win-1 is unreachable: skipped, csi-proxy stays there",
+    ]
