@@ -40,7 +40,7 @@ class ActionModule(ActionBase):
     _supports_check_mode = True
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Return the summary; never failed, since Ansible drops the statistics of a task that fails."""
+        """Return the summary; failed only if the inputs were not checked, since Ansible drops the statistics of a failed task."""
         result: dict[str, Any] = super().run(tmp, task_vars)
         _validation, options = self.validate_argument_spec(argument_spec=ARGUMENT_SPEC)
         variables: Mapping[str, Any] = task_vars or {}
@@ -81,6 +81,9 @@ class ActionModule(ActionBase):
         if text:
             self._display.display(f"\n{text.lstrip()}")
         result.update(changed=False, summary=summary, path=None)
+        if refusal and (options["nodes"] or options["removed"]) and not options["rescue"]:
+            # No task behind it fails, and a run of this task alone has nothing to report.
+            result.update(failed=True, msg="The run failed. The summary above says why.")
         result["ansible_stats"] = {"data": {"kubewin_summary": summary}, "per_host": False, "aggregate": False}
         folder = inputs.get("output_dir")
         if folder and options["output_file"] and not self._task.check_mode:

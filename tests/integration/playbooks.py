@@ -73,7 +73,7 @@ class Run:
     @property
     def ends(self) -> list[dict[str, Any]]:
         """Every closing summary as data; one, of a run of one playbook."""
-        found = [one for one in self.events if one["event"] == "ok" and one["action"].endswith("summary")]
+        found = [one for one in self.events if one["event"] in ("ok", "failed") and one["action"].endswith("summary")]
         return [one["result"]["summary"] for one in found]
 
     @property
