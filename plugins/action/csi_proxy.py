@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -92,13 +92,32 @@ class ActionModule(WindowsAction):
         check = bool(self._task.check_mode)
         if not options["node"]:
             return self._converge(node, desired, options, check=check)
-        planned = self._converge(node, desired, options, check=True)
         with self._cluster({}):
             cluster_node = ClusterNode(connect(options), options["node"], check, self._show)
             labelled, interrupted = cluster_node.read()
+        try:
+            return self._work_on(node, desired, options, cluster_node, labelled, interrupted)
+        except NodeError as error:
+            if error.reason == "locked":
+                with contextlib.suppress(NodeError), self._cluster({}):
+                    error.remedy += f" {cluster_node.describe()}"
+            raise
+
+    def _work_on(
+        self, node: WindowsHost, desired: model.Desired, options: dict[str, Any], cluster_node: ClusterNode,
+        labelled: bool, interrupted: bool,
+    ) -> dict[str, Any]:  # fmt: skip
+        planned = self._converge(node, desired, options, check=True, settle=interrupted)
+        if interrupted and not planned["plan"]:
+            # The other run may be alive: from here on it does not stop csi-proxy, unless it holds the host's lock by now.
+            with self._cluster({}):
+                cluster_node.take_over(cordon=False)
+            planned = self._converge(node, desired, options, check=True, settle=True)
         result = self._change(node, desired, options, planned, cluster_node, labelled)
         steps = [*planned["plan"], *(step for step in result["plan"] if step not in planned["plan"])]
-        serves = desired.state == "present" and (result["csi_proxy"]["serving"] or (check and bool(steps)))
+        serves = desired.state == "present" and (
+            result["csi_proxy"]["serving"] or (cluster_node.dry_run and bool(steps))
+        )
         with self._cluster({**result, "changed": True}):
             if interrupted or cluster_node.changed or serves != labelled:
                 cluster_node.restore(label=serves)
@@ -131,14 +150,20 @@ class ActionModule(WindowsAction):
                     cluster_node.wait_until_idle(options["quiesce_timeout"])
                 if replaces_plugin:
                     cluster_node.remove_label()
-            return planned if cluster_node.dry_run or not steps else self._converge(node, desired, options)
+            if cluster_node.dry_run or not steps:
+                return planned
+            return self._converge(node, desired, options, confirm=lambda: self._confirm(cluster_node))
         except NodeError as error:
             # A host that is lost from here on was not left out before its change.
             error.result.setdefault("plan", planned["plan"])
-            if not self._restore_after(error, cluster_node) and cordons:
+            if not self._restore_after(error, cluster_node) and cordons and error.reason != "taken_over":
                 label = f" and without the label {SERVING_LABEL}" if labelled else ""
                 error.remedy += f" Node {cluster_node.name} stays cordoned{label} until a run succeeds."
             raise
+
+    def _confirm(self, cluster_node: ClusterNode) -> None:
+        with self._cluster({}):
+            cluster_node.confirm()
 
     def _restore_after(self, error: NodeError, cluster_node: ClusterNode) -> bool:
         """Restore the Node after a failure if csi-proxy serves, as after a roll-back; whether that was done."""
@@ -153,8 +178,9 @@ class ActionModule(WindowsAction):
         return True
 
     def _converge(
-        self, node: WindowsHost, desired: model.Desired, options: dict[str, Any], *, check: bool = False
-    ) -> dict[str, Any]:
+        self, node: WindowsHost, desired: model.Desired, options: dict[str, Any], *, check: bool = False,
+        settle: bool = False, confirm: Callable[[], None] = lambda: None,
+    ) -> dict[str, Any]:  # fmt: skip
         """Bring csi-proxy to the desired state, or plan it; what the task returns."""
         needed = bool(options["needed"])
         if not needed and desired.state == "present":
@@ -168,6 +194,8 @@ class ActionModule(WindowsAction):
             probe=bool(self._templar.available_variables.get("ansible_check_mode")),
             limits=WaitLimits(lock=float(options["lock_timeout"])),
             report=self.show_progress,
+            settle=settle,
+            confirm=confirm,
         )
         return {
             "changed": outcome.changed,
@@ -177,7 +205,7 @@ class ActionModule(WindowsAction):
             "diff": outcome.diff,
         }
 
-    @contextmanager
+    @contextlib.contextmanager
     def _cluster(self, result: Mapping[str, Any]) -> Iterator[None]:
         """Requests to the cluster, which end with the run. NodeError, with the result so far, for a ClusterError."""
         try:

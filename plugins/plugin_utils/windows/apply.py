@@ -66,6 +66,7 @@ class HostApplier:
         limits: WaitLimits,
         report: Report,
         observe: Callable[[], HostSnapshot],
+        confirm: Callable[[], None],
     ) -> None:
         self.node = node
         self.desired = desired
@@ -73,7 +74,7 @@ class HostApplier:
         self.limits = limits
         self.report = report
         self.control = Control(node, lock, limits, report)
-        self._observe = observe
+        self._observe, self._confirm = observe, confirm
         self._run = lock.me.identity
         """names what only this run uses; the lock may change its own name"""
         self._staged = False
@@ -303,6 +304,7 @@ class HostApplier:
             running = find_running_services(self.node, snapshot.dependents)
             if running:
                 raise plan.refuse_running_dependents(service.name, running)
+        self._confirm()
 
     def _check_unchanged(self, snapshot: HostSnapshot) -> None:
         """Another run, or an administrator, may have changed the service while the new release was staged."""

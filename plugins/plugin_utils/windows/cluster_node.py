@@ -6,7 +6,9 @@
 Both stay when the task is killed. The cordon names its reason, so the next run finds what it has to restore on the Node alone.
 
 A run names itself on the Node before anything else, and each patch is bound to the Node as it was read. So a patch of a former run
-that arrives late is a conflict, and a former run that reads the Node again finds that it is not its own any more.
+that arrives late is a conflict, and a former run that reads the Node again finds that it is not its own any more. It reads the Node
+again under the host's lock before it stops csi-proxy; a run that restores what another left names itself, then waits for that lock.
+Only the first patch of a killed run may arrive after a run that had nothing to change; the next run then uncordons the Node.
 """
 
 from __future__ import annotations
@@ -67,6 +69,17 @@ class ClusterNode:
         self._owner = _read_annotation(node, RUN)
         return is_labelled(node), bool(self._owner) or _read_annotation(node, CORDONED) == CORDON_REASON
 
+    def describe(self) -> str:
+        """The state of the Node in a sentence: what a run that ends early leaves to others."""
+        node = self.client.get(kinds.NODE, self.name) or {"metadata": {}}
+        cordoned = "cordoned" if (node.get("spec") or {}).get("unschedulable") else "not cordoned"
+        reason, run = _read_annotation(node, CORDONED), _read_annotation(node, RUN)
+        return (
+            f"Node {self.name} is {cordoned}{f' ({reason})' if reason else ''}, "
+            f"{'has' if is_labelled(node) else 'lacks'} the label {SERVING_LABEL}, and "
+            f"{f'run {run} changes' if run else 'no run changes'} csi-proxy there."
+        )
+
     def take_over(self, *, cordon: bool) -> None:
         """Name this run on the Node, and cordon it on request."""
         self._modify(lambda node: _annotate_run(quiesce.plan_cordon(node, CORDON_REASON) if cordon else {}, self._run))
@@ -84,6 +97,11 @@ class ClusterNode:
                 "the risk (kubewin_quiesce=none).",
                 "busy",
             )
+
+    def confirm(self) -> None:
+        """Check that the Node still names this run. ClusterError taken_over if another run took it over."""
+        if not self.dry_run:
+            self._require_run(self.client.get(kinds.NODE, self.name) or {"metadata": {}}, {})
 
     def remove_label(self) -> None:
         """Remove the label: the DaemonSet deletes the plugin's pod, and creates one that opens the new pipes once the label is back."""

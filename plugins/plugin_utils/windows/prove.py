@@ -55,12 +55,16 @@ def converge(
     probe: bool = False,
     limits: WaitLimits | None = None,
     report: Callable[[str], None] = lambda text: None,
+    settle: bool = False,
+    confirm: Callable[[], None] = lambda: None,
     me: LockOwner | None = None,
     is_alive: Alive = is_run_alive,
 ) -> ConvergeResult:
     """Bring a node to the desired state, and prove it.
 
-    check: change nothing. probe: with check, see that the node can download what is planned.
+    check: change nothing. probe: with check, see that the node can download what is planned. settle: wait for the lock of another
+    run also when nothing is to be changed. confirm: raises if the service may not be stopped any more; called under the lock,
+    right before the stop.
 
     Raises NodeError (with the observed state merged into its ``result``) for every refusal and failure.
     """
@@ -72,6 +76,9 @@ def converge(
 
     first = snapshot = read()
     to_do = first_plan = _make_plan(desired, snapshot, lock)
+    if settle and not first_plan.steps and snapshot.lock is not None:
+        first = snapshot = _wait_for_lock(node, lock, limits, snapshot, read, report, check=check)
+        to_do = first_plan = _make_plan(desired, snapshot, lock)
     steps = list(first_plan.steps)
     diff = preview.preview(desired, snapshot, first_plan.steps)
     if not steps:
@@ -88,7 +95,7 @@ def converge(
             to_do = _make_plan(desired, snapshot, lock)
             steps += [step for step in to_do.steps if step not in steps]
             if to_do.steps:
-                applier = HostApplier(node, desired, lock, limits, report, read)
+                applier = HostApplier(node, desired, lock, limits, report, read, confirm)
                 try:
                     applier.apply(to_do, snapshot)
                     cause = None

@@ -5,13 +5,20 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from ansible_collections.kubewin.csi.plugins.action import csi_proxy
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import SERVING_LABEL, SERVING_VALUE
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import options
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.cluster_node import ClusterNode
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
 from unit.plugins.plugin_utils.kube.fakes import ObjectStore, client_of
+from unit.plugins.plugin_utils.windows.simulated import NEW, OLD, Artifact, Artifacts, Host, still_serves, wanted
 
 PATH = "/api/v1/nodes/win-1"
 SERVING = {SERVING_LABEL: SERVING_VALUE}
@@ -65,3 +72,74 @@ def test_a_run_without_a_change_restores_what_a_killed_run_left(store: ObjectSto
     following.restore(label=True)
     assert state(store) == (False, SERVING, {})
     assert following.read() == (True, False)
+
+
+def change(store: ObjectStore, host: Host, artifact: Artifact) -> dict[str, Any]:
+    """A run of the action that brings csi-proxy of win-1 to this release."""
+    task = SimpleNamespace(args={}, check_mode=False)
+    templar = SimpleNamespace(available_variables={})
+    make: Any = csi_proxy.ActionModule
+    action = make(task, None, SimpleNamespace(remote_addr=""), None, templar, None)
+    action._parent, action._secrets = os.getppid(), frozenset()
+    action._display = SimpleNamespace(display=lambda line: None, vv=lambda line, host: None)
+    defaults = {name: spec.get("default") for name, spec in options.CSI_PROXY.items()}
+    given = {**defaults, "needed": True, "node": "win-1", "lock_timeout": 5, "quiesce_timeout": 5}
+    result: dict[str, Any] = action.work(host.node(), wanted(artifact), given)
+    return result
+
+
+@pytest.fixture
+def working(store: ObjectStore, host: Host, artifacts: Artifacts, monkeypatch: pytest.MonkeyPatch) -> Artifact:
+    """The release that serves on win-1."""
+    monkeypatch.setattr(csi_proxy, "connect", lambda _options: client_of(store))
+    old = artifacts.csi_proxy(OLD)
+    host.run(wanted(old))
+    return old
+
+
+@pytest.mark.parametrize("labelled", [True, False])
+def test_a_run_that_waits_to_restart_stops_once_another_run_uncordoned_the_node(
+    store: ObjectStore,
+    host: Host,
+    artifacts: Artifacts,
+    working: Artifact,
+    labelled: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store._put(PATH, {"metadata": {"name": "win-1", "labels": SERVING if labelled else {}}, "spec": {}})
+
+    def wait(run: ClusterNode, _timeout: int) -> None:
+        assert state(store)[0]
+        monkeypatch.setattr(ClusterNode, "wait_until_idle", lambda *_given: None)
+        assert change(store, host, working)["plan"] == []
+        assert state(store) == (False, SERVING, {})
+
+    monkeypatch.setattr(ClusterNode, "wait_until_idle", wait)
+    with pytest.raises(NodeError, match="another run changes csi-proxy there") as caught:
+        change(store, host, artifacts.csi_proxy(NEW))
+    assert caught.value.reason == "taken_over"
+    still_serves(host, wanted(working))
+    assert state(store) == (False, SERVING, {})
+
+
+def test_a_run_without_a_change_leaves_the_node_to_a_run_that_holds_the_hosts_lock(
+    store: ObjectStore, host: Host, artifacts: Artifacts, working: Artifact, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusals: list[str] = []
+    confirm: Callable[[ClusterNode], None] = ClusterNode.confirm
+
+    def and_meanwhile(run: ClusterNode) -> None:
+        confirm(run)
+        with pytest.raises(NodeError) as caught:
+            change(store, host, working)
+        refusals.append(str(caught.value))
+        assert state(store)[:2] == (True, {})
+
+    monkeypatch.setattr(ClusterNode, "confirm", and_meanwhile)
+    assert change(store, host, artifacts.csi_proxy(NEW))["changed"]
+    assert state(store) == (False, SERVING, {})
+    assert "Another run is changing this node" in refusals[0]
+    assert (
+        "Node win-1 is cordoned (csi-proxy is being replaced), lacks the label kubewin.io/csi-proxy, and run "
+        in refusals[0]
+    )
