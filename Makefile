@@ -3,7 +3,7 @@ PYTHON ?= python3
 CI_TOOL := PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests $(PYTHON) -m ci
 
 .DEFAULT_GOAL := help
-.PHONY: help check test unit lab-tests torture bench demo down status lane links format order picture tarball clean
+.PHONY: help check test unit lab-tests torture bench demo down status lane links format order picture site tarball clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,6 +38,8 @@ order: ## keep what the lab's tests took in the last run: the next one begins wi
 	@$(CI_TOOL) order
 picture: ## draw in CONTRIBUTING.md which folder of plugin_utils imports which
 	@$(CI_TOOL) picture
+site: ## build the documentation in .work/site
+	@$(CI_TOOL) check docs-site
 tarball: ## build the collection's tarball from the last commit in .work/release
 	@$(CI_TOOL) tarball
 clean: ## remove what was made in this checkout (not the cache)

@@ -125,7 +125,7 @@ options:
 seealso:
   - name: Converting volumes
     description: Guide with the steps and their conditions.
-    link: https://github.com/kubewin/csi/blob/main/docs/docsite/rst/guide_convert_volumes.rst
+    link: https://kubewin.github.io/csi/docsite/guide_convert_volumes.html
 """
 
 EXAMPLES = r"""

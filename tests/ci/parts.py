@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import linktree, paths, sanity, tree
+from .links import find_broken_links
 from .pythons import Python
 from .runner import Counts, Part, PartFailed, Step
 from .venvs import CORES, KERBEROS, LINT, MAIN, MOLECULE, MOLECULES, Lane, locked
@@ -24,6 +25,8 @@ TEST_FOLDERS = ("unit", "lab_tests", "integration")
 SCRATCH = paths.WORK / "runs" / str(os.getpid())
 EXPORT = SCRATCH / "export"
 DIST = SCRATCH / "dist"
+# The documentation of the last check, which a workflow publishes.
+SITE_FOLDER = paths.WORK / "site"
 # Where `make tarball` puts what is published.
 RELEASE = paths.WORK / "release"
 # Scenarios of molecule that run before each landing; `make torture` runs all.
@@ -180,6 +183,11 @@ def check_parts(bench: Bench) -> list[Part]:
         step.run(command, cwd=made, env=lint_environment(bench))
         quiet: list[str | Path] = ["-q", "-W", "--keep-going", "-b", "html", "-c", made]
         step.run([bench.lint.bin / "sphinx-build", *quiet, made / "rst", made / "html"], env=lint_environment(bench))
+        broken = find_broken_links(paths.ROOT, tree.listed(), made / "html")
+        if broken:
+            raise PartFailed("broken links:  " + "  ".join(broken))
+        shutil.rmtree(SITE_FOLDER, ignore_errors=True)
+        shutil.copytree(made / "html", SITE_FOLDER)
 
     def changelog(step: Step) -> None:
         program, made = bench.lint.bin / "antsibull-changelog", "changelogs/changelog.yaml"

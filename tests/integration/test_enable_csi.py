@@ -91,7 +91,7 @@ def bare(line: str) -> str:
 def readme() -> list[str]:
     """What README promises of the end of a run."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    (screen,) = re.findall(r"Both end like this[^\n]*:\n\n```text\n(.*?)```", text, re.DOTALL)
+    (screen,) = re.findall(r"Both the demo and your run end like this[^\n]*:\n\n```text\n(.*?)```", text, re.DOTALL)
     return [bare(line) for line in screen.splitlines()]
 
 

@@ -292,7 +292,7 @@ def test_a_thousand_nodes_and_fifty_thousand_volumes_stay_a_page(show: Show) -> 
     assert len(lines(page, "volumes")) > 10
 
 
-def test_the_pictures_in_the_readme_can_be_taken_anew_and_are_small(tab: Page, tmp_path: Path) -> None:
+def test_the_pictures_in_the_documentation_can_be_taken_anew_and_are_small(tab: Page, tmp_path: Path) -> None:
     file = tmp_path / "readiness.html"
     file.write_text(render_html(report_pictures.shown()), encoding="utf-8")
     taken = dict(report_pictures.pictures(tab, file))
@@ -302,7 +302,9 @@ def test_the_pictures_in_the_readme_can_be_taken_anew_and_are_small(tab: Page, t
         for one in (picture, committed):
             assert one.startswith(b"\x89PNG")
             assert len(one) < 150_000
-        assert f"docs/images/{name}" in (root / "README.md").read_text(encoding="utf-8")
+    pages = [root / "README.md", root / "docs" / "docsite" / "rst" / "readiness_report.rst"]
+    texts = "".join(page.read_text(encoding="utf-8") for page in pages)
+    assert all(f"docs/images/{name}" in texts for name in taken)
 
 
 # Every element with text of its own: how its colour and that of what is behind it differ, as WCAG reckons.

@@ -144,21 +144,21 @@ def test_rules_that_name_their_objects_let_an_apply_create_them_and_no_others(bo
 
 
 def steps(account: str) -> str:
-    """README's commands that make an account and its kubeconfig, for another account than the lab's own."""
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    (step,) = [one for one in re.split(r"^\d\. ", readme, flags=re.MULTILINE) if "create serviceaccount" in one]
-    blocks = [
-        textwrap.dedent(block) for block in re.findall(r"^ *```console\n(.*?)^ *```", step, re.DOTALL | re.MULTILINE)
-    ]
-    text = re.sub(r"^\$ ", "", "".join(blocks), flags=re.MULTILINE)
+    """The tutorial's commands that create an account and its kubeconfig, for another account than the lab's own."""
+    tutorial = (ROOT / "docs" / "docsite" / "rst" / "tutorial.rst").read_text(encoding="utf-8")
+    (section,) = re.findall(
+        r"^Create an account\n-+\n(.*?)^Write the inventory\n-+\n", tutorial, re.DOTALL | re.MULTILINE
+    )
+    indented = re.findall(r"^\.\. code-block:: console\n\n((?:   .*\n|\n)+)", section, re.MULTILINE)
+    text = re.sub(r"^\$ ", "", "".join(map(textwrap.dedent, indented)), flags=re.MULTILINE)
     # Its namespace and name, and what starts the names of its bindings; what is quoted is within the kubeconfig.
-    text = re.sub(r"(?<=[ :=])kubewin(?=[ :\n])", account, text)
-    return re.sub(r"(binding )(?=kubewin-)", rf"\1{account}-", text)
+    text = re.sub(r"(?<=[ :=])kubewin(?=[ :;\n])", account, text)
+    return re.sub(r"(binding )(?=kubewin-|\$role)", rf"\1{account}-", text)
 
 
 @pytest.fixture
 def made(lab: Lab, tmp_path: Path) -> Iterator[Path]:
-    """The kubeconfig that README's commands make, by kubectl if there is one."""
+    """The kubeconfig that the tutorial's commands create, by kubectl if there is one."""
     installed = tmp_path / ".ansible" / "collections"
     installed.mkdir(parents=True)
     (installed / "ansible_collections").symlink_to(ROOT / ".collections" / "ansible_collections")
@@ -171,25 +171,25 @@ def made(lab: Lab, tmp_path: Path) -> Iterator[Path]:
             "PYTHONPATH": f"{ROOT / '.collections'}{os.pathsep}{ROOT / 'tests'}",
         }
     run = subprocess.run(
-        ["bash", "-euc", steps("readme")], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        ["bash", "-euc", steps("tutorial")], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )
     assert run.returncode == 0, run.stderr
     wanted = (
         ("list", "apps", "deployments", vsphere.NAMESPACE, ""),
         ("create", "apps", "daemonsets", vsphere.NAMESPACE, VSPHERE.daemonset),
     )
-    eventually(lambda: all(reviewed(lab, "readme:readme", asked) for asked in wanted), "its roles are bound")
+    eventually(lambda: all(reviewed(lab, "tutorial:tutorial", asked) for asked in wanted), "its roles are bound")
     yield tmp_path / "kubewin.kubeconfig"
     for path in ("clusterrolebindings", f"namespaces/{vsphere.NAMESPACE}/rolebindings"):
         for one in lab.api.items(f"{access.RBAC}/{path}"):
-            if one["metadata"]["name"].startswith("readme-"):
+            if one["metadata"]["name"].startswith("tutorial-"):
                 lab.api.gone(f"{access.RBAC}/{path}/{one['metadata']['name']}")
     lab.api.gone(f"{access.RBAC}/clusterroles/kubewin-preflight")
-    lab.api.gone("/api/v1/namespaces/readme")
+    lab.api.gone("/api/v1/namespaces/tutorial")
     lab.api.gone("/api/v1/namespaces/kubewin-verify")
 
 
-def test_the_account_of_the_readme_has_the_rules_of_a_plan_and_no_more(made: Path) -> None:
+def test_the_account_of_the_tutorial_has_the_rules_of_a_plan_and_no_more(made: Path) -> None:
     assert stat.S_IMODE(made.stat().st_mode) == 0o600
     client = connect(str(made))
     found = planned(client)

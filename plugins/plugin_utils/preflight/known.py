@@ -16,7 +16,9 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict impo
 # One command for every rule that an account lacks; which rule it is stands in the evidence.
 _RBAC = Path(__file__).resolve().parents[3] / "roles" / "csi_driver" / "files" / "kubewin-preflight-rbac.yaml"
 GRANT = f"kubectl apply -f {_RBAC} (once, then bind its ClusterRole kubewin-preflight to this account)"
-PAGE = "https://github.com/kubewin/csi/blob/main/docs/docsite/rst/findings.rst"
+PAGE = "https://kubewin.github.io/csi/docsite/findings.html"
+# What Sphinx puts before the id of a finding.
+ANCHOR = "ansible-collections-kubewin-csi-docsite-findings-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +173,7 @@ def found(
         evidence=evidence,
         why=known.why,
         remedy=remedy,
-        link=f"{PAGE}#{id_.lower()}",
+        link=f"{PAGE}#{ANCHOR}{id_.lower()}",
         doubt=known.doubt,
     )
 

@@ -138,8 +138,8 @@ def checked(command: str) -> None:
 def simple(command: str) -> Iterator[list[str]]:
     """The simple commands of a line of the shell, in words; loops, assignments and functions of the shell without what they are."""
     if command.startswith(("(umask", "show() {", "FILES=")):
-        # The kubeconfig of an account and its folder of files: tests/integration/test_shipped_roles.py runs those of the README.
-        assert command in commands(ROOT / "README.md"), command
+        # The kubeconfig of an account and its folder of files: tests/integration/test_shipped_roles.py runs those of the tutorial.
+        assert command in commands(RST / "tutorial.rst"), command
         return
     loop = re.fullmatch(r"for (\w+) in (.*?); do\s+(.*?); done", command, re.DOTALL)
     if loop:
@@ -504,26 +504,3 @@ def test_every_page_is_in_the_table_of_contents() -> None:
     sections = yaml.safe_load((RST.parent / "extra-docs.yml").read_text(encoding="utf-8"))["sections"]
     listed = [name for section in sections for name in section["toctree"]]
     assert sorted(listed) == sorted(page.stem for page in RST.glob("*.rst"))
-
-
-@pytest.mark.parametrize("page", pages())
-def test_links_and_pictures_work_outside_the_repository(page: Any) -> None:
-    base = "https://github.com/kubewin/csi/blob/main/"
-    raw = "https://raw.githubusercontent.com/kubewin/csi/main/"
-    pattern = r"\]\(([^)]+)\)" if page.suffix == ".md" else r"(?:image:: |<(?=http))([^\s>]+)"
-    for link in re.findall(pattern, page.read_text(encoding="utf-8")):
-        assert link.startswith("https://"), link
-        for prefix in (base, raw):
-            if link.startswith(prefix):
-                assert (ROOT / link.removeprefix(prefix)).is_file(), link
-
-
-def test_the_readme_leads_to_every_page() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert [page.stem for page in RST.glob("*.rst") if f"/docs/docsite/rst/{page.name}" not in text] == []
-
-
-def test_how_upgrade_data_and_conversion_are_used_is_in_the_readme() -> None:
-    typed = " ".join(commands(ROOT / "README.md"))
-    for name in ("upgrade", "convert_volumes", "enable_csi", "verify", "preflight", "remove", "status"):
-        assert f" {PREFIX}{name} " in f"{typed} ", name
