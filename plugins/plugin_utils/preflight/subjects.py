@@ -24,10 +24,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.source
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedClaim, ObservedVolume
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import BY_NAME, Index
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import found
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.migration import Paths, paths
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Usage, Workload
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import NO_PROVISIONER, Claims, Request
 
 # Parameters of a StorageClass by which its volumes name a Secret for mounting them, in lower case
@@ -84,19 +82,15 @@ class Subject:
 
 @dataclass(slots=True)
 class Subjects:
-    """Everything to evaluate. findings: about what could not become a subject. demand: by CSI name, where a driver is needed.
+    """Everything to evaluate. demand: by CSI name, where a driver is needed.
 
-    by_workload: keys of the subjects of each. missing, unevaluated: by workload, what it lacks, and the list without which its
-    volumes are not known.
+    by_workload: keys of the subjects of each.
     """
 
     paths: Mapping[str, Paths]
     subjects: dict[str, Subject] = field(default_factory=dict)
     by_workload: dict[str, list[str]] = field(default_factory=dict)
-    findings: list[Finding] = field(default_factory=list)
     demand: dict[str, int] = field(default_factory=dict)
-    missing: dict[str, list[Finding]] = field(default_factory=lambda: defaultdict(list))
-    unevaluated: dict[str, str] = field(default_factory=dict)
 
 
 def collect(index: Index, use: Usage) -> Subjects:
@@ -171,7 +165,7 @@ class _Collector:
                 continue
             key = f"new claim {workload.namespace}/{made.name} of {workload.key}"
             request = self._claims.new(made, workload.namespace, workload.name)
-            source = self._there(request, self._by_class(request, key, workload), workload)
+            source = self._there(request, self._by_class(request, workload))
             if source is not None:
                 subject = self._subjects.setdefault(key, Subject(key, source, made=made))
                 keys.append(key)
@@ -212,15 +206,12 @@ class _Collector:
     def _of_claim(self, name: str, workload: Workload | None) -> Subject | None:
         claim = self._index.claims.get(name)
         if claim is None:
-            if not self._is_unread("persistentvolumeclaims", workload) and workload is not None:
-                self._lacks(workload, "CSI-V27", f"PersistentVolumeClaim {name}", f"{workload.key} uses it, but it does not exist",
-                            "create the claim, or correct the workload")  # fmt: skip
             return None
         volume = self._index.volumes.get(claim.volume)
         if volume is not None:
             return self._of_volume(volume, claim)
         if claim.volume or claim.phase == "Lost":
-            if self._is_unread("persistentvolumes", workload):
+            if "persistentvolumes" in self._index.unread:
                 return None
             return self._subjects.setdefault(name, Subject(name, Source(""), claim=claim))
         if workload is None:
@@ -228,17 +219,16 @@ class _Collector:
         request = self._claims.there(claim)
         if request.volume is not None:
             return self._of_volume(request.volume, claim)
-        source = self._by_class(request, f"PersistentVolumeClaim {name}", workload)
-        source = self._there(request, source, workload)
+        source = self._there(request, self._by_class(request, workload))
         if source is None:
             return None
         subject = self._subjects.setdefault(name, Subject(name, source, claim=claim))
         subject.eligible |= self._index.bit.get(claim.selected_node, 0) & self._index.windows
         return subject
 
-    def _there(self, request: Request, source: Source | None, workload: Workload) -> Source | None:
+    def _there(self, request: Request, source: Source | None) -> Source | None:
         """What a claim gets where free volumes fit it; not known where these and what its class makes are of several kinds."""
-        if self._is_unread("persistentvolumes", workload):
+        if "persistentvolumes" in self._index.unread:
             return None
         some = [one.source for one in self._claims.candidates(request)]
         if source is not None:
@@ -256,23 +246,10 @@ class _Collector:
         key = f"inline {one.source.field} {one.name} of {workload.key}"
         return self._subjects.setdefault(key, Subject(key, one.source, inline=True))
 
-    def _by_class(self, request: Request, about: str, workload: Workload) -> Source | None:
-        """What a claim without a volume will get, by its class."""
-        index = self._index
-        if self._is_unread("storageclasses", workload):
-            return None
-        name, storage_class = request.storage_class, index.classes.get(request.storage_class)
-        wrong = f"its StorageClass {name} does not exist"
-        if not name and request.claim.storage_class is None:
-            wrong = "it has no StorageClass, and there is no default class"
-            if index.default_class is not None:
-                wrong = f"it has no StorageClass, and API server {index.kubernetes} gives it no default one later"
-        elif not name:
-            return None
-        if storage_class is None:
-            self._lacks(workload, "CSI-V26", about, wrong, "create the StorageClass, or a claim that names another one")
-            return None
-        if storage_class.provisioner in NO_PROVISIONER:
+    def _by_class(self, request: Request, workload: Workload) -> Source | None:
+        """What a claim without a volume will get, by its class; None if nothing is provisioned for it."""
+        storage_class = self._claims.storage_class(request)
+        if storage_class is None or storage_class.provisioner in NO_PROVISIONER:
             return None
         given = {key.lower(): value for key, value in storage_class.parameters.items()}
         known = in_tree.find_by_name(storage_class.provisioner)
@@ -288,16 +265,6 @@ class _Collector:
             server=server_of(given),
             secret=any(given.get(key) for key in _NODE_SECRETS),
         )
-
-    def _is_unread(self, resource: str, workload: Workload | None) -> bool:
-        if resource in self._index.unread and workload is not None:
-            self._found.unevaluated[workload.key] = resource
-        return resource in self._index.unread
-
-    def _lacks(self, workload: Workload, id_: str, about: str, message: str, remedy: str) -> None:
-        made = found(id_, about, message, (f"used by {workload.key}",), remedy)
-        self._found.findings.append(made)
-        self._found.missing[workload.key].append(made)
 
     def _attached(self) -> None:
         """Volumes that are attached to Windows nodes."""

@@ -120,7 +120,7 @@ def evaluate(index: Index, all_: Subjects, drivers: Mapping[str, DriverState], n
     """
     control = {known.field: control_plane(index, known) == "csi" for known in in_tree.PLUGINS}
     twins = _twins(index, all_.subjects)
-    evaluated = VolumesEvaluation(findings=list(all_.findings))
+    evaluated = VolumesEvaluation()
     for key in sorted(all_.subjects):
         one = _Volume(index, all_.subjects[key], all_.paths, drivers, no_mbr, control, twins)
         messages = evaluated.messages[key] = tuple(one.evaluate())
@@ -279,10 +279,6 @@ class _Volume:
 
     def _of_itself(self) -> None:
         subject, volume, claim = self._subject, self._subject.volume, self._subject.claim
-        if claim is not None and claim.phase == "Lost":
-            what = f"the claim is Lost: its volume {claim.volume or '(none named)'} does not exist or belongs to another claim"
-            remedy = "restore the volume from a record, with claimRef.uid of this claim; do not delete the claim"
-            self._finds("CSI-V23", what, remedy, about=f"PersistentVolumeClaim {claim.key}")
         policy = volume.policy if volume is not None else ""
         what = f"it is being deleted{f', with policy {policy}' if policy else ''}, and {self._user()} uses it"
         remedy = "before its last pod ends, set persistentVolumeReclaimPolicy of the volume to Retain"

@@ -142,9 +142,8 @@ class _Evaluator:
         keys = self._subjects.by_workload.get(workload.key, ())
         messages = [message for key in keys for message in self._volumes.messages.get(key, ())]
         volumes = [message.verdict for message in messages]
-        lacking = self._subjects.missing.get(workload.key, [])
         own = [*_hidden(self._index, workload)]
-        answer, because = _starts_again(workload, walks, volumes, lacking)
+        answer, because = _starts_again(workload, walks, volumes)
         if answer == "yes" and (shortage := self._capacity.check_workload(workload, walks.places)):
             answer, because = "no", shortage.message
             own.append(shortage)
@@ -152,7 +151,7 @@ class _Evaluator:
             answer, because = "yes", "it is complete and creates no more pods"
         vetoes: tuple[Finding, ...] = ()
         if answer != "yes":
-            own += self._explain(workload, walks, volumes, lacking, because)
+            own += self._explain(workload, walks, volumes, because)
         elif not workload.done:
             vetoes = (*self._vetoes, *_elsewhere(self._index, workload, walks), *_waiting(self._index, workload))
             own += vetoes[len(self._vetoes) :]
@@ -169,7 +168,7 @@ class _Evaluator:
                 if message.verdict.claim not in workload.spare
                 for finding in message.findings
             ]
-            causes = self._find_causes((*own, *lacking, *vetoes), walks) or _stopping(of_volumes)
+            causes = self._find_causes((*own, *vetoes), walks) or _stopping(of_volumes)
             if not causes:
                 remedy = "resolve what keeps the workload unknown, or suppress this finding"
                 own.append(_unknown(workload, because, remedy))
@@ -178,7 +177,7 @@ class _Evaluator:
         elif workload.kind != "DaemonSet" and workload.template is not None and workload.template.runs:
             self._starting.append((workload.key, walks.places, workload.pods))
         self.findings += own
-        ids = [finding.id for finding in (*own, *lacking, *causes)]
+        ids = [finding.id for finding in (*own, *causes)]
         self.verdicts[workload.key] = WorkloadVerdict(
             workload=workload.key,
             runs_on=workload.system,
@@ -192,12 +191,12 @@ class _Evaluator:
         )
 
     def _explain(
-        self, workload: Workload, walks: Walks, volumes: list[VolumeVerdict], lacking: list[Finding], because: str
+        self, workload: Workload, walks: Walks, volumes: list[VolumeVerdict], because: str
     ) -> Iterator[Finding]:
-        """What explains a workload that does not start again, where it lacks nothing that explains it already."""
-        if workload.nowhere and not lacking:
+        """What explains a workload that does not start again."""
+        if workload.nowhere:
             yield _unknown(workload, because, "add a Windows node that accepts its pods")
-        elif not lacking:
+        else:
             yield from _explaining(workload, walks, volumes, self._blocked)
 
     def _find_causes(self, findings: Iterable[Finding], walks: Walks) -> list[Finding]:
@@ -279,14 +278,10 @@ def _unknown(workload: Workload, because: str, remedy: str) -> Finding:
     return found("CSI-W09", workload.key, because, evidence, remedy)
 
 
-def _starts_again(
-    workload: Workload, walked: Walks, volumes: list[VolumeVerdict], lacking: list[Finding]
-) -> tuple[Answer, str]:
-    if lacking:
-        return "no", f"{lacking[0].id} {lacking[0].object}: {lacking[0].message}"
+def _starts_again(workload: Workload, walked: Walks, volumes: list[VolumeVerdict]) -> tuple[Answer, str]:
     if workload.nowhere:
         return "unknown", workload.nowhere
-    if walked.worst is not None and (walked.placed or workload.system not in ("mixed", "unknown")):
+    if walked.worst is not None and (walked.placed or not walked.linux or workload.system not in ("mixed", "unknown")):
         return walked.worst
     if workload.system in ("mixed", "unknown"):
         return "unknown", f"CSI-W01: where it runs is unknown: {workload.because}"

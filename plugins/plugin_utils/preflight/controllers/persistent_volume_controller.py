@@ -45,7 +45,7 @@ class PersistentVolumeController:
         answers: list[Answer] = []
         static = None
         for request in self._claims.of(pod):
-            split = Split("bind", nodes, partial(_finding, request), request.volume_key)
+            split = Split("bind", nodes, partial(_finding, request, pod), request.volume_key)
             if request.missing:
                 self._missing(pod, split)
                 answers += split.answers("")
@@ -193,7 +193,7 @@ class PersistentVolumeController:
                 what = "the claim names no StorageClass and the cluster has no default one"
             elif not request.storage_class:
                 what = "the claim requests no StorageClass"
-            remedy = "create the StorageClass, or a claim with another one"
+            remedy = "create the StorageClass, or a claim that names another one"
         else:
             what = f"its StorageClass {request.storage_class} has no provisioner"
             remedy = "create a PersistentVolume of that class"
@@ -243,6 +243,7 @@ def _format_error(request: Request, volume: ObservedVolume) -> str:
     return "" if fits(volume, claim) else "of another VolumeAttributesClass"
 
 
-def _finding(request: Request, id_: str, message: str, remedy: str) -> Finding:
-    evidence = () if request.missing or request.made else (f"claim {request.claim.key}: phase {request.claim.phase}",)
-    return found(id_, request.about, message, evidence, remedy)
+def _finding(request: Request, pod: PodToStart, id_: str, message: str, remedy: str) -> Finding:
+    there = not request.missing and not request.made
+    evidence = f"claim {request.claim.key}: phase {request.claim.phase}" if there else f"used by {pod.workload}"
+    return found(id_, request.about, message, (evidence,), remedy)
