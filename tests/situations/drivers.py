@@ -122,7 +122,7 @@ def a_node_that_is_not_ready(world: World) -> None:
     condition.update(status="Unknown", reason="NodeStatusUnknown", message="Kubelet stopped posting node status.")
 
 
-@situation("3.2 #1", "CSI-N31")
+@situation("3.2 #1")
 def a_node_that_is_cordoned(world: World) -> None:
     world.get("Node", "win-1")["spec"]["unschedulable"] = True
 
@@ -180,7 +180,7 @@ def the_operators_host_process_plugin_without_csi_proxy(world: World) -> None:
     world.host("win-1").update(serving=False, state="stopped", pipes=[])
 
 
-@situation("3.2 #10", "CSI-N33")
+@situation("3.2 #10")
 def a_node_with_fifty_nine_volumes(world: World) -> None:
     for number in range(57):
         volume(world, f"pv-many-{number}", csi(VSPHERE.name, f"fcd-many-{number}"), f"many-{number}")
@@ -188,12 +188,12 @@ def a_node_with_fifty_nine_volumes(world: World) -> None:
         attach(world, f"pv-many-{number}", "win-1", VSPHERE.name, f"fcd-many-{number}")
 
 
-@situation("3.2 #10", "CSI-N33")
+@situation("3.2 #10")
 def a_node_that_is_full_while_others_have_room(world: World) -> None:
     _limit(world, "win-1", 2)
 
 
-@situation("3.2 #10", "CSI-N33")
+@situation("3.2 #10")
 def a_node_whose_volumes_fit_nowhere_else(world: World) -> None:
     _limit(world, "win-2", 2)
     volume(world, "pv-third", csi(VSPHERE.name, "fcd-third"), "third")

@@ -51,9 +51,8 @@ KNOWN: dict[str, Known] = {
     "CSI-C17": Known("blocker", "a sidecar without support for the in-tree kind creates, deletes and attaches none of its volumes"),
     # Nodes.
     "CSI-N30": Known("blocker", "a label can be edited, but the kubelet decides how pods and volumes are prepared"),
-    "CSI-N31": Known("warning", "pods cannot move to this node until it is uncordoned"),
     "CSI-N32": Known("warning", "a HostProcess container needs no pipe, so this mixes two modes"),
-    "CSI-N33": Known("warning", "a pod beyond the limit waits, and volumes concentrate while nodes are drained"),
+    "CSI-N33": Known("blocker", "a pod beyond the limit waits"),
     "CSI-N34": Known("blocker", "the volume is not attached or not detached, so its pod does not start"),
     "CSI-N35": Known("warning", "Kubernetes force-detaches a volume after six minutes; until then no other node can attach it"),
     "CSI-N36": Known("blocker", "a volume that is attached in-tree is never detached once the kubelet uses CSI"),

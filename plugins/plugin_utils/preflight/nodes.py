@@ -9,7 +9,7 @@ limits, attachments, what the kubelet left behind, and why a driver may not have
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
@@ -26,9 +26,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.verdict import UnmetCondition
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import parse_time
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import DriverEntry
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedAttachment
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import (
     ObservedPod,
     ObservedTemplate,
@@ -39,51 +37,19 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import (
     SEVERITIES,
     Answer,
-    Check,
     Finding,
     NodeVerdict,
     Severity,
 )
 
-# After this the attach controller detaches by force.
-_DETACHING = timedelta(minutes=6)
-# Attachments of every driver are done sooner, or something keeps them from being done.
-_ATTACHING = timedelta(minutes=10)
-
 # A node that reboots restarts its plugin too, so only many restarts until lately are a sign.
 _RESTARTS, _LATELY = 10, timedelta(days=1)
 
-# The subject of each check of a driver on a node, the list that it needs, and the findings that fail it.
-_CHECKS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("registered", "csinodes", ("CSI-G20", "CSI-N44", "CSI-N46")),
-    ("node id", "csinodes", ("CSI-G21",)),
-    ("topology labels", "csinodes", ("CSI-G22",)),
-    (
-        "plugin pod",
-        "pods",
-        ("CSI-G02", "CSI-G03", "CSI-G10", "CSI-G11", "CSI-G13", "CSI-G14", "CSI-G15", "CSI-N37", "CSI-N38", "CSI-N45"),
-    ),
-    ("started since boot", "pods", ("CSI-G12",)),
-    ("one provider", "daemonsets", ("CSI-G30",)),
-    ("csi-proxy", "daemonsets", ("CSI-G40", "CSI-G41", "CSI-G42", "CSI-G43", "CSI-N32")),
-    ("room for volumes", "volumeattachments", ("CSI-N33",)),
-    ("attachments", "volumeattachments", ("CSI-N34", "CSI-N35")),
-)
-_NODE_CHECKS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("ready", "", ("CSI-G05",)),
-    ("system", "", ("CSI-N30",)),
-    ("not cordoned", "", ("CSI-N31",)),
-    ("nothing attached in-tree", "", ("CSI-N36",)),
-    ("kubelet registers drivers", "", ("CSI-N39",)),
-    ("operator's services", "", ("CSI-N40", "CSI-N41", "CSI-N42", "CSI-N43")),
-)
-
 # Findings that can be repaired while the driver works.
-_WORKS = frozenset({"CSI-N31", "CSI-N32", "CSI-N33", "CSI-N34", "CSI-N35", "CSI-N39", "CSI-N46"})
+_WORKS = frozenset({"CSI-N32", "CSI-N39", "CSI-N46"})
 
-# The lists that show whether a driver works on a node; and those for the rest of a node's evaluation.
+# The lists that show whether a driver works on a node.
 _NEEDED = ("nodes", "csinodes", "daemonsets", "pods")
-_BESIDES = ("volumeattachments",)
 
 
 @dataclass(slots=True)
@@ -123,11 +89,10 @@ def evaluate(
     states: dict[str, DriverState] = {}
     findings: list[Finding] = []
     by_driver: dict[str, dict[str, tuple[Finding, ...]]] = {}
-    rooms = {driver: _Room(index, driver) for driver in demand}
     for driver, nodes in sorted(demand.items()):
         state = states[driver] = DriverState()
         for node in index.each(nodes):
-            evaluated = tuple(_DriverOnNode(index, driver, node).findings(rooms[driver], host_facts_max_age))
+            evaluated = tuple(_DriverOnNode(index, driver, node).findings(host_facts_max_age))
             by_driver.setdefault(node.name, {})[driver] = evaluated
             state.reasons[node.name] = evaluated
             bit, answer = index.bit[node.name], _answer(evaluated, index)
@@ -168,13 +133,8 @@ def _answer(findings: tuple[Finding, ...], index: Index) -> Answer:
 def _verdict(
     index: Index, node: ObservedNode, needed: Mapping[str, tuple[Finding, ...]], own: tuple[Finding, ...]
 ) -> NodeVerdict:
-    checks = [_check(index, one, "", own, "read from the Node") for one in _NODE_CHECKS]
-    for driver, evaluated in needed.items():
-        entry = index.entry(driver, node)
-        registration = "not in its CSINode" if entry is None else f"CSINode {node.name}: node id {entry.node_id}"
-        checks += [_check(index, one, driver, evaluated, registration) for one in _CHECKS]
     every = (*own, *(one for evaluated in needed.values() for one in evaluated))
-    unread = [one for one in _NEEDED + _BESIDES if one in index.unread] if needed else []
+    unread = [one for one in _NEEDED if one in index.unread] if needed else []
     wrong = [one for one in every if one.severity == "blocker"]
     doubts = [one for one in every if one.doubt]
     ok: Answer = "yes"
@@ -186,20 +146,15 @@ def _verdict(
     elif unread:
         ok, because = "unknown", f"CSI-C01: {', '.join(unread)} could not be read"
     ids = tuple(dict.fromkeys(one.id for one in every))
-    return NodeVerdict(node.name, tuple(needed), ok, because, tuple(checks), ids)
+    evidence = (*(f"{one.id}: {one.message}" for one in every), *_list_registrations(index, node, needed))
+    return NodeVerdict(node.name, tuple(needed), ok, because, evidence, ids)
 
 
-def _check(
-    index: Index, about: tuple[str, str, tuple[str, ...]], driver: str, evaluated: tuple[Finding, ...], otherwise: str
-) -> Check:
-    name, needed, ids = about
-    failed = next((one for one in evaluated if one.id in ids), None)
-    if failed is None and needed in index.unread:
-        return Check(name, driver, "unknown", f"CSI-C01: {needed} could not be read")
-    if failed is None:
-        return Check(name, driver, "yes", otherwise)
-    ok: Answer = "unknown" if failed.doubt else "no" if failed.severity == "blocker" else "yes"
-    return Check(name, driver, ok, f"{failed.id}: {failed.message}")
+def _list_registrations(index: Index, node: ObservedNode, drivers: Iterable[str]) -> Iterator[str]:
+    for driver in drivers:
+        entry = index.entry(driver, node)
+        registered = "not registered" if entry is None else f"registered with node id {entry.node_id}"
+        yield f"CSINode {node.name}: {driver} {registered}"
 
 
 # One driver on one node
@@ -227,7 +182,7 @@ class _DriverOnNode:
         self._host = index.hosts.get(node.name)
         self._about = f"Node {node.name}, driver {driver}"
 
-    def findings(self, room: _Room, host_facts_max_age: float) -> Iterator[Finding]:
+    def findings(self, host_facts_max_age: float) -> Iterator[Finding]:
         """What is wrong with it there."""
         index = self._index
         providers = index.providers.get(self._driver, ())
@@ -240,7 +195,6 @@ class _DriverOnNode:
         yield from evaluated
         if self._entry is not None and self._known is None and _answer(tuple(evaluated), index) == "yes":
             yield _unevaluated(self._driver, providers)
-        yield from room.findings(self._node)
 
     def _pods(self, provider: ObservedTemplate) -> list[ObservedPod]:
         return self._index.plugin_pods.get((provider.namespace, provider.name, self._node.name), [])
@@ -435,82 +389,6 @@ def _needs_wmic(driver: Driver, rule: ModeRule, version: Version, release: str) 
     return driver.wmic_below is not None and csi_proxy.is_below(release, driver.wmic_below)
 
 
-class _Room:
-    """How many volumes of a driver each node holds, and how many it may."""
-
-    def __init__(self, index: Index, driver: str) -> None:
-        self._index, self._driver = index, driver
-        self._held: dict[str, int] = {}
-        self._free: dict[str, int] = {}
-        self._unlimited = 0
-        for node in index.each(index.windows):
-            entry = index.entry(driver, node)
-            if entry is None:
-                continue
-            held = self._held[node.name] = _held(index, driver, node)
-            if entry.limit is None:
-                self._unlimited += 1
-            else:
-                self._free[node.name] = max(0, entry.limit - held)
-        self._all_free = sum(self._free.values())
-
-    def findings(self, node: ObservedNode) -> Iterator[Finding]:
-        """That a node is full, or that what it holds fits nowhere else; and its attachments that went wrong."""
-        about = f"Node {node.name}, driver {self._driver}"
-        held, free = self._held.get(node.name, 0), self._free.get(node.name)
-        if free is not None:
-            limit = held + free
-            evidence = (f"CSINode {node.name} allocatable.count: {limit}", f"volumes attached: {held}")
-            elsewhere = self._all_free - free
-            others = len(self._free) + self._unlimited - 1
-            if free == 0 and held:
-                message = f"{held} volumes are attached, which is its limit"
-                yield found("CSI-N33", about, message, evidence, "add Windows nodes, or move workloads before a drain")
-            elif others and not self._unlimited and held > elsewhere:
-                message = f"its {held} volumes exceed the {elsewhere} that the other Windows nodes can still attach"
-                yield found("CSI-N33", about, message, evidence, "add Windows nodes before draining this one")
-        for one in self._index.attachments.get(node.name, ()):
-            if one.attacher == self._driver:
-                yield from attachment_findings(self._index, one)
-
-
-def _held(index: Index, driver: str, node: ObservedNode) -> int:
-    prefix = f"kubernetes.io/csi/{driver}^"
-    by_node = sum(one.startswith(prefix) for one in node.attached)
-    return max(by_node, sum(one.attacher == driver for one in index.attachments.get(node.name, ())))
-
-
-def attachment_findings(index: Index, one: ObservedAttachment) -> Iterator[Finding]:
-    """That an attachment failed, or hangs."""
-    snapshot, csi_node = index.snapshot, index.csi_nodes.get(one.node)
-    about = f"Node {one.node}, driver {one.attacher}"
-    what = f"volume {one.volume}" if one.volume else "an inline volume"
-    error = one.attach_error or one.detach_error
-    # Until the driver is registered, the attacher repeats this, and the checks of the driver on the node find why. Afterwards it
-    # attaches within minutes, or it hangs.
-    waits = (
-        csi_node is not None and csi_node.entry(one.attacher) is None and "does not contain driver" in one.attach_error
-    )
-    if error and not waits:
-        did = "attached" if one.attach_error else "detached"
-        evidence = (f"VolumeAttachment {one.name}: {error}",)
-        remedy = f"kubectl describe volumeattachment {one.name}; check the controller's log"
-        yield found("CSI-N34", about, f"{what} could not be {did}: {error}", evidence, remedy)
-    since = parse_time(one.waits_since)
-    if since is not None and not one.deleting and not error and snapshot.taken_at - since > _ATTACHING:
-        minutes = int((snapshot.taken_at - since).total_seconds() // 60)
-        evidence = (f"VolumeAttachment {one.name} status.attached: false since {one.waits_since}",)
-        message = f"attaching {what} has taken {minutes} minutes"
-        remedy = f"kubectl describe volumeattachment {one.name}; check that the driver's attacher runs"
-        yield found("CSI-N34", about, message, evidence, remedy)
-    since = parse_time(one.deleting)
-    if since is not None and snapshot.taken_at - since > _DETACHING:
-        minutes = int((snapshot.taken_at - since).total_seconds() // 60)
-        evidence = (f"VolumeAttachment {one.name} metadata.deletionTimestamp: {one.deleting}",)
-        message = f"detaching {what} has taken {minutes} minutes"
-        yield found("CSI-N35", about, message, evidence, f"kubectl describe volumeattachment {one.name}")
-
-
 # The node itself
 
 
@@ -519,8 +397,6 @@ def _node(index: Index, node: ObservedNode, needed: bool, migrated: Mapping[str,
     yield from _system(node)
     if not needed:
         return
-    if node.cordoned:
-        yield found("CSI-N31", about, "it is cordoned", ("spec.unschedulable: true",), f"kubectl uncordon {node.name}")
     for plugin, nodes in migrated.items():
         if not nodes & index.bit[node.name]:
             continue

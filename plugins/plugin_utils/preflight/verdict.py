@@ -100,16 +100,6 @@ class VolumeVerdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
-    """One check of a driver on a node. driver: empty for one about the node itself. ok: unknown is never ready."""
-
-    name: str
-    driver: str
-    ok: Answer
-    evidence: str
-
-
-@dataclass(frozen=True, slots=True)
 class NodeVerdict:
     """A Windows node. drivers: what the volumes on it and those that may come need. ok: whether all of them work there."""
 
@@ -117,7 +107,7 @@ class NodeVerdict:
     drivers: tuple[str, ...]
     ok: Answer
     because: str
-    checks: tuple[Check, ...]
+    evidence: tuple[str, ...]
     findings: tuple[str, ...] = ()
 
 

@@ -30,7 +30,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict impo
     READY,
     SEVERITIES,
     Cause,
-    Check,
     Comparison,
     Finding,
     NodeVerdict,
@@ -446,23 +445,11 @@ def _create_node_line(node: NodeVerdict, relations: _Relations) -> Line:
         state=_NODE[node.ok],
         because=node.because,
         cells=(listed(node.drivers) or "none needed",),
-        evidence=tuple(_list_checks(node.checks)),
+        evidence=node.evidence,
         findings=node.findings,
         severity=relations.find_worst(node.findings),
         related=relations.relate_object(f"Node {node.node}"),
     )
-
-
-def _list_checks(checks: Iterable[Check]) -> Iterator[str]:
-    """Each check that did not pass, then for each driver those that did."""
-    passed: dict[str, list[str]] = defaultdict(list)
-    for check in sorted(checks, key=lambda check: MARKS.index(check.ok)):
-        driver = f" for {check.driver}" if check.driver else ""
-        if check.ok == "yes":
-            passed[driver].append(check.name)
-        else:
-            yield f"{'failed' if check.ok == 'no' else 'unknown'}{driver}: {check.name}, {check.evidence}"
-    yield from (f"passed{driver}: {', '.join(names)}" for driver, names in passed.items())
 
 
 def _create_volume_line(volume: VolumeVerdict, relations: _Relations) -> Line:

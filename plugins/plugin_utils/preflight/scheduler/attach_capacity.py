@@ -53,7 +53,7 @@ class AttachCapacity:
             if room < number:
                 what = f"its pods need {number} volumes of {driver}, and the nodes that accept them can attach {room}"
                 evidence = tuple(f"Node {node.name}" for node in self._index.each(nodes))[:3]
-                return found("CSI-N33", workload.key, what, evidence, _REMEDY, "blocker")
+                return found("CSI-N33", workload.key, what, evidence, _REMEDY)
         return None
 
     def _find_least_share(self, driver: str, places: Places) -> int:
@@ -112,7 +112,7 @@ class AttachCapacity:
                 what = f"{listed(keys, 3)} need {needed.total()} volumes of {driver} together"
                 what += f", and the nodes that accept them can attach {room}"
                 evidence = tuple(f"Node {node.name}" for node in self._index.each(union(contended)))[:3]
-                yield keys, found("CSI-N33", f"Windows nodes, driver {driver}", what, evidence, _REMEDY, "blocker")
+                yield keys, found("CSI-N33", f"Windows nodes, driver {driver}", what, evidence, _REMEDY)
 
     def _collect_needs(self, workloads: Sequence[StartingWorkload]) -> Mapping[str, Mapping[int, Counter[str]]]:
         """By driver and nodes, how many volumes each workload needs there."""

@@ -19,11 +19,11 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation im
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import parse
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import parse_time
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import Requirement
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedAttachment
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import BY_NAME, Index, union
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import found, unread
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.migration import control_plane
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.nodes import attachment_findings
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.subjects import Subject, Subjects
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Usage, Workload
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding, Severity
@@ -39,6 +39,10 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words i
 )
 
 _ATTACH = STEPS.index("attach")
+# After this the attach controller detaches by force.
+_DETACHING = timedelta(minutes=6)
+# Attachments of every driver are done sooner, or something keeps them from being done.
+_ATTACHING = timedelta(minutes=10)
 # A pod that is being deleted should be gone by its timestamp; unmounting takes a while on Windows.
 _GOING = timedelta(minutes=10)
 _OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
@@ -173,7 +177,7 @@ class Mounts:
             return
         for one in self._index.attachments_of.get(key, ()):
             if one.attach_error or one.detach_error or one.deleting or one.waits_since:
-                findings = tuple(attachment_findings(self._index, one))
+                findings = tuple(_find_attachment_faults(self._index, one))
                 if findings:
                     word: Word = "blocked" if findings[0].severity == "blocker" else "unknown"
                     yield Answer("attach", word, nodes, volume, findings[0].message, findings[0].evidence, findings)
@@ -356,3 +360,34 @@ def _one_node_only(subject: Subject) -> bool:
         return subject.plugin is not None
     modes = subject.volume.access_modes if subject.volume is not None else ()
     return bool(modes) and "ReadWriteMany" not in modes and "ReadOnlyMany" not in modes
+
+
+def _find_attachment_faults(index: Index, one: ObservedAttachment) -> Iterator[Finding]:
+    """That an attachment failed, or hangs."""
+    snapshot, csi_node = index.snapshot, index.csi_nodes.get(one.node)
+    about = f"Node {one.node}, driver {one.attacher}"
+    what = f"volume {one.volume}" if one.volume else "an inline volume"
+    error = one.attach_error or one.detach_error
+    # Until the driver is registered, the attacher repeats this, and the checks of the driver on the node find why. Afterwards it
+    # attaches within minutes, or it hangs.
+    waits = (
+        csi_node is not None and csi_node.entry(one.attacher) is None and "does not contain driver" in one.attach_error
+    )
+    if error and not waits:
+        did = "attached" if one.attach_error else "detached"
+        evidence = (f"VolumeAttachment {one.name}: {error}",)
+        remedy = f"kubectl describe volumeattachment {one.name}; check the controller's log"
+        yield found("CSI-N34", about, f"{what} could not be {did}: {error}", evidence, remedy)
+    since = parse_time(one.waits_since)
+    if since is not None and not one.deleting and not error and snapshot.taken_at - since > _ATTACHING:
+        minutes = int((snapshot.taken_at - since).total_seconds() // 60)
+        evidence = (f"VolumeAttachment {one.name} status.attached: false since {one.waits_since}",)
+        message = f"attaching {what} has taken {minutes} minutes"
+        remedy = f"kubectl describe volumeattachment {one.name}; check that the driver's attacher runs"
+        yield found("CSI-N34", about, message, evidence, remedy)
+    since = parse_time(one.deleting)
+    if since is not None and snapshot.taken_at - since > _DETACHING:
+        minutes = int((snapshot.taken_at - since).total_seconds() // 60)
+        evidence = (f"VolumeAttachment {one.name} metadata.deletionTimestamp: {one.deleting}",)
+        message = f"detaching {what} has taken {minutes} minutes"
+        yield found("CSI-N35", about, message, evidence, f"kubectl describe volumeattachment {one.name}")

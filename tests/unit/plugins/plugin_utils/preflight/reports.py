@@ -9,7 +9,6 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import (
     Cause,
-    Check,
     Finding,
     NodeVerdict,
     Report,
@@ -62,7 +61,7 @@ def node(name: str = "win-1", ok: Any = "yes", **changes: Any) -> NodeVerdict:
         "drivers": (EBS,),
         "ok": ok,
         "because": f"{EBS} is registered and its pod is Ready",
-        "checks": (Check("registered", EBS, ok, f"CSINode {name} spec.drivers: {EBS}"),),
+        "evidence": (f"CSINode {name}: {EBS} registered with node id {name}",),
         **changes,
     }
     return NodeVerdict(**values)

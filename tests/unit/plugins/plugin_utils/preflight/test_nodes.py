@@ -1,5 +1,5 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A node's checks show for each required driver whether it works there, with the evidence."""
+"""A node shows for each required driver whether it works there, with the evidence."""
 
 from __future__ import annotations
 
@@ -20,32 +20,30 @@ def on(report: Report, node: str = "win-1") -> NodeVerdict:
     return next(one for one in report.nodes if one.node == node)
 
 
-def failed(verdict: NodeVerdict) -> set[tuple[str, str, str]]:
-    return {(check.name, check.driver, check.ok) for check in verdict.checks if check.ok != "yes"}
-
-
 def planted(name: str) -> World:
     return SITUATIONS[name].world()
 
 
 @pytest.mark.parametrize(
-    ("name", "node", "checks"),
+    ("name", "node", "ids", "ok"),
     [
-        ("a_registration_that_stopped_half_way", "win-1", {("node id", VSPHERE, "no")}),
-        ("a_topology_label_that_is_missing", "win-1", {("topology labels", "disk.csi.azure.com", "no")}),
-        ("a_stale_entry_while_the_plugin_crashes", "win-2", {("plugin pod", VSPHERE, "no")}),
-        ("the_same_driver_brought_twice", "win-1", {("one provider", VSPHERE, "no")}),
-        ("csi_proxy_has_stopped_under_a_running_plugin", "win-1", {("csi-proxy", VSPHERE, "no")}),
-        ("no_host_was_read", "win-1", {("csi-proxy", VSPHERE, "unknown")}),
-        ("a_node_that_is_cordoned", "win-1", set()),
-        ("an_attachment_that_failed", "win-1", {("attachments", VSPHERE, "no")}),
-        ("a_volume_attached_the_in_tree_way_to_a_migrated_kubelet", "win-1", {("nothing attached in-tree", "", "no")}),
+        ("a_registration_that_stopped_half_way", "win-1", {"CSI-G21"}, "no"),
+        ("a_topology_label_that_is_missing", "win-1", {"CSI-G22"}, "no"),
+        ("a_stale_entry_while_the_plugin_crashes", "win-2", {"CSI-G11"}, "no"),
+        ("the_same_driver_brought_twice", "win-1", {"CSI-G30"}, "no"),
+        ("csi_proxy_has_stopped_under_a_running_plugin", "win-1", {"CSI-G43"}, "no"),
+        ("no_host_was_read", "win-1", {"CSI-G40"}, "unknown"),
+        ("a_volume_attached_the_in_tree_way_to_a_migrated_kubelet", "win-1", {"CSI-N36"}, "no"),
+        ("a_node_that_is_cordoned", "win-1", set(), "yes"),
+        ("an_attachment_that_failed", "win-1", set(), "yes"),
     ],
 )
-def test_the_check_that_fails_is_the_one_that_was_planted(
-    name: str, node: str, checks: set[tuple[str, str, str]]
+def test_a_node_shows_what_was_planted_there_and_every_registration(
+    name: str, node: str, ids: set[str], ok: str
 ) -> None:
-    assert failed(on(evaluate(planted(name).snapshot()), node)) == checks
+    verdict = on(evaluate(planted(name).snapshot()), node)
+    assert (set(verdict.findings), verdict.ok) == (ids, ok)
+    assert {line.partition(":")[0] for line in verdict.evidence} == ids | {f"CSINode {node}"}
 
 
 @pytest.mark.parametrize("registered", [True, False])
@@ -62,16 +60,6 @@ def test_an_attachment_that_waits_for_the_registration_is_not_the_cause(register
     # With the registration the attacher only has to repeat its call: one that does not hangs.
     assert blockers == ({"CSI-N34"} if registered else {"CSI-G20"})
     assert "yes" not in {one.starts_again for one in report.workloads if one.workload == "StatefulSet shop/db"}
-
-
-def test_a_full_node_is_distinguished_from_one_that_cannot_be_drained() -> None:
-    def reported(name: str) -> dict[str, str]:
-        return {one.object: one.message for one in evaluate(planted(name).snapshot()).findings}
-
-    full = reported("a_node_that_is_full_while_others_have_room")
-    assert full[f"Node win-1, driver {VSPHERE}"] == "2 volumes are attached, which is its limit"
-    narrow = reported("a_node_whose_volumes_fit_nowhere_else")
-    assert "its 3 volumes exceed the 1 that" in narrow[f"Node win-1, driver {VSPHERE}"]
 
 
 def test_only_drivers_that_volumes_need_are_required() -> None:
@@ -98,12 +86,10 @@ def test_a_driver_that_is_needed_on_one_node_is_not_missed_on_another() -> None:
     assert VSPHERE not in on(report, "win-2").drivers
 
 
-def test_an_unread_list_makes_its_checks_unknown_and_no_other() -> None:
+def test_a_list_without_which_a_driver_is_not_known_to_work_makes_its_nodes_unknown() -> None:
     world = healthy()
-    world.unread.append(Unread("volumeattachments", "this account may not list volumeattachments"))
-    found = on(evaluate(world.snapshot()))
-    assert found.ok == "unknown"
-    assert {name for name, dummy, ok in failed(found) if ok == "unknown"} == {"attachments", "room for volumes"}
+    world.unread.append(Unread("csinodes", "this account may not list csinodes"))
+    assert on(evaluate(world.snapshot())).ok == "unknown"
 
 
 def test_facts_of_a_host_may_be_as_old_as_the_option_allows() -> None:

@@ -17,7 +17,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.view 
     create_view,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import (
-    Check,
     Suppressed,
     Target,
     VolumeClass,
@@ -138,23 +137,6 @@ def test_every_class_of_volumes_has_a_mark_and_a_meaning(name: str) -> None:
     assert line.mark in MARKS
     assert (line.mark == "yes") == (name in ("NATIVE_CSI", "MIGRATED_OK", "NOT_CSI"))
     assert CLASSES[name].endswith(".")
-
-
-def test_a_node_shows_the_checks_that_failed_one_by_one_and_those_that_passed_by_driver() -> None:
-    checks = (
-        Check("ready", "", "yes", "seen"),
-        Check("registered", "disk.csi.azure.com", "yes", "CSINode win-1"),
-        Check("node id", "disk.csi.azure.com", "yes", "CSINode win-1"),
-        Check("csi-proxy", "disk.csi.azure.com", "unknown", "CSI-G40: not read"),
-        Check("registered", "ebs.csi.aws.com", "no", "CSI-G20: not in its CSINode"),
-    )
-    (line,) = create_view(report(nodes=(node(checks=checks),))).nodes.lines
-    assert line.evidence == (
-        "failed for ebs.csi.aws.com: registered, CSI-G20: not in its CSINode",
-        "unknown for disk.csi.azure.com: csi-proxy, CSI-G40: not read",
-        "passed: ready",
-        "passed for disk.csi.azure.com: registered, node id",
-    )
 
 
 class TestLongReports:
