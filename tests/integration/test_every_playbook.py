@@ -139,7 +139,7 @@ CELLS = (
         EMPTY,
         "build_csi_proxy",
         {"kubewin_csi_proxy_release": builds.CSI_PROXY_RELEASES[-1]},
-        files=("csi-proxy-*.exe", "csi-proxy-*.exe.sha256", "csi-proxy-*.json"),
+        files=("csi-proxy-*.exe", "csi-proxy-*.exe.sha256"),
     ),
 )
 # They read alone, or write files alone.
@@ -250,9 +250,6 @@ class Cluster:
         given = dict(cell.variables)
         if cell.playbook != "build_csi_proxy":
             given["kubewin_drivers"] = "vsphere"
-        elif core != MAIN:
-            # What the machine's Go makes is the same under every line.
-            given["kubewin_go"] = self.compiled(f"csi-proxy-{cell.variables['kubewin_csi_proxy_release']}.exe")
         if cell.playbook == "upgrade":
             given |= {"kubewin_upgrade_tasks": str(self.tasks), "kubewin_upgrade_nodes": self.upgraded(cell)}
         if cell.playbook == "enable_csi":
@@ -298,14 +295,6 @@ class Cluster:
         """The release of the csi-proxy that runs on a host, empty without one."""
         processes = self.lab.agent(host).control("state")["state"]["processes"]
         return next((str(one["release"]) for one in processes if one["image"] == "csi-proxy.exe"), "")
-
-    def compiled(self, exe: str) -> str:
-        """A go command that is the machine's own, but compiles nothing: its executable is one that the lab has."""
-        go = self.folder / "compiled-go"
-        built = self.lab.state.paths.directory / "artifacts" / exe
-        go.write_text(f'#!/bin/sh\n[ "$1" = build ] || exec go "$@"\nexec cp -- {built} "$3"\n', encoding="utf-8")
-        go.chmod(0o755)
-        return str(go)
 
     def begin(self, cell: Cell, core: str) -> None:
         """Make what a cell begins with, as far as it is not there."""

@@ -583,14 +583,8 @@ INPUTS: dict[str, Input] = {
     ),
     **_of(
         "build_csi_proxy",
-        csi_proxy_release=_ANY.of("Release of csi-proxy to build, such as C(1.1.3).", "1.3.0"),
-        csi_proxy_sign_command=replace(_RAW, secret=True).of(
-            "Command that signs the program, as a list; see the guide to building csi-proxy."
+        csi_proxy_release=_one_of("1.1.3", "1.3.0").of(
+            "Release of csi-proxy to build. Earlier releases have CVE-2023-3893.", "1.3.0"
         ),
-        go=_ANY.of("The go command: a name on C(PATH), or a full path.", "go"),
-        go_proxy=replace(_ANY, secret=True).of(
-            "C(GOPROXY) of the build: the URL of a mirror, or C(file:///directory). Defaults to Go's own configuration."
-        ),
-        go_env=replace(_RAW, secret=True).of("Further variables for Go, such as C(GOFLAGS) or C(HTTPS_PROXY)."),
     ),
 }

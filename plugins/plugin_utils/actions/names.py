@@ -36,9 +36,7 @@ DECIDED: Mapping[str, str] = {
 # How alike a name is to one of ours that is a slip of the pen. Other projects have names like <driver>_csi_enabled.
 _SLIP = 0.75
 # Statistics that the playbooks set: a workflow of AWX hands them to its next jobs as extra variables.
-STATISTICS = frozenset(
-    {"kubewin_csi_proxy_build", "kubewin_preflight", "kubewin_convert", "kubewin_summary", "kubewin_upgrade"}
-)
+STATISTICS = frozenset({"kubewin_preflight", "kubewin_convert", "kubewin_summary", "kubewin_upgrade"})
 # Facts that tasks of the playbooks set.
 FACTS = frozenset({"kubewin_inputs", "kubewin_upgrade_result"})
 # What the inventory plugin windows_nodes says of a host.
