@@ -45,7 +45,7 @@ def pictures(page: Page, file: Path) -> Iterator[tuple[str, bytes]]:
     page.open(file)
     yield "readiness-light.png", page.picture()
     page.emulate(scheme="dark", width=WIDTH, height=HEIGHT)
-    page.ask("document.querySelector('#filters [name=node]').focus({preventScroll: true})")
+    page.ask("document.querySelector('#filters input').focus({preventScroll: true})")
     page.write("win-1")
     page.ask("scrollTo({top: document.getElementById('filters').offsetTop - 10, behavior: 'instant'})")
     yield "readiness-dark.png", page.picture()

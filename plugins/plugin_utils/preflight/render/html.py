@@ -13,31 +13,23 @@ import re
 from collections.abc import Iterable
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render import page
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.paths import Path, Walk, list_walks
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.view import (
-    ANYWHERE,
     CLASSES,
     MARKS,
     NAMED,
     PAGE,
-    Case,
     FindingGroup,
     Limits,
     Line,
-    Related,
     Table,
     View,
     create_view,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import number, sentence
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import SEVERITIES, Report
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import listed, number, sentence
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import SEVERITIES, Finding, Report
 
 # A line's evidence; more of it is in the JSON.
 _EVIDENCE = 12
-# Workloads whose steps are shown.
-_WALKS = 100
-# Names that a filter offers.
-_OFFERED = 2000
 
 _ICONS = {
     "ready": '<circle cx="12" cy="12" r="10"/><path d="M7 12.5l3.5 3.5L17 8.5"/>',
@@ -76,9 +68,9 @@ def render_html(report: Report, limits: Limits = PAGE) -> str:
         _render_first(view),
         _render_comparison(view),
         _render_tiles(view),
-        _render_filters(view),
+        _render_search(),
         _render_table("workloads", view.workloads),
-        _render_walks(report),
+        _render_stops(view),
         _render_assumptions(view),
         _render_table("nodes", view.nodes),
         _render_table("volumes", view.volumes),
@@ -181,43 +173,12 @@ def _render_badges(group: FindingGroup) -> str:
     return f'<span class="severity {group.severity}">{group.severity}</span>{doubt}'
 
 
-def _render_filters(view: View) -> str:
-    related = [line.related for table in (view.workloads, view.nodes, view.volumes) for line in table.lines]
-    related += [case.related for group in view.groups for case in group.cases]
-    nodes = sorted({name for related_objects in related for name in related_objects.nodes} - {ANYWHERE})
-    namespaces = sorted({name for related_objects in related for name in related_objects.namespaces} - {ANYWHERE})
-    classes = [name for name in CLASSES if any(name in related_objects.classes for related_objects in related)]
+def _render_search() -> str:
     return (
-        '<form id="filters" class="filters" aria-label="Filters" hidden>'
-        + _render_choice("severity", "Severity", SEVERITIES)
-        + _render_search("node", "Node", nodes)
-        + _render_search("namespace", "Namespace", namespaces)
-        + _render_choice("class", "Volume class", classes)
-        + '<label>Text<input name="text" type="search" autocomplete="off"></label>'
-        '<button type="reset">Show all</button><output id="shown" aria-live="polite"></output></form>'
+        '<form id="filters" class="filters" aria-label="Filter" hidden>'
+        '<label>Show lines with<input name="text" type="search" autocomplete="off"></label>'
+        '<output id="shown" aria-live="polite"></output></form>'
     )
-
-
-def _render_choice(key: str, label: str, values: Iterable[str]) -> str:
-    options = "".join(f"<option>{value}</option>" for value in values)
-    return f'<label>{label}<select name="{key}"><option value="">any</option>{options}</select></label>'
-
-
-def _render_search(key: str, label: str, values: list[str]) -> str:
-    options = "".join(f'<option value="{page.text(value)}">' for value in values[:_OFFERED])
-    return (
-        f'<label>{label}<input name="{key}" type="search" list="{key}s-known" autocomplete="off"></label>'
-        f'<datalist id="{key}s-known" data-of="{key}">{options}</datalist>'
-    )
-
-
-def _render_data(related: Related, severity: str) -> str:
-    """What filters go by."""
-    values = {"severity": (severity,), "node": related.nodes, "namespace": related.namespaces, "class": related.classes}
-    attributes = "".join(
-        f' data-{key}="{"&#10;".join(map(page.text, names))}"' for key, names in values.items() if any(names)
-    )
-    return f" data-row{attributes}"
 
 
 def _render_table(key: str, table: Table) -> str:
@@ -225,49 +186,25 @@ def _render_table(key: str, table: Table) -> str:
         return page.section(key, table.title, _NONE)
     rows = "".join(_render_row(line, table.columns[3:]) for line in table.lines)
     shown = page.table(table.columns, rows, f'aria-labelledby="{key}-title"')
-    return page.section(
-        key, table.title, f'{shown}<p class="empty" data-for="{key}" hidden>No line fits the filters.</p>'
-    )
+    return page.section(key, table.title, f'{shown}<p class="empty" data-for="{key}" hidden>No line has this text.</p>')
 
 
-def _render_walks(report: Report) -> str:
-    """For each workload that is not ready the steps of its pods, which open for each group of nodes."""
-    articles = "".join(map(_render_walk, list_walks(report, _WALKS)))
-    if not articles:
+def _render_stops(view: View) -> str:
+    """One row for each reason by which pods stop on their way to running."""
+    if not view.stops:
         return ""
-    hidden = sum(bool(workload.steps) for workload in report.workloads) - _WALKS
-    note = f'<p class="soft">And {number(hidden, "other workload")}; the JSON has every one.</p>' if hidden > 0 else ""
-    return page.section("walks", "Where pods stop", f"{articles}{note}")
-
-
-def _render_walk(walk: Walk) -> str:
-    pods = "".join(
-        f"<details><summary>{page.name(pod)} on {page.text(path.nodes)} {_render_steps(path)}</summary><ul>{_render_stops(path)}</ul></details>"
-        for pod, paths in walk.paths
-        for path in paths
-    )
-    return (
-        f'<article class="walk"><h3>{page.name(walk.workload)}</h3><p>{page.text(walk.because)}</p>{pods}</article>\n'
-    )
-
-
-_REACHED = {"yes": "ok", "no": "blocked", "unknown": "unknown", "never": "not reached"}
-
-
-def _render_steps(path: Path) -> str:
-    """The diagram: six steps in a row."""
-    items = "".join(
-        f'<span class="mark {reached}" title="{step}: {_REACHED[reached]}">{step}</span> '
-        for step, reached in path.steps
-    )
-    return f'<span class="path">{items}</span>'
-
-
-def _render_stops(path: Path) -> str:
-    return "".join(
-        f"<li><b>{stop.step}</b>{f' {page.name(stop.volume)}' if stop.volume else ''}: {page.text(stop.because)}. "
-        f'<span class="do">{page.text(sentence(stop.remedy))}</span></li>'
-        for stop in path.stops
+    rows = [
+        (
+            page.name(listed(stop.pods, NAMED)),
+            f"{stop.at} on {page.text(stop.where)}",
+            page.text(stop.because),
+            f'<span class="do">{page.text(sentence(stop.first))}</span>',
+        )
+        for stop in view.stops
+    ]
+    columns = ("Pods", "Step", "Because", "What to do")
+    return page.section(
+        "stops", "Where pods stop", page.table(columns, page.rows(rows), 'aria-labelledby="stops-title"')
     )
 
 
@@ -280,7 +217,7 @@ def _render_row(line: Line, columns: Iterable[str]) -> str:
     ids = "".join(f" {_link_finding(id_)}" for id_ in line.findings if id_ not in mentioned)
     attributes = ' class="many"' if line.count > 1 else ""
     return (
-        f'<tr{attributes}{_render_data(line.related, line.severity)}><th scope="row">{page.name(line.name)}</th>'
+        f'<tr{attributes} data-row><th scope="row">{page.name(line.name)}</th>'
         f'<td><span class="mark {line.mark}">{page.text(line.state)}</span></td>'
         f'<td class="because">{_ID.sub(lambda id_: _link_finding(id_[0]), page.text(line.because))}{ids}{_render_evidence(line.evidence)}</td>{cells}</tr>\n'
     )
@@ -300,7 +237,7 @@ def _render_evidence(evidence: tuple[str, ...]) -> str:
 
 def _render_findings(view: View) -> str:
     groups = "".join(map(_render_group, view.groups))
-    groups += '<p class="empty" data-for="findings" hidden>No line fits the filters.</p>'
+    groups += '<p class="empty" data-for="findings" hidden>No line has this text.</p>'
     return page.section("findings", "Findings", groups if view.groups else _NONE)
 
 
@@ -309,12 +246,12 @@ def _render_group(group: FindingGroup) -> str:
     link_text = f' <a href="{page.text(link)}" rel="noreferrer">Read more</a>' if link else ""
     remedy = f"<p><b>What to do:</b> {page.text(group.remedy)}</p>" if group.remedy else ""
     note = (
-        f'<p class="soft">{group.total - len(group.cases):,} more are in the JSON.</p>'
-        if group.total > len(group.cases)
+        f'<p class="soft">{group.total - len(group.findings):,} more are in the JSON.</p>'
+        if group.total > len(group.findings)
         else ""
     )
     columns = ("About", "What", *(() if group.remedy else ("What to do",)))
-    rows = "".join(_render_case(case, bool(group.remedy)) for case in group.cases)
+    rows = "".join(_render_object(finding, bool(group.remedy)) for finding in group.findings)
     rows_table = page.table(columns, rows, f'aria-label="Objects of {group.id}"')
     return (
         f'<article class="finding" data-group id="{group.id}"><h3>{group.id} {_render_badges(group)} '
@@ -323,11 +260,10 @@ def _render_group(group: FindingGroup) -> str:
     )
 
 
-def _render_case(case: Case, shared: bool) -> str:
-    finding = case.finding
+def _render_object(finding: Finding, shared: bool) -> str:
     remedy = "" if shared else f"<td>{page.text(sentence(finding.remedy))}</td>"
     return (
-        f'<tr{_render_data(case.related, finding.severity)}><th scope="row">{page.name(finding.object)}</th>'
+        f'<tr data-row><th scope="row">{page.name(finding.object)}</th>'
         f'<td class="because">{page.text(finding.message)}{_render_evidence(finding.evidence)}</td>{remedy}</tr>\n'
     )
 

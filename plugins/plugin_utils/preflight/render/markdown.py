@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.paths import list_walks
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.view import (
     NAMED,
     AssumptionLine,
@@ -18,7 +17,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.view 
     View,
     create_view,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import number, plain, sentence
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import listed, number, plain, sentence
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import SEVERITIES, Report
 
 # A ticket takes some 65,000 characters.
@@ -44,7 +43,7 @@ def render_markdown(report: Report) -> str:
         parts += ["## What to do first", "\n".join(map(_render_step, view.first))]
     parts += _render_comparison(view)
     parts += _render_table(view.workloads)
-    parts += _render_paths(report)
+    parts += _render_stops(view)
     if view.assumptions:
         parts += ["## Assumptions", "\n".join(map(_render_assumption, view.assumptions))]
     parts += _render_table(view.nodes)
@@ -100,27 +99,12 @@ def _render_table(table: Table) -> list[str]:
     return [f"## {table.title}", _render_rows(table.columns, rows)]
 
 
-_REACHED = {"yes": "✓", "no": "✗", "unknown": "?", "never": "·"}
-
-
-def _render_paths(report: Report) -> list[str]:
-    """The way of each pod that stops, a line for each group of nodes."""
-    rows = [
-        (
-            walk.workload if walk.workload.endswith(f"/{pod}") else f"{walk.workload}: {pod}",
-            path.nodes,
-            " ".join(f"{step} {_REACHED[reached]}" for step, reached in path.steps),
-            "; ".join(dict.fromkeys(stop.because for stop in path.stops)),
-            path.stops[0].remedy,
-        )
-        for walk in list_walks(report, SHOWN.most)
-        for pod, paths in walk.paths
-        for path in paths
-    ][: SHOWN.most]
-    if not rows:
+def _render_stops(view: View) -> list[str]:
+    """One row for each reason by which pods stop on their way to running."""
+    if not view.stops:
         return []
-    columns = ("Pod", "Nodes", "Steps", "Because", "First")
-    return ["## Where pods stop", _render_rows(columns, rows)]
+    rows = [(listed(stop.pods, NAMED), f"{stop.at} on {stop.where}", stop.because, stop.first) for stop in view.stops]
+    return ["## Where pods stop", _render_rows(("Pods", "Step", "Because", "What to do"), rows)]
 
 
 def _render_rows(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -137,9 +121,9 @@ def _render_finding(group: FindingGroup) -> str:
         f"**{_escape(group.id)}** ({group.severity}, {number(group.total, 'object')}): {_escape(group.why)}{remedy}",
         "",
     ]
-    for case in group.cases[:_OBJECTS]:
-        remedy = "" if group.remedy else f" *What to do:* {_escape(sentence(case.finding.remedy))}"
-        lines.append(f"- {_escape(case.finding.object)}: {_escape(case.finding.message)}{remedy}")
+    for finding in group.findings[:_OBJECTS]:
+        remedy = "" if group.remedy else f" *What to do:* {_escape(sentence(finding.remedy))}"
+        lines.append(f"- {_escape(finding.object)}: {_escape(finding.message)}{remedy}")
     if group.total > _OBJECTS:
         lines.append(f"- and {group.total - _OBJECTS:,} more")
     return "\n".join(lines)

@@ -97,16 +97,15 @@ rect.blocker { fill: var(--no); } rect.warning { fill: var(--watch); } rect.note
 .soft { color: var(--soft); overflow-wrap: anywhere; }
 .filters {
   background: var(--card); border: 1px solid var(--line); border-radius: 10px; margin-top: 1.5rem;
-  display: grid; grid-template-columns: repeat(auto-fit, minmax(8rem, 1fr));
-  gap: .6rem .8rem; align-items: end; padding: .8rem 1.25rem; box-shadow: 0 2px 6px rgb(0 0 0 / .08);
+  display: grid; gap: .4rem; padding: .8rem 1.25rem; box-shadow: 0 2px 6px rgb(0 0 0 / .08);
 }
 .filters[hidden] { display: none; }
 .filters label { display: grid; gap: .15rem; font-size: .85rem; color: var(--soft); }
-.filters input, .filters select, .filters button {
+.filters input {
   font: inherit; color: var(--text); background: var(--page); border: 1px solid var(--soft); border-radius: 6px;
   padding: .3rem .5rem; width: 100%; min-height: 2.2rem;
 }
-.filters output { grid-column: 1 / -1; font-size: .9rem; color: var(--soft); }
+.filters output { font-size: .9rem; color: var(--soft); }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; }
 caption { text-align: left; color: var(--soft); padding-bottom: .4rem; }
@@ -123,11 +122,6 @@ details summary { cursor: pointer; color: var(--soft); font-size: .9rem; width: 
 details ul { padding-left: 1.1rem; color: var(--soft); font-size: .9rem; }
 .file { border-top: 1px solid var(--line); padding: .35rem 0; }
 .file pre { overflow: auto; max-height: 40rem; font-size: .85rem; }
-.walk { border-top: 1px solid var(--line); padding: .8rem 0; }
-.walk:first-of-type { border-top: 0; }
-.path { display: inline-flex; flex-wrap: wrap; gap: .1rem .9rem; margin-left: .6rem; vertical-align: bottom; }
-.mark.never { color: var(--soft); font-weight: 400; }
-.mark.never::before { content: "\\00b7"; }
 .finding { border-top: 1px solid var(--line); padding: 1rem 0; }
 .finding:first-of-type { border-top: 0; padding-top: .2rem; }
 .finding h3 { display: flex; flex-wrap: wrap; gap: .5rem; align-items: center; }
@@ -169,7 +163,7 @@ footer ul { padding-left: 1.1rem; }
   body { font-size: 10pt; }
   header, main, footer { max-width: none; padding: 0; }
   .filters { position: static; box-shadow: none; border: 0; padding: 0; margin: .5rem 0 0; }
-  .filters label, .filters button, .skip { display: none; }
+  .filters label, .skip { display: none; }
   .filters output { color: #000; }
   section { border: 0; padding: 0; border-radius: 0; }
   .verdict { border: 2px solid #000; padding: .6rem; }
@@ -182,51 +176,29 @@ footer ul { padding-left: 1.1rem; }
 }
 """
 
-# Without it the page is whole, only without filters. A line names what it has to do with in data-*, one to a line; "*" is any.
+# Without it the page is whole, only without the search.
 SCRIPT = """
 "use strict";
 (() => {
   const form = document.getElementById("filters");
-  const shownLines = document.getElementById("shown");
-  const rows = Array.from(document.querySelectorAll("[data-row]"), (row) => ({
-    row,
-    text: null,
-    has: (key) => (row.dataset[key] || "").split("\\n").filter(Boolean),
-  }));
-  const groups = Array.from(document.querySelectorAll("[data-group]"));
-  const offered = {};
-  for (const list of document.querySelectorAll("datalist")) {
-    offered[list.dataset.of] = new Set(Array.from(list.options, (option) => option.value));
-  }
-  // A name that is offered is meant as it is; anything else is a part of one.
-  const fits = (key, wanted, values) => !wanted || values.some((value) => value === "*" || value === wanted
-    || (offered[key] && !offered[key].has(wanted) && value.toLowerCase().includes(wanted.toLowerCase())));
+  const rows = Array.from(document.querySelectorAll("[data-row]"), (row) => ({row, text: row.textContent.toLowerCase()}));
   const apply = () => {
-    const wanted = Object.fromEntries(new FormData(form));
-    const words = wanted.text.trim().toLowerCase();
-    const keys = ["severity", "node", "namespace", "class"];
+    const words = form.elements.text.value.trim().toLowerCase();
     let shown = 0;
-    for (const one of rows) {
-      let visible = keys.every((key) => !wanted[key] || fits(key, wanted[key].trim(), one.has(key)));
-      if (visible && words) {
-        one.text = one.text || one.row.textContent.toLowerCase();
-        visible = one.text.includes(words);
-      }
-      one.row.hidden = !visible;
-      shown += visible;
+    for (const {row, text} of rows) {
+      row.hidden = !text.includes(words);
+      shown += !row.hidden;
     }
-    for (const group of groups) {
+    for (const group of document.querySelectorAll("[data-group]")) {
       group.hidden = !group.querySelector("[data-row]:not([hidden])");
     }
     for (const empty of document.querySelectorAll(".empty[data-for]")) {
       const table = document.getElementById(empty.dataset.for);
       empty.hidden = Boolean(table.querySelector("[data-row]:not([hidden])"));
     }
-    const filtered = words || keys.some((key) => wanted[key]);
-    shownLines.value = filtered ? `Showing ${shown} of ${rows.length} lines` : `All ${rows.length} lines are shown`;
+    document.getElementById("shown").value = words ? `Showing ${shown} of ${rows.length} lines` : `All ${rows.length} lines are shown`;
   };
   form.addEventListener("input", apply);
-  form.addEventListener("reset", () => setTimeout(apply));
   form.addEventListener("submit", (event) => event.preventDefault());
   // On paper nothing can be opened.
   let closed = [];

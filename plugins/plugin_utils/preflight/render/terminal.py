@@ -13,7 +13,6 @@ import textwrap
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.table import render_table, wrap
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.paths import list_stops
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.view import (
     NAMED,
     Limits,
@@ -43,7 +42,7 @@ def render_terminal(report: Report, width: int = 100) -> str:
         _render_steps(view, width),
         _render_comparison(view, width),
         _render_table("WORKLOAD", "AFTER A RESTART", "workload", view.workloads, width),
-        _render_stops(view, report, width),
+        _render_stops(view, width),
         _render_assumptions(view, width),
         _render_table("NODE", "ITS VOLUMES", "node", view.nodes, width),
         _render_table("VOLUME", "CLASS", "volume", view.volumes, width),
@@ -106,14 +105,13 @@ def _render_assumptions(view: View, width: int) -> str:
     return render_table(("NO.", "FOR", "ASSUMED, AND HOW TO CHECK IT"), rows, width) if rows else ""
 
 
-def _render_stops(view: View, report: Report, width: int) -> str:
+def _render_stops(view: View, width: int) -> str:
     """Where pods stop on their way to running, a line for each reason, with what to do first unless the steps above have it."""
     steps = {
         remedy.remedy: f" (step {position})"
         for position, group in reversed([*enumerate(view.first, 1)])
         for remedy in group.remedies[:NAMED]
     }
-    stops, hidden = list_stops(report, SHOWN.most)
     rows = [
         [
             plain(listed(stop.pods, NAMED)),
@@ -121,12 +119,11 @@ def _render_stops(view: View, report: Report, width: int) -> str:
             plain(stop.where),
             plain(stop.because) + steps.get(sentence(stop.first), f" -> {plain(stop.first)}"),
         ]
-        for stop in stops
+        for stop in view.stops
     ]
     if not rows:
         return ""
-    table = render_table(("WORKLOAD", "STEP", "ON", "BECAUSE, AND WHAT TO DO FIRST"), rows, width, _NAMES)
-    return f"{table}\n(and {number(hidden, 'other reason')})" if hidden else table
+    return render_table(("WORKLOAD", "STEP", "ON", "BECAUSE, AND WHAT TO DO FIRST"), rows, width, _NAMES)
 
 
 def _render_table(name: str, state: str, kind: str, table: Table, width: int) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
@@ -23,10 +23,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words
     sentence,
     shorten_reason,
     starts_with_command,
-    unique,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import (
-    NAMED_NODES,
     READY,
     SEVERITIES,
     Cause,
@@ -35,6 +33,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict impo
     NodeVerdict,
     Report,
     Severity,
+    StepVerdict,
     Suppressed,
     VolumeVerdict,
     WorkloadVerdict,
@@ -49,9 +48,6 @@ MARKS: tuple[Mark, ...] = ("no", "unknown", "watch", "yes")
 
 # Remedies of a step that are shown, and objects of a remedy.
 NAMED = 3
-
-ANYWHERE = "*"
-"""In place of a line's nodes: too many to name, so that the line is about any of them."""
 
 # Of the objects that findings are relations, causes before what suffers from them. Ids are CSI-<letter>..
 _CAUSES = "RCTDNGVW"
@@ -91,15 +87,6 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Related:
-    """Related objects of a line, by which it can be filtered."""
-
-    nodes: tuple[str, ...] = ()
-    namespaces: tuple[str, ...] = ()
-    classes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Line:
     """A line of a table.
 
@@ -116,16 +103,7 @@ class Line:
     evidence: tuple[str, ...]
     findings: tuple[str, ...]
     severity: Worst
-    related: Related
     count: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """One object that a finding is relations, with what it has to do with."""
-
-    finding: Finding
-    related: Related
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +125,7 @@ class RemedyGroup:
 class FindingGroup:
     """All findings of one id.
 
-    remedies: each with all objects that it helps. total: how many findings there are, of which cases are shown.
+    remedies: each with all objects that it helps. total: how many findings there are, of which some are shown.
     concerns: how many workloads and nodes it stands in the way of, in words.
     """
 
@@ -157,7 +135,7 @@ class FindingGroup:
     why: str
     remedies: tuple[RemedyGroup, ...]
     link: str
-    cases: tuple[Case, ...]
+    findings: tuple[Finding, ...]
     total: int
     concerns: str
 
@@ -192,6 +170,17 @@ class AssumptionLine:
 
 
 @dataclass(frozen=True, slots=True)
+class Stop:
+    """Pods that stop at one step for one reason. pods: of workloads. where: the nodes in words. first: what to do first."""
+
+    pods: tuple[str, ...]
+    at: str
+    where: str
+    because: str
+    first: str
+
+
+@dataclass(frozen=True, slots=True)
 class View:
     """The whole. target: in words, empty when there was none. first: what to do, in order. comparison: with an
     earlier report in words, empty without one; changes: "new" or "fixed", with the finding.
@@ -209,6 +198,7 @@ class View:
     changes: tuple[tuple[str, Cause], ...]
     first: tuple[FindingGroup, ...]
     workloads: Table
+    stops: tuple[Stop, ...]
     nodes: Table
     volumes: Table
     groups: tuple[FindingGroup, ...]
@@ -234,6 +224,9 @@ def create_view(report: Report, limits: Limits = PAGE) -> View:
         "volume", [_create_volume_line(volume, relations) for volume in report.volumes], limits, aggregated
     )
     groups = _group_findings(report, relations, limits, aggregated)
+    stops = _list_stops(report, relations)
+    if len(stops) > limits.most:
+        aggregated.append(f"where pods stop: {limits.most:,} of {len(stops):,} reasons are shown")
     if len(report.suppressed) > limits.most:
         aggregated.append(f"accepted findings: {limits.most:,} of {len(report.suppressed):,} are shown")
     return View(
@@ -253,6 +246,7 @@ def create_view(report: Report, limits: Limits = PAGE) -> View:
         changes=tuple(_list_changes(report.comparison))[: limits.most],
         first=tuple(_select_steps(groups, report)),
         workloads=workloads,
+        stops=stops[: limits.most],
         nodes=nodes,
         volumes=volumes,
         groups=groups,
@@ -363,23 +357,13 @@ def _list_changes(comparison: Comparison | None) -> Iterator[tuple[str, Cause]]:
 
 
 class _Relations:
-    """Nodes, namespaces and classes that are related to an object through its volumes."""
+    """Findings by what they are about."""
 
     def __init__(self, report: Report) -> None:
         self.severity: dict[str, Worst] = {}
         self.messages = group_values((finding.id, finding.message) for finding in report.findings)
         for finding in report.findings:
             self.severity[finding.id] = _find_worst([self.severity.get(finding.id, ""), finding.severity])
-        self.by_name: dict[str, list[VolumeVerdict]] = defaultdict(list)
-        self.on_node: dict[str, list[VolumeVerdict]] = defaultdict(list)
-        for volume in report.volumes:
-            for name in unique((volume.volume, volume.claim)):
-                self.by_name[name].append(volume)
-            # One that may be anywhere says nothing of a single node.
-            if len(volume.nodes) <= NAMED_NODES:
-                for node in volume.nodes:
-                    self.on_node[node].append(volume)
-        self.nodes = frozenset(node.node for node in report.nodes)
         self.stopped_workloads = Counter(
             finding for verdict in report.workloads if verdict.starts_again != "yes" for finding in verdict.findings
         )
@@ -391,37 +375,12 @@ class _Relations:
         """The worst severity that findings of these ids have."""
         return _find_worst(self.severity.get(id_, "") for id_ in findings)
 
-    def relate_volumes(self, volumes: Iterable[VolumeVerdict]) -> Related:
-        """What volumes have to do with."""
-        verdicts = list(volumes)
-        nodes = unique(node for volume in verdicts for node in volume.nodes[: NAMED_NODES + 1])
-        return Related(
-            (ANYWHERE,) if len(nodes) > NAMED_NODES else tuple(nodes),
-            tuple(unique(_get_namespace(volume.claim) for volume in verdicts)),
-            tuple(unique(volume.verdict for volume in verdicts)),
-        )
-
-    def relate_object(self, text: str) -> Related:
-        """What a finding's object has to do with: "Kind name" or "Kind namespace/name"."""
-        # "Node win-1, driver disk.csi.azure.com" is about the node.
-        name = text.partition(" ")[2].partition(", ")[0]
-        if name in self.nodes:
-            return replace(self.relate_volumes(self.on_node[name]), nodes=(name,))
-        related = self.relate_volumes(self.by_name.get(name, ()))
-        return replace(related, namespaces=tuple(unique((_get_namespace(name), *related.namespaces))))
-
-
-def _get_namespace(name: str) -> str:
-    return name.partition("/")[0] if name.count("/") == 1 else ""
-
 
 def _find_worst(severities: Iterable[Worst]) -> Worst:
     return min(severities, key=_WORST.index, default="")
 
 
 def _create_workload_line(workload: WorkloadVerdict, relations: _Relations) -> Line:
-    volumes = [volume for name in workload.volumes for volume in relations.by_name.get(name, ())]
-    name = workload.workload.partition(" ")[2]
     return Line(
         name=workload.workload,
         mark=workload.starts_again,
@@ -434,7 +393,6 @@ def _create_workload_line(workload: WorkloadVerdict, relations: _Relations) -> L
         ),
         findings=workload.findings,
         severity=relations.find_worst(workload.findings),
-        related=replace(relations.relate_volumes(volumes), namespaces=tuple(unique([_get_namespace(name)]))),
     )
 
 
@@ -448,7 +406,6 @@ def _create_node_line(node: NodeVerdict, relations: _Relations) -> Line:
         evidence=node.evidence,
         findings=node.findings,
         severity=relations.find_worst(node.findings),
-        related=relations.relate_object(f"Node {node.node}"),
     )
 
 
@@ -463,8 +420,37 @@ def _create_volume_line(volume: VolumeVerdict, relations: _Relations) -> Line:
         evidence=volume.evidence,
         findings=volume.findings,
         severity=relations.find_worst(volume.findings),
-        related=relations.relate_volumes([volume]),
     )
+
+
+def _list_stops(report: Report, relations: _Relations) -> tuple[Stop, ...]:
+    """One line for each reason by which pods are lost."""
+    pods_by_reason: dict[tuple[str, str, tuple[str, ...], str, str], list[str]] = defaultdict(list)
+    for workload in report.workloads:
+        for step in workload.steps:
+            if step.decides:
+                reason = shorten_reason(step.because.removeprefix(f"{step.volume}: "), relations.messages)
+                key = (step.step, step.answer, step.nodes, reason, step.remedy)
+                pods_by_reason[key].append(_name_pod(workload, step))
+    return tuple(
+        Stop(
+            tuple(dict.fromkeys(pods)),
+            f"{step} {'is unknown' if answer == 'unknown' else 'is blocked'}",
+            _format_nodes(nodes),
+            because,
+            remedy,
+        )
+        for (step, answer, nodes, because, remedy), pods in pods_by_reason.items()
+    )
+
+
+def _name_pod(workload: WorkloadVerdict, step: StepVerdict) -> str:
+    name = workload.workload.rpartition("/")[2]
+    return workload.workload if step.pod == name else f"{workload.workload}, pod {step.pod}"
+
+
+def _format_nodes(nodes: tuple[str, ...]) -> str:
+    return f"{number(len(nodes), 'node')}: {listed(nodes, 3)}" if len(nodes) > 1 else listed(nodes)
 
 
 _TABLES = {
@@ -508,10 +494,6 @@ def _aggregate_lines(lines: Iterable[Line], kind: str) -> list[Line]:
     aggregated = []
     for (state, findings, kind_cell), group in by_kind.items():
         first = group[0]
-        nodes = unique(node for line in group for node in line.related.nodes)
-        namespaces = unique(name for line in group for name in line.related.namespaces)
-        places = [number(len(nodes), "node")] if nodes and ANYWHERE not in nodes and kind != "node" else []
-        places += [number(len(namespaces), "namespace")] if namespaces else []
         aggregated.append(
             Line(
                 name=_count_objects(group, kind),
@@ -519,18 +501,10 @@ def _aggregate_lines(lines: Iterable[Line], kind: str) -> list[Line]:
                 state=state,
                 because=f"such as {listed([line.name for line in group], 3)}"
                 + (f"; findings {', '.join(findings)}" if findings else ""),
-                cells=tuple(
-                    kind_cell
-                    if cell == kind_cell
-                    else f"on {' in '.join(places)}"
-                    if column == 0 and places
-                    else "various"
-                    for column, cell in enumerate(first.cells)
-                ),
+                cells=tuple(cell if cell == kind_cell else "various" for cell in first.cells),
                 evidence=(),
                 findings=findings,
                 severity=first.severity,
-                related=Related((ANYWHERE,), (ANYWHERE,), first.related.classes),
                 count=len(group),
             )
         )
@@ -565,7 +539,7 @@ def _group_findings(
                 why=sentence(findings[0].why),
                 remedies=tuple(RemedyGroup(sentence(remedy), tuple(alike)) for remedy, alike in remedies.items()),
                 link=findings[0].link,
-                cases=tuple(Case(finding, relations.relate_object(finding.object)) for finding in findings[:share]),
+                findings=tuple(findings[:share]),
                 total=len(findings),
                 concerns=" and ".join(concerns),
             )
