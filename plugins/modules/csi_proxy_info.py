@@ -85,18 +85,9 @@ csi_proxy:
           description: IP addresses of its interfaces.
           type: list
           elements: str
-        os_build:
-          description: Build and revision of Windows.
-          type: str
-        installation_type:
-          description: Such as C(Server Core).
-          type: str
         boot_time:
           description: Last boot, UTC.
           type: str
-        boot_id:
-          description: Number that grows with each boot, if Windows has one.
-          type: int
     managed_by:
       description: Owner of csi-proxy on this host, one of C(none), C(kubewin), C(adopted), C(wicd), C(nssm), C(rancher-wins), C(host-process) or C(foreign).
       type: str
@@ -113,9 +104,6 @@ csi_proxy:
     pipes_by:
       description: How the pipes were read. V(listing), or V(opening) each one if Windows cannot list pipes.
       type: str
-    api_groups:
-      description: API groups with the versions that are served.
-      type: dict
     serving:
       description: Whether the service runs with a stable process and serves every required pipe.
       type: bool

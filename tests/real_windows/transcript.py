@@ -17,8 +17,12 @@ from lab.windows import conformance
 
 FILE = "KUBEWIN_TRANSCRIPT"
 SHAPES = Path(__file__).with_name("shapes.json")
-# What commands.render_all and commands.render_chain put behind each step.
-MARK = r" &&? (?:echo #{nonce}\.\d+=(?:0|!errorlevel!)|\(set k=\d+\))(?: \|\| echo #{nonce}\.\d+=!errorlevel!)?"
+# What commands.render_chain and commands.render_all put before the first step, and behind each.
+BEGIN = r"(?:cd /d \S+?&&set n=#\w+\.&&)?set k=0&& echo #(\w+)\.0=!k!(?:&\()?"
+MARK = (
+    r" && (?:echo #{nonce}\.\d+=0|\(set k=\d+\))(?: \|\| echo #{nonce}\.\d+=!errorlevel!)?"
+    r"|&&?echo !n!\d+=(?:0|!errorlevel!)(?:\|\|echo !n!\d+=!errorlevel!)?(?:\)2>nul$)?"
+)
 
 
 def keep(line: str, rc: int, stdout: bytes, stderr: bytes, **more: Any) -> None:
@@ -59,7 +63,7 @@ def differences(records: Iterable[dict[str, Any]]) -> list[str]:
 def steps(record: dict[str, Any]) -> Iterator[tuple[str, commands.StepResult]]:
     """The steps of a line that ran, each with its code and output. A step that never ended has the code None."""
     line, stdout = record["line"], record["stdout"].encode()
-    begun = re.match(r"set k=0&& echo #(\w+)\.0=!k!", line)
+    begun = re.match(BEGIN, line)
     if begun is None:
         yield line, commands.StepResult(None, stdout)
         return
@@ -67,7 +71,7 @@ def steps(record: dict[str, Any]) -> Iterator[tuple[str, commands.StepResult]]:
     texts = re.split(MARK.format(nonce=nonce), line[begun.end() :])
     # What is behind the last mark: nothing, or what a chain does when a step fails.
     chained = bool(texts.pop())
-    texts = [re.sub(r"^ &&? ", "", text) for text in texts]
+    texts = [re.sub(r"^(?: && |&)", "", text) for text in texts]
     results = commands.split_steps(stdout, nonce, len(texts), chained=chained)
     ended = next((place for place, result in enumerate(results, 1) if chained and result.code), len(texts))
     yield from list(zip(texts, results, strict=True))[:ended]

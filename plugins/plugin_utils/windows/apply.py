@@ -358,7 +358,7 @@ class HostApplier:
         """Whether the staged executable and the directory that it goes to are there. cmd.exe's move returns no code, only words."""
         desired = self.desired
         staged = rf"{stage.build_stage_dir(desired, self._run)}\{IMAGE}"
-        listing = builtin("dir", staged, switches="/b", quiet=True)
+        listing = builtin("dir", staged, switches="/b")
         listed = self.node.ask([("staged", listing), ("release", list_directory_itself(desired.release_dir))])
         self._promotes = (bool(listed.text("staged").strip()), is_listed(desired.release_dir, listed.text("release")))
         return all(self._promotes)
@@ -478,7 +478,7 @@ class HostApplier:
                 self.lock.guard("record"),
                 ("release", set_value(key, "Release", desired.version)),
                 ("sha256", set_value(key, "Sha256", desired.sha256)),
-                ("command line", set_value(key, "CommandLine", desired.command_line)),
+                ("command line", set_value(key, "CommandLineSha256", model.digest_text(desired.command_line))),
                 ("proven pid", set_value(key, "ProvenPid", pid)),
             ]
             if to_do.has("commit") or (service and service.record.previous):

@@ -87,12 +87,9 @@ def quote_for_c(value: str) -> str:
     return f'"{escaped}{escaped[len(escaped) - trailing :]}"'
 
 
-def program(name: str, *arguments: str, quiet: bool = False) -> Command:
-    """A program of System32 with its arguments; ``quiet`` drops its (localised) complaints."""
-    return Command(
-        " ".join([rf"{SYSTEM32}\{name}.exe", *(quote_argument(argument) for argument in arguments)])
-        + (" 2>nul" if quiet else "")
-    )
+def program(name: str, *arguments: str) -> Command:
+    """A program of System32 with its arguments."""
+    return Command(" ".join([rf"{SYSTEM32}\{name}.exe", *map(quote_argument, arguments)]))
 
 
 def _quote_path(path: str) -> str:
@@ -102,10 +99,9 @@ def _quote_path(path: str) -> str:
     return f'"{path}"'
 
 
-def builtin(name: str, *paths: str, switches: str = "", quiet: bool = False) -> Command:
+def builtin(name: str, *paths: str, switches: str = "") -> Command:
     """A command of cmd.exe itself on whole paths; its arguments know no backslash escapes."""
-    words = [name, *([switches] if switches else []), *(_quote_path(path) for path in paths)]
-    return Command(" ".join(words) + (" 2>nul" if quiet else ""), builtin=True)
+    return Command(" ".join([name, *([switches] if switches else []), *map(_quote_path, paths)]), builtin=True)
 
 
 def write_line(text: str, path: str) -> Command:
@@ -122,17 +118,17 @@ def append_dot(path: str) -> Command:
 
 def open_for_writing(path: str) -> Command:
     """Open a file for appending and write nothing: fails while a process runs from it (Windows locks running programs)."""
-    return Command(f"cd . >>{_quote_path(path)} 2>nul", builtin=True)
+    return Command(f"cd . >>{_quote_path(path)}", builtin=True)
 
 
 def list_pipes(prefix: str) -> Command:
     """List named pipes by enumeration, which connects to none of them (an existence test would)."""
-    return Command(rf"dir /b \\.\pipe\\{quote_argument(prefix)}* 2>nul", builtin=True)
+    return Command(rf"dir /b \\.\pipe\\{quote_argument(prefix)}*", builtin=True)
 
 
 def open_pipe(name: str) -> Command:
     """Open a named pipe for reading and read nothing: the server gets a client that disconnects."""
-    return Command(rf"cd . <\\.\pipe\{quote_argument(name)} 2>nul", builtin=True)
+    return Command(rf"cd . <\\.\pipe\{quote_argument(name)}", builtin=True)
 
 
 def list_links(root: str) -> Command:
@@ -140,7 +136,7 @@ def list_links(root: str) -> Command:
 
     ``dir /al`` shows what a reparse point leads to without going there; ``for /d`` reads names alone.
     """
-    inner = r'(echo *%v& dir /al "%v" 2>nul)'
+    inner = r'(echo *%v& dir /al "%v")'
     return Command(rf'(for /d %d in ({_quote_path(root + chr(92) + "*")}) do @for /d %v in ("%d\*") do @{inner})')
 
 
@@ -152,19 +148,15 @@ def hash_service_program(key: str) -> Command:
     # reg.exe prints an empty line, the key, and the value's name, type and data.
     value = program("reg", "query", key, "/v", "ImagePath")
     inner = rf'(echo *%v& {SYSTEM32}\certutil.exe -hashfile "%v" SHA256)'
-    return Command(f"(for /f \"skip=2 tokens=3\" %v in ('{value.text}') do @{inner}) 2>nul")
+    return Command(f"(for /f \"skip=2 tokens=3\" %v in ('{value.text}') do @{inner})")
 
 
-LOOP_WORD = "KUBEWIN_EACH"
-"""stands for the word of a round in the command of :func:`repeat_for_each`"""
-
-
-def repeat_for_each(words: Sequence[str], command: Command) -> Command:
-    """``command`` once for each word, in the place of :data:`LOOP_WORD`: one text for many queries that differ in a word."""
+def repeat_for_each(words: Sequence[str], text: str) -> Command:
+    """``text`` once for each word, in the place of its ``%~v``: one text for many queries that differ in a word."""
     for word in words:
-        if not re.fullmatch(r"[\w-]+", word):
-            raise NodeError("bad_value", f"word: {word!r} is not a plain word.", remedy="Report this as a bug.")
-    return replace(command, text=f"(for %v in ({' '.join(words)}) do @{command.text.replace(LOOP_WORD, '%v')})")
+        if not re.fullmatch(r"[\w\\ /-]+", word):
+            raise NodeError("bad_value", f"word: {word!r} is not plain.", remedy="Report this as a bug.")
+    return Command(f"(for %v in ({' '.join(map(quote_argument, words))}) do @{text})")
 
 
 def pipe(producer: Command, consumer: Command) -> Command:
@@ -204,15 +196,16 @@ def wait_for(name: str, check: Command, seconds: float, beat: Command, *, absent
 
 
 def render_all(commands: Sequence[Command], nonce: str) -> str:
-    """A line that runs every command whatever the others do, and prints each one's code."""
+    """A line that runs every command whatever the others do, and prints each one's code. What they complain is dropped.
+
+    It works in System32, so that its programs have short names, and keeps the mark in a variable.
+    """
     steps = []
     for number, command in enumerate(commands, 1):
-        mark = f"#{nonce}.{number}="
-        if command.builtin:
-            steps.append(f"{command.text} && echo {mark}0 || echo {mark}!errorlevel!")
-        else:
-            steps.append(f"{command.text} & echo {mark}!errorlevel!")
-    return " & ".join([_begin(nonce), *steps])
+        mark = f"echo !n!{number}="
+        failed = f"&&{mark}0||{mark}!errorlevel!" if command.builtin else f"&{mark}!errorlevel!"
+        steps.append(command.text.replace(SYSTEM32, ".") + failed)
+    return f"cd /d {SYSTEM32}&&set n=#{nonce}.&&{_begin(nonce)}&({'&'.join(steps)})2>nul"
 
 
 def render_chain(commands: Sequence[Command], nonce: str) -> str:

@@ -311,7 +311,7 @@ class Control:
         """The log's last lines. It was rolled before the start, so the whole of it is short."""
         if not log_file:
             return []
-        text = self.node.ask([("log", builtin("type", log_file, quiet=True))], timeout=self.limits.line).text("log")
+        text = self.node.ask([("log", builtin("type", log_file))], timeout=self.limits.line).text("log")
         return [line.rstrip() for line in text.splitlines() if line.strip()][-_LOG_LINES:]
 
     def _log(self, log_file: str) -> dict[str, object]:

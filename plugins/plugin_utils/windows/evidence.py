@@ -122,7 +122,7 @@ def _choose_title(path: str, is_own: bool, taken: set[str]) -> str:
 
 def _find_node_service_logs(node: WindowsHost) -> tuple[str, ...]:
     keys = [rf"{model.SERVICES_KEY}\{name}{key}" for name in _NODE_SERVICES for key in ("", r"\Parameters")]
-    answers = node.ask([(key, program("reg", "query", key, quiet=True)) for key in keys])
+    answers = node.ask([(key, program("reg", "query", key)) for key in keys])
     tree = parse.read_registry("\n".join(answers.text(key) for key in keys))
     values = [{name: value[1] for name, value in tree.get(parse.spell_key(key), {}).items()} for key in keys]
     lines = [
@@ -142,7 +142,7 @@ def _list_queries(desired: model.Desired, name: str) -> Iterator[tuple[str, Sequ
     )
     yield "pipes.txt", (list_pipes(catalog.PIPE_PREFIX),)
     yield "processes.txt", (program("tasklist", "/fi", "IMAGENAME eq csi-proxy.exe", "/fo", "csv", "/nh"),)
-    yield "files.txt", (builtin("dir", desired.install_dir, switches="/b /s /a-d", quiet=True),)
+    yield "files.txt", (builtin("dir", desired.install_dir, switches="/b /s /a-d"),)
     yield "mounts.txt", (list_links(desired.kubelet_path + r"\plugins\kubernetes.io\csi"), program("mountvol"))
     yield "events-services.txt", (_query_events("System", _SCM),)
     yield "events-disks.txt", (_query_events("System", _DISK),)
@@ -173,7 +173,7 @@ def _run_queries(node: WindowsHost, title: str, commands: Sequence[Command]) -> 
 
 def _shorten_command(command: Command) -> str:
     """A command without the directory of the system's programs."""
-    return command.text.rpartition("\\System32\\")[2].removesuffix(" 2>nul")[:120]
+    return command.text.rpartition("\\System32\\")[2][:120]
 
 
 def _render_url(path: str) -> str:

@@ -125,11 +125,8 @@ def _describe_change(service: Service, snapshot: HostSnapshot) -> str:
     record = service.record
     if record.previous:
         return "An earlier run set another release of csi-proxy and ended before it was verified."
-    if record.command_line and record.command_line != service.command_line:
-        return (
-            f"The command line of csi-proxy is {service.command_line!r}, expected {record.command_line!r}, which was "
-            "verified."
-        )
+    if record.command_line_sha256 not in ("", model.digest_text(service.command_line)):
+        return f"The command line of csi-proxy is {service.command_line!r}, expected the one that was verified."
     if record.sha256 and snapshot.executable_sha256 and record.sha256 != snapshot.executable_sha256:
         return (
             f"The executable of csi-proxy, {service.executable}, was replaced: SHA-256 {snapshot.executable_sha256}, "

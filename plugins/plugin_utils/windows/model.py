@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -40,6 +41,10 @@ UNREADABLE = "unreadable"
 
 DESCRIPTION = "Storage operations for CSI node plugins (kubewin.csi)"
 DISPLAY_NAME = "CSI Proxy"
+
+
+def digest_text(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +141,8 @@ class Record:
     """PID of the process that the unproven swap replaces"""
     adopted_from: str = ""
     """command line of the service before the collection took it over"""
-    command_line: str = ""
-    """the service's own when the release was last proven"""
+    command_line_sha256: str = ""
+    """of the service's command line when the release was last proven"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +156,6 @@ class Service:
     delayed: bool
     command_line: str
     description: str
-    account: str
     dependencies: tuple[str, ...]
     recovery: Recovery | None
     delete_pending: bool
@@ -187,10 +191,7 @@ class HostIdentity:
     name: str = ""
     dns_name: str = ""
     addresses: tuple[str, ...] = ()
-    os_build: str = ""
-    installation_type: str = ""
     boot_time: str | None = None
-    boot_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

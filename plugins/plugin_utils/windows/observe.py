@@ -12,7 +12,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import rea
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_proxy as catalog
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import access, model, parse
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import (
-    LOOP_WORD,
     SYSTEM32,
     Command,
     builtin,
@@ -35,13 +34,15 @@ _ACTIONS = {0: "none", 1: "restart", 2: "reboot", 3: "run"}
 
 _SERVICES = model.SERVICES_KEY
 _TCPIP = _SERVICES + r"\Tcpip\Parameters"
-_CURRENT_VERSION = r"HKLM\SOFTWARE\Microsoft\Windows NT\CurrentVersion"
 _SESSION_MANAGER = r"HKLM\SYSTEM\CurrentControlSet\Control\Session Manager"
-_PREFETCH = _SESSION_MANAGER + r"\Memory Management\PrefetchParameters"
-_CBS_REBOOT = r"HKLM\SOFTWARE\Microsoft\Windows\CurrentVersion\Component Based Servicing\RebootPending"
-_WU_REBOOT = r"HKLM\SOFTWARE\Microsoft\Windows\CurrentVersion\WindowsUpdate\Auto Update\RebootRequired"
-_SRP_EXE = r"HKLM\SOFTWARE\Policies\Microsoft\Windows\SrpV2\Exe"
-_DEFENDER_POLICY = r"HKLM\SOFTWARE\Policies\Microsoft\Windows Defender"
+_REBOOTS = {
+    r"Component Based Servicing\RebootPending": "Component Based Servicing",
+    r"WindowsUpdate\Auto Update\RebootRequired": "Windows Update",
+}
+"""keys that exist while a reboot is pending, and who waits for it"""
+_POLICIES = r"HKLM\SOFTWARE\Policies\Microsoft"
+_SRP_EXE = _POLICIES + r"\Windows\SrpV2\Exe"
+_DEFENDER_POLICY = _POLICIES + r"\Windows Defender"
 _CODE_INTEGRITY = SYSTEM32 + r"\CodeIntegrity"
 _CLOCK_EVENTS = "/q:*[System[Provider[@Name='Microsoft-Windows-Kernel-General'] and (EventID=1 or EventID=12)]]"
 _UPTIME_EVENT = "/q:*[System[(Provider[@Name='EventLog'] and EventID=6013) or (Provider[@Name='Microsoft-Windows-Kernel-General'] and EventID=12)]]"
@@ -65,17 +66,17 @@ _VARIABLES |= {"programdata": r"C:\ProgramData", "allusersprofile": r"C:\Program
 
 
 def _query_key(key: str, value: str = "") -> Command:
-    return program("reg", "query", key, *(["/v", value] if value else []), quiet=True)
+    return program("reg", "query", key, *(["/v", value] if value else []))
 
 
-def _query_value(key: str, value: str) -> Command:
-    """A query for `_group`, which discards the errors of all its queries."""
-    return program("reg", "query", key, "/v", value)
+def _query_each(key: str, *words: str) -> Command:
+    """Queries of ``key``, in which ``%~v`` stands for each word in turn."""
+    return repeat_for_each(words, rf"{SYSTEM32}\reg.exe query {key}")
 
 
 def _group(*commands: Command) -> Command:
     """Several queries under one mark: each names its own key, and what is missing is simply not there."""
-    return Command(f"({' & '.join(command.text.removesuffix(' 2>nul') for command in commands)}) 2>nul")
+    return Command(f"({'&'.join(command.text for command in commands)})")
 
 
 def _build_service_steps(name: str) -> list[tuple[str, Command]]:
@@ -87,7 +88,7 @@ def _build_service_steps(name: str) -> list[tuple[str, Command]]:
 
 def list_directory_itself(path: str) -> Command:
     """List ``path`` among its siblings: ``dir`` of an empty directory is an error, and so shows nothing."""
-    return builtin("dir", path + "*", switches="/b /ad", quiet=True)
+    return builtin("dir", path + "*", switches="/b /ad")
 
 
 def build_pipe_steps(node: WindowsHost) -> list[tuple[str, Command]]:
@@ -115,15 +116,11 @@ def build_status_steps(node: WindowsHost, name: str, image: str = IMAGE) -> list
 def build_observation_steps(desired: model.Desired, with_mounts: bool = False) -> list[tuple[str, Command]]:
     """The whole observation of a node on which the service has its usual name and runs the desired release."""
     name = desired.service_name or catalog.SERVICE_NAMES[0]
+    other_names = () if desired.service_name else catalog.SERVICE_NAMES[1:]
     steps = _build_service_steps(name)
     steps += [
-        # The search is last: its last line shows that it finished.
-        (
-            "scan",
-            _group(
-                *_query_other_names(desired), program("reg", "query", _SERVICES, "/s", "/f", _SCAN, "/d", quiet=True)
-            ),
-        ),
+        # Its last line shows that it finished.
+        ("scan", program("reg", "query", _SERVICES, "/s", "/f", _SCAN, "/d")),
         ("pipes", _group(list_pipes(_ALWAYS_SERVED), list_pipes(catalog.PIPE_PREFIX))),
     ]
     if desired.version:
@@ -132,57 +129,59 @@ def build_observation_steps(desired: model.Desired, with_mounts: bool = False) -
         steps.append(("program", hash_service_program(rf"{_SERVICES}\{name}")))
     steps += [
         ("processes", program("tasklist", "/fi", f"IMAGENAME eq {IMAGE}", "/fo", "csv", "/nh")),
-        ("own", _query_key(model.OWN_KEY)),
         ("install_dir", list_directory_itself(desired.install_dir)),
-        ("entries", builtin("dir", desired.install_dir, switches="/b /ad", quiet=True)),
+        ("entries", builtin("dir", desired.install_dir, switches="/b /ad")),
         ("access", _group(*(program("cacls", path, "/S") for path in list_access_paths(desired)))),
-        ("lock", builtin("type", rf"{model.LOCK_DIR}\owner", quiet=True)),
-        ("locks", builtin("dir", rf"{model.LOCK_PARENT}\kubewin.csi.*", switches="/b /ad", quiet=True)),
+        ("lock", builtin("type", rf"{model.LOCK_DIR}\owner")),
+        ("locks", builtin("dir", rf"{model.LOCK_PARENT}\kubewin.csi.*", switches="/b /ad")),
     ]
     if desired.log_file:
         steps.append(("log_dir", list_directory_itself(desired.log_file.rpartition("\\")[0])))
     steps += [
         (
-            "host",
+            "registry",
             _group(
-                repeat_for_each(
-                    ("CurrentBuildNumber", "UBR", "InstallationType"), _query_value(_CURRENT_VERSION, LOOP_WORD)
+                _query_key(model.OWN_KEY),
+                _query_each(
+                    _SERVICES + r"\%~v",
+                    *(rf"{other} /v ImagePath" for other in other_names),
+                    r"Tcpip\Parameters /v Hostname",
+                    r"Tcpip\Parameters /v Domain",
+                    r"Tcpip\Parameters\Interfaces /s",
+                    r"partmgr\Parameters /v SanPolicy",
+                    r"hns\State /v EnableCompartmentNamespace",
                 ),
-                repeat_for_each(("Hostname", "Domain"), _query_value(_TCPIP, LOOP_WORD)),
-                program("reg", "query", _TCPIP + r"\Interfaces", "/s", quiet=True),
-                _query_key(_PREFETCH, "BootId"),
-            ),
-        ),
-        ("boot", program("wevtutil", "qe", "System", _CLOCK_EVENTS, "/c:4", "/rd:true", "/f:xml", quiet=True)),
-        (
-            "trouble",
-            _group(
-                _query_key(_SERVICES + r"\partmgr\Parameters", "SanPolicy"),
-                repeat_for_each(
-                    ("defragsvc", "afunix", "WinDefend", "AppIDSvc", "rancher-wins"),
-                    _query_value(rf"{_SERVICES}\{LOOP_WORD}", "Start"),
+                _query_each(
+                    _SERVICES + r"\%v /v Start", "defragsvc", "afunix", "WinDefend", "AppIDSvc", "rancher-wins"
                 ),
-                _query_key(_SERVICES + r"\hns\State", "EnableCompartmentNamespace"),
                 _query_key(_SESSION_MANAGER, "PendingFileRenameOperations"),
-                _query_key(_DEFENDER_POLICY + r"\Real-Time Protection", "DisableRealtimeMonitoring"),
-                _query_key(_DEFENDER_POLICY + r"\Exclusions\Paths"),
-                _query_key(_SRP_EXE),
+                _query_each(
+                    rf'"{_POLICIES}\%~v"',
+                    r"Windows Defender\Real-Time Protection",
+                    r"Windows Defender\Exclusions\Paths",
+                    r"Windows\SrpV2\Exe",
+                ),
             ),
         ),
+        ("boot", program("wevtutil", "qe", "System", _CLOCK_EVENTS, "/c:4", "/rd:true", "/f:xml")),
         # A key without values prints nothing: only the exit code shows that it exists.
-        ("reboot_servicing", discard_output(_query_key(_CBS_REBOOT))),
-        ("reboot_update", discard_output(_query_key(_WU_REBOOT))),
-        ("wdac", builtin("dir", _CODE_INTEGRITY + r"\CiPolicies\Active\*.cip", switches="/b", quiet=True)),
-        ("wdac_single", builtin("dir", _CODE_INTEGRITY + r"\SiPolicy.p7b", switches="/b", quiet=True)),
+        ("reboot", _query_each(r'"HKLM\SOFTWARE\Microsoft\Windows\CurrentVersion\%~v">nul&&echo %~v', *_REBOOTS)),
+        (
+            "wdac",
+            _group(
+                builtin("dir", _CODE_INTEGRITY + r"\CiPolicies\Active\*.cip", switches="/b"),
+                builtin("dir", _CODE_INTEGRITY + r"\SiPolicy.p7b", switches="/b"),
+            ),
+        ),
     ]
     if with_mounts:
         steps += [
             ("mounts", list_links(desired.kubelet_path + _CSI_DIRECTORY)),
             ("volumes", program("mountvol")),
-            ("plugins", builtin("dir", desired.kubelet_path + r"\plugins", switches="/b /ad", quiet=True)),
+            ("plugins", builtin("dir", desired.kubelet_path + r"\plugins", switches="/b /ad")),
         ]
     if desired.needs_wmic:
-        steps.append(("wmic", builtin("dir", SYSTEM32 + r"\wbem\WMIC.exe", switches="/b", quiet=True)))
+        steps.append(("wmic", builtin("dir", SYSTEM32 + r"\wbem\WMIC.exe", switches="/b")))
     return steps
 
 
@@ -221,16 +220,10 @@ def _read_access(
 
 def _build_saved_access_steps(path: str, file: str) -> list[tuple[str, Command]]:
     return [
-        (f"saved {path}", discard_output(program("icacls", path, "/save", file, quiet=True))),
-        (f"shown {path}", builtin("type", file, quiet=True)),
-        (f"forgotten {path}", builtin("del", file, switches="/f /q", quiet=True)),
+        (f"saved {path}", discard_output(program("icacls", path, "/save", file))),
+        (f"shown {path}", builtin("type", file)),
+        (f"forgotten {path}", builtin("del", file, switches="/f /q")),
     ]
-
-
-def _query_other_names(desired: model.Desired) -> list[Command]:
-    if desired.service_name:
-        return []
-    return [_query_key(rf"{_SERVICES}\{name}", "ImagePath") for name in catalog.SERVICE_NAMES[1:]]
 
 
 def observe(node: WindowsHost, desired: model.Desired, *, with_mounts: bool = False) -> model.HostSnapshot:
@@ -244,8 +237,10 @@ def observe(node: WindowsHost, desired: model.Desired, *, with_mounts: bool = Fa
     answers = node.ask(build_observation_steps(desired, with_mounts))
     node.lists_pipes = bool(parse.read_pipes(answers.text("pipes"), _ALWAYS_SERVED))
     name = desired.service_name or catalog.SERVICE_NAMES[0]
-    scan = parse.read_registry(answers.text("scan"))
-    image_paths = {key: value for key, value in _find_csi_proxy_services(scan).items() if key.lower() != name.lower()}
+    registry = parse.read_registry("\n".join((answers.text("registry"), answers.text("scan"))))
+    image_paths = {
+        key: value for key, value in _find_csi_proxy_services(registry).items() if key.lower() != name.lower()
+    }
     service = _read_service(name, answers)
     if service is None and not desired.service_name and image_paths:
         preferred = [service_name for service_name in catalog.SERVICE_NAMES if service_name in image_paths]
@@ -270,20 +265,19 @@ def observe(node: WindowsHost, desired: model.Desired, *, with_mounts: bool = Fa
         if running.lower() != name.lower():
             image_paths.setdefault(running.lower(), IMAGE)
     processes = tuple(model.Process(image, pid) for image, pid in found_processes)
-    trouble = parse.read_registry(answers.text("trouble"))
-    dependents = tuple(sorted({*_find_dependents(scan, name), *parse.read_services(second.text("dependents"))}))
+    dependents = tuple(sorted({*_find_dependents(registry, name), *parse.read_services(second.text("dependents"))}))
     access_lists, access_unread = _read_access(node, desired, answers)
-    own_values = parse.read_registry(answers.text("own")).get(parse.spell_key(model.OWN_KEY), {})
+    own_values = registry.get(parse.spell_key(model.OWN_KEY), {})
     return model.HostSnapshot(
         observed_at=node.clock.now(),
-        host=_read_host(answers, second),
+        host=_read_host(registry, answers, second),
         service=service,
         dependents=dependents,
         running_dependents=find_running_services(node, dependents)
         if service and service.state == model.RUNNING
         else (),
         other_services=tuple(sorted(image_paths.items())),
-        rancher=parse.spell_key(_SERVICES + r"\rancher-wins") in trouble,
+        rancher=parse.spell_key(_SERVICES + r"\rancher-wins") in registry,
         processes=processes,
         pipes=collect_pipes(answers if node.lists_pipes else second),
         executable_sha256=found_digest if service else None,
@@ -299,7 +293,7 @@ def observe(node: WindowsHost, desired: model.Desired, *, with_mounts: bool = Fa
         and _is_in_use(node, service, {process.pid for process in processes}),
         lock_leftovers=tuple(n for n in parse.read_names(answers.text("locks")) if n.lower() != model.LOCK_NAME),
         log_dir_exists=not desired.log_file or is_listed(desired.log_file.rpartition("\\")[0], answers.text("log_dir")),
-        trouble=_read_trouble(trouble, answers, desired),
+        trouble=_read_trouble(registry, answers, desired),
         executable_code=hashed.code(hash_step) if service and hash_step in hashed.steps else None,
         pipes_listed=node.lists_pipes,
         services_read=read_whole,
@@ -313,10 +307,8 @@ def _build_second_steps(node: WindowsHost, answers: Answers, name: str, read_who
         running = program("tasklist", "/svc", "/fi", f"IMAGENAME eq {IMAGE}", "/fo", "csv", "/nh")
         steps += [("services", running), ("dependents", program("sc", "enumdepend", name))]
     if parse.determine_boot_time(parse.read_clock_events(answers.text("boot"))) is None:
-        steps.append(
-            ("uptime", program("wevtutil", "qe", "System", _UPTIME_EVENT, "/c:1", "/rd:true", "/f:xml", quiet=True))
-        )
-        command = program(r"wbem\WMIC", "os", "get", "LastBootUpTime", "/value", quiet=True)
+        steps.append(("uptime", program("wevtutil", "qe", "System", _UPTIME_EVENT, "/c:1", "/rd:true", "/f:xml")))
+        command = program(r"wbem\WMIC", "os", "get", "LastBootUpTime", "/value")
         steps.append(("wmi boot", Command(f"{command.text} <nul")))
     return steps
 
@@ -333,7 +325,7 @@ def find_running_services(node: WindowsHost, names: Sequence[str]) -> tuple[str,
 
 def list_references(node: WindowsHost, directory: str) -> tuple[str, ...]:
     """The files below a directory in which a driver keeps count of its volumes; empty when there is none, or no directory."""
-    answers = node.ask([("references", builtin("dir", directory, switches="/b /s /a-d", quiet=True))])
+    answers = node.ask([("references", builtin("dir", directory, switches="/b /s /a-d"))])
     return parse.read_names(answers.text("references"))
 
 
@@ -344,7 +336,7 @@ def list_smb_mappings(node: WindowsHost) -> tuple[tuple[str, str, int], ...] | N
     those of its own session. Windows Server 2025 has it as a feature on demand.
     """
     command = rf"{SYSTEM32}\wbem\WMIC.exe /namespace:\\root\microsoft\windows\smb path MSFT_SmbGlobalMapping get"
-    answers = node.ask([("mappings", Command(f"{command} LocalPath,RemotePath,Status /value <nul 2>nul"))])
+    answers = node.ask([("mappings", Command(f"{command} LocalPath,RemotePath,Status /value <nul"))])
     # Without a mapping wmic.exe says so on stderr, and its code is 0.
     return parse.read_smb_mappings(answers.text("mappings")) if answers.code("mappings") == 0 else None
 
@@ -413,14 +405,13 @@ def _read_service(name: str, answers: Answers) -> model.Service | None:
         delayed=parse.read_dword(values.get("delayedautostart")) == 1,
         command_line=text.get("imagepath", ""),
         description=text.get("description", ""),
-        account=text.get("objectname", ""),
         dependencies=parse.split_strings(values.get("dependonservice")),
         recovery=recovery,
         delete_pending=parse.read_dword(values.get("deleteflag")) == 1,
         record=model.Record(
             release=parameter_text.get("release", ""),
             sha256=parameter_text.get("sha256", "").lower(),
-            command_line=parameter_text.get("commandline", ""),
+            command_line_sha256=parameter_text.get("commandlinesha256", ""),
             proven_pid=parse.read_dword(parameters.get("provenpid")) or 0,
             previous=parameter_text.get("previous", ""),
             previous_pid=parse.read_dword(parameters.get("previouspid")) or 0,
@@ -441,11 +432,11 @@ def _find_program(service: model.Service) -> str:
     return service.executable
 
 
-def _find_csi_proxy_services(scan: parse.RegistryTree) -> dict[str, str]:
+def _find_csi_proxy_services(tree: parse.RegistryTree) -> dict[str, str]:
     """Service name -> command line, for every service whose image path or NSSM application is a csi-proxy."""
     prefix = parse.spell_key(_SERVICES) + "\\"
     command_lines: dict[str, str] = {}
-    for key, values in scan.items():
+    for key, values in tree.items():
         if not key.startswith(prefix):
             continue
         name, *subkeys = key[len(prefix) :].split("\\")
@@ -458,12 +449,12 @@ def _find_csi_proxy_services(scan: parse.RegistryTree) -> dict[str, str]:
     return command_lines
 
 
-def _find_dependents(scan: parse.RegistryTree, name: str) -> tuple[str, ...]:
+def _find_dependents(tree: parse.RegistryTree, name: str) -> tuple[str, ...]:
     prefix = parse.spell_key(_SERVICES) + "\\"
     return tuple(
         sorted(
             key[len(prefix) :]
-            for key, values in scan.items()
+            for key, values in tree.items()
             if key.startswith(prefix)
             and "\\" not in key[len(prefix) :]
             and name.lower() in {entry.lower() for entry in parse.split_strings(values.get("dependonservice"))}
@@ -471,13 +462,10 @@ def _find_dependents(scan: parse.RegistryTree, name: str) -> tuple[str, ...]:
     )
 
 
-def _read_host(answers: Answers, second: Answers) -> model.HostIdentity:
-    tree = parse.read_registry(answers.text("host"))
-    version = tree.get(parse.spell_key(_CURRENT_VERSION), {})
+def _read_host(tree: parse.RegistryTree, answers: Answers, second: Answers) -> model.HostIdentity:
     tcpip = tree.get(parse.spell_key(_TCPIP), {})
     name = tcpip.get("hostname", ("", ""))[1]
     domain = tcpip.get("domain", ("", ""))[1]
-    build, revision = version.get("currentbuildnumber", ("", ""))[1], parse.read_dword(version.get("ubr"))
     addresses: dict[str, None] = {}
     for key, values in tree.items():
         if "\\interfaces\\" in key:
@@ -489,15 +477,12 @@ def _read_host(answers: Answers, second: Answers) -> model.HostIdentity:
         name=name,
         dns_name=f"{name}.{domain}" if name and domain else name,
         addresses=tuple(sorted(addresses)),
-        os_build=f"{build}.{revision}" if revision is not None else build,
-        installation_type=version.get("installationtype", ("", ""))[1],
         boot_time=parse.determine_boot_time(
             sorted(
                 (*parse.read_clock_events(answers.text("boot")), *_read_uptime(second)), key=lambda event: -event.record
             ),
             parse.read_wmi_time(second.text("wmi boot")),
         ),
-        boot_id=parse.read_dword(tree.get(parse.spell_key(_PREFETCH), {}).get("bootid")),
     )
 
 
@@ -531,14 +516,10 @@ def _read_trouble(tree: parse.RegistryTree, answers: Answers, desired: model.Des
     def start(service: str) -> int | None:
         return value(rf"{_SERVICES}\{service}", "Start")
 
-    reboot = []
-    if answers.code("reboot_servicing") == 0:
-        reboot.append("Component Based Servicing")
-    if answers.code("reboot_update") == 0:
-        reboot.append("Windows Update")
+    pending = parse.read_names(answers.text("reboot"))
+    reboot = [owner for key, owner in _REBOOTS.items() if key in pending]
     if "pendingfilerenameoperations" in tree.get(parse.spell_key(_SESSION_MANAGER), {}):
         reboot.append("pending file renames")
-    policies = parse.read_names(answers.text("wdac")) + parse.read_names(answers.text("wdac_single"))
     return model.Trouble(
         san_policy=value(_SERVICES + r"\partmgr\Parameters", "SanPolicy"),
         defragsvc_start=start("defragsvc"),
@@ -552,7 +533,7 @@ def _read_trouble(tree: parse.RegistryTree, answers: Answers, desired: model.Des
         applocker_start=start("AppIDSvc"),
         applocker_exe_mode=value(_SRP_EXE, "EnforcementMode"),
         applocker_exe_rules=any(key.startswith(parse.spell_key(_SRP_EXE) + "\\") for key in tree),
-        wdac_policies=tuple(policies),
+        wdac_policies=parse.read_names(answers.text("wdac")),
         stale_mounts=_find_stale_mounts(answers),
         uses_smb=bool({name.lower() for name in parse.read_names(answers.text("plugins"))} & _SMB_DRIVERS),
     )

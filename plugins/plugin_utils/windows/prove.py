@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import serialize
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_proxy as catalog
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, observe, plan, preview, stage
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.apply import HostApplier
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import WaitLimits
@@ -180,28 +179,14 @@ def _describe_state_after(desired: Desired, read: Callable[[], HostSnapshot], be
 def describe_state(desired: Desired, snapshot: HostSnapshot) -> dict[str, Any]:
     """The ``csi_proxy`` part of a result."""
     service = snapshot.service
-    groups: dict[str, list[str]] = {}
-    for pipe in snapshot.pipes:
-        group = catalog.parse_pipe(pipe)
-        if group:
-            groups.setdefault(group[0], []).append(group[1])
     return {
         "observed_at": format_timestamp(snapshot.observed_at),
         "host": serialize(snapshot.host),
         "managed_by": plan.find_manager(snapshot),
-        "service": service
-        and {
-            **preview.describe_service(service),
-            "exists": True,
-            "pid": service.pid or None,
-            "delayed": service.delayed,
-            "account": service.account,
-            "delete_pending": service.delete_pending,
-        },
+        "service": service and {**preview.describe_service(service), "pid": service.pid or None},
         "executable": preview.describe_executable(snapshot),
         "pipes": list(snapshot.pipes),
         "pipes_by": "listing" if snapshot.pipes_listed else "opening",
-        "api_groups": groups,
         "serving": plan.is_serving(desired.required_pipes, snapshot),
         "missing_pipes": list(plan.find_missing_pipes(desired.required_pipes, snapshot)),
         "drift": [serialize(item) for item in plan.compare_with_desired(desired, snapshot)],
@@ -217,8 +202,6 @@ def shorten_failed_result(result: Mapping[str, Any]) -> dict[str, Any]:
         service = observed.get("service")
         observed["service"] = service and {key: service[key] for key in ("name", "state", "pid")}
         observed["findings"] = [finding for finding in observed.get("findings") or () if finding["severity"] != "note"]
-        # Each pipe stands for itself; by which releases it is served says the catalog.
-        observed.pop("api_groups", None)
         part["csi_proxy"] = observed
     return part
 

@@ -229,7 +229,7 @@ def _find_missing_tool(node: WindowsHost, failure: Failure) -> NodeError | None:
     tool = _TOOLS.get(failure.label)
     if tool is None or failure.code not in (1, 9009):
         return None
-    listed = node.ask([("tool", builtin("dir", rf"{SYSTEM32}\{tool}.exe", switches="/b", quiet=True))])
+    listed = node.ask([("tool", builtin("dir", rf"{SYSTEM32}\{tool}.exe", switches="/b"))])
     if listed.text("tool").strip():
         return None
     return NodeError(
@@ -247,7 +247,7 @@ def _is_ca_file_ignored(node: WindowsHost) -> bool:
 def _distinguish_full_disk(node: WindowsHost, desired: model.Desired, full: Meaning, write_error: Meaning) -> Meaning:
     """tar and curl report a full disk as they report other write errors: the free space shows it."""
     drive = desired.install_dir[:2]
-    text = node.ask([("free", program("fsutil", "volume", "diskfree", drive, quiet=True))]).text("free")
+    text = node.ask([("free", program("fsutil", "volume", "diskfree", drive))]).text("free")
     free = parse_free_bytes(text)
     if free is None or free >= _SPACE_NEEDED:
         return write_error

@@ -46,15 +46,18 @@ def test_answers_as_the_sources_have_them_are_no_difference() -> None:
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (asked(MISSING.replace("[SC]", "SC")), f"{STATUS.text}: 'SC EnumQuery"),
-        (asked(MISSING, 36), f"{STATUS.text}: exit code 36, expected 0 or 1060"),
-        (asked(MISSING, digest=DIGEST.replace("0a", "0a ")), f"{HASH.text}: 'SHA256 hash of"),
+        (asked(MISSING.replace("[SC]", "SC")), r".\sc.exe queryex csi-proxy: 'SC EnumQuery"),
+        (asked(MISSING, 36), r".\sc.exe queryex csi-proxy: exit code 36, expected 0 or 1060"),
+        (
+            asked(MISSING, digest=DIGEST.replace("0a", "0a ")),
+            r".\certutil.exe -hashfile C:\csi-proxy\csi-proxy.exe SHA256: 'SHA256 hash of",
+        ),
         (
             record(render_all([program("whoami")], "n"), "#n.0=0\r\nme\r\n#n.1=0\r\n"),
-            r"C:\Windows\System32\whoami.exe: no shape",
+            r".\whoami.exe: no shape",
         ),
         (record("whoami", "me\r\n"), "whoami: no shape"),
-        (record(render_all([STATUS], "n"), "#n.0=0\r\n"), f"{STATUS.text}: exit code None"),
+        (record(render_all([STATUS], "n"), "#n.0=0\r\n"), r".\sc.exe queryex csi-proxy: exit code None"),
     ],
 )
 def test_a_difference_names_the_step_and_what_was_expected(answer: dict[str, Any], message: str) -> None:

@@ -18,7 +18,6 @@ STATE: dict[str, Any] = {
     "service": {"name": "csi-proxy", "state": "STOPPED", "pid": None, "command_line": "x" * 900, "recovery": ["y"] * 90},
     "executable": {"path": "C:\\csi-proxy\\1.3.0\\csi-proxy.exe", "sha256": "0" * 64, "release": "1.3.0"},
     "pipes": [],
-    "api_groups": {"disk": ["v1"]},
     "serving": False,
     "missing_pipes": ["csi-proxy-disk-v1"],
     "drift": [],

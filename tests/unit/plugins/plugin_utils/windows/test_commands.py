@@ -90,10 +90,10 @@ def test_an_empty_item_reaches_the_program() -> None:
 
 
 def test_a_line_that_runs_every_step() -> None:
-    line = commands.render_all([program("sc", "query", "a"), builtin("dir", "C:\\b", switches="/b", quiet=True)], "n")
+    line = commands.render_all([program("sc", "query", "a"), builtin("dir", "C:\\b", switches="/b")], "n")
     assert line == (
-        r"set k=0&& echo #n.0=!k! & C:\Windows\System32\sc.exe query a & echo #n.1=!errorlevel!"
-        r' & dir /b "C:\b" 2>nul && echo #n.2=0 || echo #n.2=!errorlevel!'
+        r"cd /d C:\Windows\System32&&set n=#n.&&set k=0&& echo #n.0=!k!&(.\sc.exe query a&echo !n!1=!errorlevel!"
+        r'&dir /b "C:\b"&&echo !n!2=0||echo !n!2=!errorlevel!)2>nul'
     )
 
 

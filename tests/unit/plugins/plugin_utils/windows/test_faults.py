@@ -276,7 +276,7 @@ def test_a_killed_command_interpreter_is_reported(host: Host, artifacts: Artifac
     from lab.windows.channel import Cut
 
     with pytest.raises(NodeError) as caught:
-        host.run(wanted(artifacts.csi_proxy(NEW)), cut=Cut("killed", 0, after_steps=3))
+        host.run(wanted(artifacts.csi_proxy(NEW)), cut=Cut("killed", 0, after_steps=5))
     assert caught.value.reason == "interrupted"
 
 

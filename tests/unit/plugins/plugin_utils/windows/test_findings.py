@@ -108,7 +108,9 @@ def test_leftovers_in_a_directory_of_others_are_not_ours_to_name() -> None:
 
 def running(**changes: Any) -> model.HostSnapshot:
     """A healthy node whose release was proven, with changes of its service."""
-    record = model.Record(WANTED.version, WANTED.sha256, 100, command_line=WANTED.command_line)
+    record = model.Record(
+        WANTED.version, WANTED.sha256, 100, command_line_sha256=model.digest_text(WANTED.command_line)
+    )
     return with_service(with_trouble(), record=record, **changes)
 
 

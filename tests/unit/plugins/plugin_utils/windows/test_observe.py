@@ -26,7 +26,7 @@ def found(host: Host, **given: object) -> set[str]:
 
 
 def test_identity_of_the_host(server: SimulatedServer) -> None:
-    with simulated_host(server.address, "win-facts", os_build="20348.2700") as host:
+    with simulated_host(server.address, "win-facts") as host:
         host.plant(
             registry=[{"key": SERVICES + r"\Tcpip\Parameters", "name": "Domain", "data": "example.com"}],
         )
@@ -34,8 +34,6 @@ def test_identity_of_the_host(server: SimulatedServer) -> None:
     assert facts.name.lower() == "win-facts"
     assert facts.dns_name.lower() == "win-facts.example.com"
     assert facts.addresses == ("127.0.11.1",)
-    assert facts.os_build == "20348.2700"
-    assert facts.installation_type.startswith("Server")
     assert facts.boot_time is not None
     assert facts.boot_time.endswith("Z")
 
@@ -45,7 +43,6 @@ def test_a_reboot_is_detected(host: Host) -> None:
     host.agent.control("reboot")
     after = info(host)[1].host
     assert after.boot_time != before.boot_time
-    assert (after.boot_id or 0) > (before.boot_id or 0)
 
 
 @pytest.mark.parametrize(

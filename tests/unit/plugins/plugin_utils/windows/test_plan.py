@@ -70,7 +70,6 @@ def service(desired: model.Desired, **changes: Any) -> model.Service:
             delayed=False,
             command_line=desired.command_line,
             description=model.DESCRIPTION,
-            account="LocalSystem",
             dependencies=(),
             recovery=None,
             delete_pending=False,
