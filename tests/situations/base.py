@@ -7,7 +7,6 @@ only looks wrong must not be reported. `SITUATIONS` is for any test that needs t
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,7 +16,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict impo
 
 from situations.cluster import (
     healthy,
-    namespace,
     owner_reference,
     pod_spec,
     volume,
@@ -141,22 +139,10 @@ def openshift(world: World, version: str = "4.23.1", platform: str = "VSphere") 
     world.add("Infrastructure", "cluster", status={"platformStatus": {"type": platform}})
 
 
-def operator(world: World, version: str, **changes: Any) -> None:
-    """Windows nodes that the operator made, with the list of services it keeps there."""
+def operator(world: World, version: str) -> None:
+    """Windows nodes that the operator made."""
     for one in windows_nodes(world):
         one["metadata"]["annotations"].update({f"{WMCO}desired-version": version, f"{WMCO}version": version})
-    services = [
-        {"name": "containerd", "path": "containerd.exe", "bootstrap": True, "priority": 0},
-        {"name": "kubelet", "path": "kubelet.exe", "bootstrap": True, "priority": 1, "dependencies": ["containerd"]},
-        {"name": "csi-proxy", "path": "csi-proxy.exe -windows-service", "bootstrap": False, "priority": 2},
-    ]
-    data = {"services": json.dumps(changes.pop("services", services)), "files": "[]", **changes.pop("data", {})}
-    if not any(one["metadata"]["name"] == "openshift-windows-machine-config-operator" for one in world.of("Namespace")):
-        namespace(world, "openshift-windows-machine-config-operator")
-    world.add(
-        "ConfigMap", f"windows-services-{version}", "openshift-windows-machine-config-operator",
-        data=data, immutable=changes.pop("immutable", True),
-    )  # fmt: skip
 
 
 def templates_of_vsphere(world: World, *, generation: int, revisions: Mapping[str, int], pods: tuple[str, str]) -> None:

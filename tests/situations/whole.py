@@ -194,30 +194,8 @@ def a_plugin_that_does_not_name_its_system(world: World) -> None:
     del world.get("DaemonSet", VSPHERE.daemonset, VSPHERE.namespace)["spec"]["template"]["spec"]["os"]
 
 
-@situation("2 WICD", only_here=NO_OPENSHIFT)
-def a_list_of_services_as_the_operator_writes_it(world: World) -> None:
-    openshift(world)
-    operator(world, "11.0.0-1a2b3c")
-
-
-@situation("2 WICD", "CSI-C06", only_here=NO_OPENSHIFT)
-def a_list_of_services_that_the_daemon_refuses(world: World) -> None:
-    openshift(world)
-    circle = [
-        {"name": "csi-proxy", "path": "csi-proxy.exe -windows-service", "priority": 2, "dependencies": ["b"]},
-        {"name": "b", "path": "b.exe", "priority": 2, "dependencies": ["csi-proxy"]},
-    ]
-    operator(world, "11.0.0-1a2b3c", services=circle)
-
-
-@situation("2 WICD", "CSI-C07", only_here=NO_OPENSHIFT)
-def a_list_of_services_without_csi_proxy(world: World) -> None:
-    openshift(world)
-    operator(world, "11.0.0-1a2b3c", services=[{"name": "kubelet", "path": "kubelet.exe", "priority": 1}])
-
-
-@situation("2 WICD", "CSI-C08", "CSI-N40", only_here=NO_OPENSHIFT)
-def a_node_wants_a_list_of_services_that_is_gone(world: World) -> None:
+@situation("2 WICD", "CSI-N40", only_here=NO_OPENSHIFT)
+def a_node_whose_daemon_has_not_reached_its_version(world: World) -> None:
     openshift(world)
     operator(world, "11.0.0-1a2b3c")
     world.get("Node", "win-1")["metadata"]["annotations"][f"{WMCO}desired-version"] = "11.0.1-4d5e6f"
@@ -235,7 +213,7 @@ def what_the_operator_wrote_on_a_node(world: World) -> None:
 @situation("1.4", "CSI-C12", "CSI-G42", "CSI-V10", only_here=NO_OPENSHIFT)
 def an_operator_that_brings_no_csi_proxy(world: World) -> None:
     openshift(world, "4.12.40")
-    operator(world, "7.1.0-1a2b3c", services=[{"name": "kubelet", "path": "kubelet.exe", "priority": 1}])
+    operator(world, "7.1.0-1a2b3c")
     world.kubernetes = "v1.25.16"
     kubelets(world, "v1.25.16", migrated=("kubernetes.io/azure-disk",))
     for observed in world.hosts:

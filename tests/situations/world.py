@@ -162,9 +162,8 @@ class World:
         there = {(one["metadata"]["namespace"], one["metadata"]["name"]): one for one in self.of("ConfigMap")}
         if "configmaps" in unread:
             return ()
-        nodes = [ObservedNode.from_object(one) for one in self.of("Node")]
         names = None if "namespaces" in unread else frozenset(one["metadata"]["name"] for one in self.of("Namespace"))
-        asked = maps(controllers, nodes, templates, names, bool(self._cluster().openshift))
+        asked = maps(controllers, templates, names, bool(self._cluster().openshift))
         found = [
             ObservedConfigMap.from_object(there[place]) if place in there else ObservedConfigMap(*place, exists=False)
             for place in asked

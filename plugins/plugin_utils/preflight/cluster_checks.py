@@ -18,11 +18,10 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import parse, parse_image_tag
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import model, ownership, release, surroundings
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight import windows_services
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluster import ObservedController
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedTemplate
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import BY_NAME, Index, version_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import BY_NAME, Index
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import found, passed_on, unread
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.nodes import running
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scope import ADMIN_MAPS
@@ -249,7 +248,6 @@ def _openshift(index: Index, demand: Mapping[str, int]) -> Iterator[Finding]:
         yield found(
             "CSI-C11", "Storage cluster", message, evidence, "set CSIWithMigrationDriver; it cannot be set back"
         )
-    yield from _services(index)
     yield from _brings_csi_proxy(index, demand)
 
 
@@ -270,41 +268,6 @@ def _acknowledgements(index: Index) -> Iterator[Finding]:
             patch = f'{{"data":{{"{key}":"true"}}}}'
             remedy = f"do what it requires, then: oc -n openshift-config patch configmap admin-acks --type=merge -p '{patch}'"
             yield found("CSI-C04", f"Admin gate {key}", f"it is not acknowledged: {text}", evidence, remedy)
-
-
-def _services(index: Index) -> Iterator[Finding]:
-    snapshot = index.snapshot
-    asked = {one.name: one for one in snapshot.config_maps if one.name.startswith(windows_services.PREFIX)}
-    maps = {name: one for name, one in asked.items() if one.exists}
-    desired = {
-        node.annotations[wmco.DESIRED]: node.name
-        for node in index.each(index.windows)
-        if wmco.DESIRED in node.annotations
-    }
-    for version, node in sorted(desired.items()):
-        name = f"{windows_services.PREFIX}{version}"
-        if name in asked and name not in maps:
-            evidence = (
-                f"Node {node} annotation {wmco.DESIRED}: {version}",
-                f"ConfigMaps {windows_services.PREFIX}*: {', '.join(sorted(maps)) or 'none'}",
-            )
-            remedy = "check the operator's log; it writes that list when it starts"
-            yield found(
-                "CSI-C08", f"ConfigMap {name}", f"it does not exist, and Node {node} needs it", evidence, remedy
-            )
-    for name, observed in sorted(maps.items()):
-        about = f"ConfigMap {observed.namespace}/{name}"
-        data = (f"data: {', '.join(observed.data)}",)
-        for fault in windows_services.faults(observed.data):
-            yield found("CSI-C06", about, fault, data, "delete it, and the operator rewrites it")
-        version_of_map = version_of(name[len(windows_services.PREFIX) :])
-        if version_of_map is None:
-            continue
-        line = wmco.find_line_of_operator(version_of_map)
-        brings = line is not None and line.has_csi_proxy(version_of_map)
-        for what in windows_services.overlooked(observed.data, immutable=observed.immutable, brings_csi_proxy=brings):
-            remedy = "delete it, and the operator rewrites it; if the result is the same, report it to the operator"
-            yield found("CSI-C07", about, what, data, remedy)
 
 
 def _brings_csi_proxy(index: Index, demand: Mapping[str, int]) -> Iterator[Finding]:

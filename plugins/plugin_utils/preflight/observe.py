@@ -174,7 +174,7 @@ class _Pass:
             runtime_classes=self._list(
                 kinds.RUNTIME_CLASS, wire.RuntimeClassList, _each(ObservedRuntimeClass.from_object)
             ),
-            config_maps=self._config_maps(maps(controllers, nodes, kept_templates, names, bool(cluster.openshift))),
+            config_maps=self._config_maps(maps(controllers, kept_templates, names, bool(cluster.openshift))),
             # Last, because all of the above adds to it.
             unread=tuple(dict.fromkeys(self._unread)),
         )

@@ -14,18 +14,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import wmco
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight import windows_services
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluster import ObservedController
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod, ObservedTemplate
 
 Key = tuple[str, str, str]
 
 OPERATOR_NAMESPACE = "openshift-windows-machine-config-operator"
-# Which list of services a node has, and which it is to have.
-_NODE_VERSIONS = (wmco.VERSION, wmco.DESIRED)
 ADMIN_MAPS = (("openshift-config-managed", "admin-gates"), ("openshift-config", "admin-acks"))
 
 
@@ -53,7 +49,6 @@ class Scope:
 
 def maps(
     controllers: Iterable[ObservedController],
-    nodes: Iterable[ObservedNode],
     templates: Iterable[ObservedTemplate],
     namespaces: frozenset[str] | None,
     openshift: bool,
@@ -71,8 +66,6 @@ def maps(
             usual = {driver.namespace, *driver.controller.namespaces}
             known |= usual if namespaces is None else usual & namespaces
             keys += [(namespace, driver.feature_states.name) for namespace in sorted(known)]
-    versions = {node.annotations[key] for node in nodes for key in _NODE_VERSIONS if node.annotations.get(key)}
-    keys += [(OPERATOR_NAMESPACE, windows_services.PREFIX + version) for version in sorted(versions)]
     return tuple(dict.fromkeys(keys))
 
 

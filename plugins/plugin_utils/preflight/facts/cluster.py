@@ -121,7 +121,7 @@ class ObservedNamespace:
 
 @dataclass(frozen=True, slots=True)
 class ObservedConfigMap:
-    """A ConfigMap that was asked for: windows-services-*, admin-gates, admin-acks, a driver's feature states.
+    """A ConfigMap that was asked for: admin-gates, admin-acks, a driver's feature states.
 
     exists: False if the server has none. One that was not read is not in a snapshot.
     """
@@ -129,15 +129,14 @@ class ObservedConfigMap:
     namespace: str
     name: str
     data: Mapping[str, str] = field(default_factory=dict)
-    immutable: bool = False
     exists: bool = True
 
     @classmethod
     def from_object(cls, item: Mapping[str, Any]) -> ObservedConfigMap:
-        """Read a core/v1 ConfigMap: metadata (namespace, name), data, immutable."""
+        """Read a core/v1 ConfigMap: metadata (namespace, name), data."""
         metadata = item["metadata"]
         data = {key: str(value) for key, value in (item.get("data") or {}).items()}
-        return cls(str(metadata["namespace"]), str(metadata["name"]), data, bool(item.get("immutable")))
+        return cls(str(metadata["namespace"]), str(metadata["name"]), data)
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import Hel
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.store import ConfigMaps
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import parse_time
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight import windows_services
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedCsiNode
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import quantity
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod, ObservedTemplate
@@ -182,7 +181,6 @@ READERS: dict[str, tuple[Callable[[str], Any], tuple[type[Exception], ...]]] = {
     "a baseline": (manifest.from_json, (stored.FormatError,)),
     "a baseline's second line": (lambda text: manifest.from_json(f'{{"schema": 1}}\n{text}'), (stored.FormatError,)),
     "a compressed record": (of_config_map, ()),
-    "a list of services": (lambda text: windows_services.faults({"services": text, "files": text}), ()),
     "an answer of a server": (of_server, (ClusterError,)),
     "an event of a watch": (watched, (ClusterError,)),
     "an error's body": (lambda text: str(describe_failure(ApiCall("get", kinds.POD, "a", "b"), 409, text)), ()),
