@@ -19,6 +19,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import ObservedDaemonSet
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import Held
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MANAGED_BY, MANAGER, PART_OF
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.modify import modify
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode, Taint
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
@@ -210,7 +212,9 @@ class UpgradeExecutor:
         if action.kind == "evict":
             for pod in action.pods:
                 try:
-                    why = self._client.evict(pod.name, pod.namespace, pod.uid, dry_run=False, version=pod.version)
+                    why = self._find_live_run(pod) or self._client.evict(
+                        pod.name, pod.namespace, pod.uid, dry_run=False, version=pod.version
+                    )
                 except ClusterError as error:
                     if error.status != 409:
                         raise
@@ -222,6 +226,20 @@ class UpgradeExecutor:
                     self._notify(f"{action.node}: {pod.title} is evicted")
             return
         modify(self._client, kinds.NODE, action.node, None, lambda node: _build_patch(node, action))
+
+    def _find_live_run(self, pod: PodFacts) -> str:
+        """Which other run of this collection seems to work with a helper pod, by the Leases of its feature; empty if none does."""
+        manager, feature = pod.owner
+        if manager != MANAGER:
+            return ""
+        try:
+            leases = self._client.list(kinds.LEASE, label_selector=f"{MANAGED_BY}={MANAGER},{PART_OF}={feature}").items
+        except ClusterError as error:
+            if error.status != 403:
+                raise
+            return f"the Leases that show whether its run ended cannot be read: {error}"
+        helds = [Held.from_object(lease, self._client.now()) for lease in leases]
+        return next((f"its run may be alive: {held}" for held in helds if held is not None and held.fresh), "")
 
     def dry_run_evictions(self, node: str, pods: Sequence[PodFacts]) -> list[str]:
         """Return why the API server would refuse to evict these pods now."""

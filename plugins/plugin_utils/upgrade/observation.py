@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import wmco
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import CORDONED, MANAGER, is_of_run
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import CORDONED, MANAGER, PART_OF, is_of_run
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import UpgradeWorkload
@@ -91,9 +91,10 @@ class UpgradeNode:
 
 
 def read_pod(pod: Mapping[str, Any]) -> PodFacts:
-    """Read a core/v1 Pod. One that a killed run of this collection left may be evicted, and its volume is not a workload's."""
+    """Read a core/v1 Pod. One of another run of this collection may be evicted once that ended; its volume is not a workload's."""
     facts = PodFacts.from_object(pod)
-    return replace(facts, owner=(MANAGER, ""), volumes=False) if is_of_run(pod) else facts
+    feature = str((pod["metadata"].get("labels") or {}).get(PART_OF, ""))
+    return replace(facts, owner=(MANAGER, feature), volumes=False) if is_of_run(pod) else facts
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,17 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
+import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.apply import UpgradeExecutor, UpgradeObserver
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import ChangeObject
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.drain import plan_drain
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import UpgradeWorkload
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.observation import UpgradeNode, read_pod
+from unit.plugins.plugin_utils.kube.fakes import ObjectStore, client_of
 
 NOW = datetime(2026, 11, 21, 20, 0, tzinfo=timezone.utc)
 
@@ -61,6 +65,32 @@ def test_a_pod_that_a_killed_run_left_is_evicted_and_carries_no_volume_of_a_work
     left = read_pod({"metadata": metadata, "spec": {"volumes": volumes}, "status": {"phase": "Running"}})
     assert [one.name for one in plan_drain([left], {}, NOW, force=False).evict] == ["left"]
     assert not left.volumes
+
+
+@pytest.mark.parametrize(("feature", "seconds", "evicted"), [
+    ("storage-proof", 20, False), ("storage-proof", 60, True), ("convert", 20, True),
+])  # fmt: skip
+def test_a_helper_pod_is_evicted_once_its_run_ended(feature: str, seconds: int, evicted: bool) -> None:
+    store = ObjectStore()
+    store.now = NOW
+    renewed = f"{NOW - timedelta(seconds=seconds):%Y-%m-%dT%H:%M:%S.000000Z}"
+    labels = {"app.kubernetes.io/managed-by": "kubewin.csi", "app.kubernetes.io/part-of": "storage-proof"}
+    spec = {"holderIdentity": "tower/other/1-2", "leaseDurationSeconds": 45, "renewTime": renewed}
+    lease_labels = {**labels, "app.kubernetes.io/part-of": feature}
+    store._put(
+        "/apis/coordination.k8s.io/v1/leases/run", {"metadata": {"name": "run", "labels": lease_labels}, "spec": spec}
+    )
+    metadata = {"namespace": "proof", "name": "helper", "uid": "u-helper", "labels": labels}
+    helper = read_pod({"metadata": metadata, "spec": {}, "status": {"phase": "Running"}})
+    client = client_of(store)
+    observer = UpgradeObserver(client, "", lambda: None)
+    journal: Any = None
+    UpgradeExecutor(client, observer, lambda _line: None).execute(ChangeObject("evict", "win-1", journal, (helper,)))
+    assert ("/api/v1/namespaces/proof/pods/helper/eviction/helper" in store.things) == evicted
+    refused = {uid: why for uid, (_when, why) in observer._refused.items()}
+    blocked = plan_drain([helper], refused, NOW, force=False).blocked
+    assert evicted == (blocked == ())
+    assert evicted or "its run may be alive: tower/other/1-2 renewed its lease" in blocked[0]
 
 
 def test_a_refused_eviction_is_named_in_the_servers_words_and_tried_again() -> None:
