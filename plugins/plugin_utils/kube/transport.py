@@ -108,6 +108,8 @@ class Transport:
         self._sleep = sleep
         # How far the API server's clock is ahead of ours; copies of this client share it.
         self._clock_skew = [timedelta()]
+        # Whether its RBAC rules were loaded when it answered last; copies share this too.
+        self._answered = [False]
         self._check: Callable[[], None] = lambda: None
         self._write_silence: float | None = None
         self._conditional = False
@@ -179,7 +181,9 @@ class Transport:
             try:
                 response = self._send(method, path, **params)
                 # Here, because a connection can also break in the middle of the body.
-                return response.data, response.headers
+                data, headers = response.data, response.headers
+                self._answered[0] = True
+                return data, headers
             except ClusterError:
                 # Of the check before a write.
                 raise
@@ -193,15 +197,17 @@ class Transport:
                     # What a server forbade before it was ready it may allow now.
                     refused_at = failed_at if refused_at is None else refused_at
                     readiness = self._read_readiness()
-                    is_ready = readiness == 200 or (readiness != _NOT_READY and failed_at - refused_at > _STARTUP_DOUBT)
+                    is_settled = self._answered[0] or failed_at - refused_at > _STARTUP_DOUBT
+                    is_ready = readiness == 200 or (readiness != _NOT_READY and is_settled)
                     if is_ready:
+                        self._answered[0] = True
                         continue
                 elif (
                     status is None
                     or (status in _TEMPORARY and not _is_answer(call, body))
                     or (failed_at - started < _WATCH_LAG and is_passing(status, body))
                 ):
-                    is_ready, refused_at = False, None
+                    self._answered[0], is_ready, refused_at = False, False, None
                 else:
                     raise describe_failure(call, status, body) from error
                 wait = read_retry_after(error)

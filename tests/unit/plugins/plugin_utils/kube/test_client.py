@@ -173,6 +173,20 @@ def test_a_server_that_forbids_even_its_readiness_is_doubted_for_a_moment() -> N
     assert script.asked
 
 
+def test_a_server_that_forbids_its_readiness_is_doubted_once() -> None:
+    refused = ApiError(403, FORBIDDEN)
+    made, dummy, clock = client(Response(NODE), refused)
+    assert made.get(kinds.NODE, "win-1") == NODE
+    with pytest.raises(ClusterError, match="not allowed"):
+        made.get(kinds.NODE, "win-1")
+    assert not clock.slept
+    made, dummy, clock = client(refused)
+    for _request in range(3):
+        with pytest.raises(ClusterError, match="not allowed"):
+            made.get(kinds.NODE, "win-1")
+    assert clock.now < 8
+
+
 def test_a_server_that_failed_after_it_was_ready_is_checked_again() -> None:
     refused = ApiError(403, FORBIDDEN)
     made, dummy, clock = client(

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
 import re
@@ -29,7 +30,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.apply import U
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import ChangeObject
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import Journal, NodeEntry, UpgradeTarget
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.lease import upgrade_lease
-from unit.plugins.plugin_utils.kube.fakes import ObjectStore, Response, client_of
+from unit.plugins.plugin_utils.kube.fakes import ApiError, ObjectStore, Response, client_of
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kubewin/leases/kubewin-upgrade"
 NODE = "/api/v1/nodes/win-1"
@@ -402,6 +403,33 @@ def test_an_api_server_outage_shorter_than_the_timeout_loses_no_lease() -> None:
 
 
 NODES = (Reference(kinds.NODE, "win-1"), Reference(kinds.NODE, "win-2"))
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_an_api_server_that_refuses_a_renewal_for_a_moment_loses_no_lease(
+    monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    store = ObjectStore()
+    mine = Waiting(store)
+    mine.lease.take()
+    request, refusals = store.request, iter([ApiError(status)])
+
+    def refuse_once(method: str, path: str, **params: Any) -> Response:
+        if method == "PATCH" and (refusal := next(refusals, None)):
+            raise refusal
+        return request(method, path, **params)
+
+    monkeypatch.setattr(store, "request", refuse_once)
+    before = store.things[LEASE]["metadata"]["resourceVersion"]
+    mine.lease.confirm()
+    assert store.things[LEASE]["metadata"]["resourceVersion"] != before
+    refusals = iter([ApiError(status)] * 1000)
+    # Longer than the run waits for an API server.
+    monkeypatch.setattr(mine.lease, "_clock", itertools.count(0, 30).__next__)
+    with pytest.raises(ClusterError, match="could not be renewed") as lost:
+        mine.lease.confirm()
+    assert lost.value.reason == "taken_over"
+    mine.lease.end()
 
 
 def test_a_write_that_was_checked_before_and_sent_after_a_takeover_is_refused() -> None:
