@@ -53,6 +53,13 @@ class ActionModule(ClusterAction):
                 described = describe_nodes(self.connect(options).list_windows_nodes())
                 unreadable = "\n".join([unreadable, *describe_left_cordons(described)])
             raise TaskError(unreadable, "host_unusable")
+        if options["require"] and options["hosts"] and not any(host["names"] for host in options["hosts"]):
+            names = ", ".join(host["name"] for host in options["hosts"])
+            raise TaskError(
+                f"{names}: left out because they are unreachable, expected at least one host. Repair a host, or change "
+                "--limit, then run again.",
+                "host_unusable",
+            )
         client = self.connect(options)
         nodes = client.list_windows_nodes()
         hosts = [

@@ -20,7 +20,9 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.commands impor
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results import describe_removal, read_facts
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.summary import (
+    RunFacts,
     describe_failure,
+    describe_unread_hosts,
     ending,
     leaves_work,
     render_summary,
@@ -55,14 +57,18 @@ class ActionModule(ActionBase):
             place = "" if options["nodes"] else place
         if refusal := refuse_unchecked_inputs(self._task, variables):
             failure, place = refusal, ""
-        failure = repeat_invocation(failure, run)
+        facts = read_facts(variables) if options["nodes"] else RunFacts()
+        # Other playbooks refuse that before their first change.
+        unread = describe_unread_hosts(facts) if options["accept_unproven"] and not failure else ""
+        failure = repeat_invocation(failure or unread, run)
         inputs: Mapping[str, Any] = variables.get(INPUTS) or {}
         again = [inputs["playbook"]] if failure and "playbook" in inputs else options["next"]
         following, summary = work.get("next") or again, {}
         if options["nodes"]:
-            facts = read_facts(variables)
             summary = summarize(facts, failure)
-            if failure or leaves_work(facts, options["accept_unproven"], check=self._task.check_mode):
+            if unread:
+                following = ["diagnose"]
+            elif failure or leaves_work(facts, options["accept_unproven"], check=self._task.check_mode):
                 following = ["enable_csi"]
         else:
             summary = {"lines": [*options["lines"], *(work.get("lines") or ())], "failure": failure}

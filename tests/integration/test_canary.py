@@ -88,3 +88,23 @@ def test_an_unreachable_host_fails_the_check_unless_it_is_to_be_left_out(fleet: 
     rows = {row["node"] or row["host"]: row for row in run.summary["nodes"]}
     assert {name for name, row in rows.items() if row["verdict"] == "green"} == {"win-1", "win-2"}
     assert "unreachable" in rows["win-3"]["why"]
+
+
+def test_a_run_that_can_read_no_host_fails_although_hosts_may_be_left_out(fleet: Lab) -> None:
+    for host in fleet.state.hosts:
+        fleet.front.add_fault(host.name, Rule("request_lost", operation="", for_good=True))
+    inventory, skip = fleet.state.inventories["ntlm-http"], {"kubewin_skip_unreachable": "yes"}
+    status = play("playbooks/status.yml", inventory)
+    deploy = play(PLAYBOOK, inventory, "--tags", "driver", variables=skip)
+    removal = play("playbooks/remove.yml", inventory, variables={**skip, "kubewin_remove_csi_proxy": "yes"})
+    for host in fleet.state.hosts:
+        fleet.front.clear_faults(host.name)
+    assert status.code != 0, status.screen
+    assert "win-1, win-2, win-3: not read, expected at least one Windows host that can be read." in status.screen
+    for run in (deploy, removal):
+        assert run.code != 0, run.screen
+        (message,) = {failure["result"]["msg"] for failure in run.failures} - {
+            "The run failed. The summary above says why."
+        }
+        assert "win-1, win-2, win-3: left out because they are unreachable, expected at least one host" in message
+        assert run.changed == []

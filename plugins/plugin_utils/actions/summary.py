@@ -50,6 +50,13 @@ def leaves_work(facts: RunFacts, accept_unproven: bool, *, check: bool) -> bool:
     return bool(check and changes) or not verdicts <= set(accepted)
 
 
+def describe_unread_hosts(facts: RunFacts) -> str:
+    """Why a run that read none of its hosts failed, empty if it read one or has none."""
+    if not facts.hosts or not all(host["left_out"] for host in facts.hosts):
+        return ""
+    return f"{listed([host['name'] for host in facts.hosts])}: not read, expected at least one Windows host that can be read."
+
+
 def summarize(facts: RunFacts, failure: str = "") -> dict[str, Any]:
     """Combine the facts of the hosts, the gate's verdicts and the changes. failure: why the run failed.
 

@@ -3,7 +3,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
 from ansible_collections.kubewin.csi.plugins.action import node_info
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import TaskError
 
 
 def test_a_refusal_names_the_nodes_that_a_cancelled_run_left_cordoned_and_unlabelled() -> None:
@@ -21,3 +25,13 @@ def test_a_refusal_names_the_nodes_that_a_cancelled_run_left_cordoned_and_unlabe
         "Node win-2 is cordoned (csi-proxy is being replaced), because a run was interrupted. The next run that succeeds "
         "restores it.",
     ]
+
+
+def test_a_run_whose_hosts_are_all_left_out_is_refused() -> None:
+    make: Any = node_info.ActionModule
+    action = make(None, None, None, None, None, None)
+    left_out = {"names": [], "addresses": [], "node_name": "", "problem": ""}
+    hosts = [{"name": "win-1", **left_out}, {"name": "win-2", **left_out}]
+    with pytest.raises(TaskError, match=r"^win-1, win-2: left out because they are unreachable") as caught:
+        action._read({"require": True, "hosts": hosts})
+    assert caught.value.reason == "host_unusable"

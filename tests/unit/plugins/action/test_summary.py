@@ -142,3 +142,12 @@ def test_a_removal_names_a_host_that_it_left_out(monkeypatch: pytest.MonkeyPatch
         "csi-proxy was removed from no host",
         "win-1 is unreachable: skipped, csi-proxy stays there",
     ]
+
+
+def test_a_status_that_read_no_host_fails_and_names_the_hosts(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = run(monkeypatch, nodes=True, accept_unproven=True)["summary"]
+    assert kept["failure"] == "win-1: not read, expected at least one Windows host that can be read."
+    assert (kept["outcome"], [words.rpartition("/")[2] for words in kept["next"]]) == ("failed", ["diagnose.yml"])
+    assert "The run failed:\n  win-1: not read" in capsys.readouterr().out
