@@ -379,12 +379,10 @@ class ActionModule(ClusterAction):
             for name in ("tolerations", "image", "step_timeout")
             if name in self._options["verify"]
         }
-        folder = self._options["output_dir"]
-        directory = {"directory": f"{folder}/upgrade-{self._options['name']}.data"} if folder else {}
         # Baselines from before the first node belong to an earlier attempt.
         data = self._call_data(
             claims=self.result["claims"], keep_going=True, compare=compare, renew=not compare,
-            growing=self._options["growing"], **directory, **given,
+            growing=self._options["growing"], **given,
         )  # fmt: skip
         self.show(*data["report"].splitlines())
         return data

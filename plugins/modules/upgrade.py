@@ -196,7 +196,7 @@ options:
     type: str
     default: openshift-windows-machine-config-operator
   output_dir:
-    description: Directory on the controller for copies of the journal and the baselines.
+    description: Directory on the controller for copies of the journal.
     type: path
 seealso:
   - module: kubewin.csi.gate

@@ -48,18 +48,13 @@ options:
     type: str
     default: default
   record_namespace:
-    description:
-      - Existing namespace for the baselines. If empty, they are only in O(directory).
+    description: Existing namespace for the baselines.
     type: str
     default: kubewin
-  directory:
-    description:
-      - Directory on the controller for copies of the baselines, one file for each claim. Only its owner can read them.
-    type: path
   keep_going:
     description:
       - Continue with the next claim if one cannot be read, and do not fail because data differ. RV(volumes), RV(report) and RV(lost)
-        have the result of each claim, and a later comparison reports why a baseline is missing.
+        have the result of each claim.
     type: bool
     default: false
   forget:

@@ -330,10 +330,8 @@ def test_forty_runs_that_are_killed_at_random(ready: Lab, tasks: Path, tmp_path:
 
 
 def test_tasks_change_a_node_and_missing_files_are_reported(ready: Lab, tasks: Path, tmp_path: Path) -> None:
-    """A user deletes a file while the node is upgraded. Before, a baseline cannot be written, and a task file cannot be loaded."""
-    kept, broken = tmp_path / "kept", tmp_path / "broken.yml"
-    in_the_way = kept / "upgrade-by-tasks.data" / f"{NAMESPACE}_db-c.jsonl"
-    in_the_way.mkdir(parents=True)
+    """A user deletes a file while the node is upgraded. Before, a task file cannot be loaded."""
+    broken = tmp_path / "broken.yml"
     victim = disk(ready, "db-c") / "orders.txt"
     victim.write_text("years of orders\r\n", encoding="utf-8")
     deletes = {
@@ -344,20 +342,13 @@ def test_tasks_change_a_node_and_missing_files_are_reported(ready: Lab, tasks: P
     tasks.write_text(json.dumps([*json.loads(tasks.read_text(encoding="utf-8")), deletes]), encoding="utf-8")
     broken.write_text("- no.such.module: {}\n", encoding="utf-8")
     wanted = given(
-        ready, "by-tasks", {"kubelet": "1.36"}, kept, kubewin_upgrade_hook="tasks", kubewin_upgrade_tasks=str(tasks),
-        kubewin_upgrade_nodes=["win-1"], wanted_kubelet="v1.36.0", kubewin_fail_on="never",
+        ready, "by-tasks", {"kubelet": "1.36"}, tmp_path / "kept", kubewin_upgrade_hook="tasks",
+        kubewin_upgrade_tasks=str(tasks), kubewin_upgrade_nodes=["win-1"], wanted_kubelet="v1.36.0", kubewin_fail_on="never",
     )  # fmt: skip
     checked = play(PLAYBOOK, inventory(ready), "--check", variables={**wanted, "kubewin_upgrade_tasks": str(broken)})
     assert checked.code != 0
     assert "no.such.module" in checked.screen
     assert not ready.api.ok(f"{JOURNALS}/kubewin-upgrade-by-tasks")
-    # What cannot be written down ends the run while nothing was touched.
-    unwritten = play(PLAYBOOK, inventory(ready), variables=wanted)
-    assert unwritten.code == 2
-    assert f"the baseline {in_the_way} cannot be written" in unwritten.summary["failure"], unwritten.screen
-    assert not ready.api.ok(f"{JOURNALS}/kubewin-upgrade-by-tasks")
-    assert not ready.api.ok(LEASE)
-    in_the_way.rmdir()
     done = play(PLAYBOOK, inventory(ready), variables=wanted)
     well(ready, ["win-1"], "1.36.0")
     assert step(ready, "by-tasks", "win-1") == "done"

@@ -26,18 +26,6 @@ How = Literal["listing", "content"]
 
 
 @dataclass(frozen=True, slots=True)
-class MissingBaseline:
-    """The reason why there is no baseline. taken: the time of the attempt."""
-
-    why: str
-    taken: str
-
-    def to_json(self) -> str:
-        """Serialize the reason for the store."""
-        return json.dumps({"schema": SCHEMA, "not_noted": self.why, "taken": self.taken}) + "\n"
-
-
-@dataclass(frozen=True, slots=True)
 class FileEntry:
     """A file, directory or link.
 
@@ -111,14 +99,12 @@ class Manifest:
         return "".join(json.dumps(line) + "\n" for line in lines)
 
 
-def from_json(text: str) -> Manifest | MissingBaseline:
+def from_json(text: str) -> Manifest:
     """Read what to_json wrote. Raises FormatError."""
     try:
         head, *entries = (read_json(line) for line in text.splitlines())
         if (schema := head.pop("schema")) != SCHEMA:
             raise FormatError(f"it has schema {schema!r}, expected {SCHEMA}")
-        if "not_noted" in head:
-            return MissingBaseline(str(head["not_noted"]), str(head["taken"]))
         manifest: Manifest = restore(Manifest, {**head, "entries": entries})
         return manifest
     except FormatError:

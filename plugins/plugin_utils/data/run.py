@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import serialize
@@ -14,11 +13,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.data import explain
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data.baselines import BaselineError, Baselines
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data.choice import ReadLimits
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data.compare import LOST, compare_manifests
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.manifest import (
-    Manifest,
-    MissingBaseline,
-    summarize_counts,
-)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.data.manifest import Manifest, summarize_counts
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data.needs import needs
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data.observe import DataRequest, ReadableClaim, VolumeReader
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
@@ -41,8 +36,8 @@ class DataRefusedError(ClusterError):
 
 def check_options(options: Mapping[str, Any]) -> list[str]:
     """Return the claims as namespace/name. Raises DataRefusedError for a wrong option."""
-    if not options["record_namespace"] and not options["directory"]:
-        raise DataRefusedError("record_namespace and directory are empty, expected one of them for the baselines.")
+    if not options["record_namespace"]:
+        raise DataRefusedError("record_namespace is empty, expected an existing namespace for the baselines.")
     if not options["claims"] and not options["forget"]:
         raise DataRefusedError("claims is empty; name one or more PersistentVolumeClaims.")
     claims = [claim if "/" in claim else f"{options['namespace']}/{claim}" for claim in options["claims"]]
@@ -68,8 +63,7 @@ class DataRun:
         notify: Callable[[str], None],
     ) -> None:  # fmt: skip
         self._client, self._options, self._claims = client, options, claims
-        in_cluster = client if options["record_namespace"] else None
-        self._baselines = Baselines(in_cluster, options["record_namespace"], options["name"], options["directory"])
+        self._baselines = Baselines(client, options["record_namespace"], options["name"])
         desired = DataRequest(
             image=options["image"],
             tolerations=tuple(options["tolerations"]),
@@ -100,24 +94,20 @@ class DataRun:
             "reading volumes",
             "kubewin-csi-data, kubewin-csi-data-pods and kubewin-csi-records",
         )
-        if options["record_namespace"] and (
-            why := check_namespace(self._client, options["record_namespace"], "baselines are")
-        ):
+        if why := check_namespace(self._client, options["record_namespace"], "baselines are"):
             raise DataRefusedError(why)
         if options["compare"] and not options["keep_going"]:
-            absent = [claim for claim in self._claims if not isinstance(self._read_baseline(claim), Manifest)]
+            absent = [claim for claim in self._claims if self._read_baseline(claim) is None]
             if absent:
                 raise DataRefusedError(
-                    f"there is no baseline of {', '.join(absent)} in {self._stores}. Record one with compare=false "
-                    "while the data is known to be correct."
+                    f"{self._describe_absence(', '.join(absent))}. Record one with compare=false while the data is "
+                    "known to be correct."
                 )
 
-    @property
-    def _stores(self) -> str:
-        stores = [f"namespace {self._options['record_namespace']}"] if self._options["record_namespace"] else []
-        return " or ".join([*stores, *([self._options["directory"]] if self._options["directory"] else [])])
+    def _describe_absence(self, claims: str) -> str:
+        return f"there is no baseline of {claims} in namespace {self._options['record_namespace']}"
 
-    def _read_baseline(self, claim: str) -> Manifest | MissingBaseline | None:
+    def _read_baseline(self, claim: str) -> Manifest | None:
         if not self._options["renew"]:
             return self._baselines.read(claim)
         # What is replaced anyway need not be readable.
@@ -136,17 +126,15 @@ class DataRun:
 
     def needs_write(self) -> bool:
         """Whether a baseline would be written."""
-        return not self._options["compare"] and any(
-            not isinstance(self._read_baseline(claim), Manifest) for claim in self._claims
-        )
+        return not self._options["compare"] and any(self._read_baseline(claim) is None for claim in self._claims)
 
-    def _describe_plan(self, claim: str, target: ReadableClaim, before: Manifest | MissingBaseline | None) -> str:
+    def _describe_plan(self, claim: str, target: ReadableClaim, before: Manifest | None) -> str:
         through = (
             f"list it through pod {target.using.pod}" if target.using is not None else "read it with a pod of its own"
         )
         if self._options["compare"]:
             return f"{claim}: {through}, and compare it with the baseline of {before.taken if before else 'never'}"
-        if isinstance(before, Manifest):
+        if before is not None:
             return f"{claim}: keep the baseline of {before.taken}"
         return f"{claim}: {through}, and record it in {self._baselines.describe_location(claim)}"
 
@@ -165,13 +153,12 @@ class DataRun:
                 self._skip(claim, str(error))
 
     def _skip(self, claim: str, why: str, *, noted: bool = True) -> None:
-        if not self._options["compare"]:
-            # So that a later comparison can report why there is no baseline.
-            current_time: datetime = self._client.now()
-            self._baselines.write(claim, MissingBaseline(why, current_time.strftime("%Y-%m-%dT%H:%M:%SZ")), ())
-            self.changed = True
-        result = "not compared" if self._options["compare"] else "not recorded"
-        mark = {"noted": True} if self._options["compare"] and noted else {}
+        compares = self._options["compare"]
+        if self._options["renew"]:
+            # A later comparison with the former baseline would be wrong.
+            self.changed = bool(self._baselines.forget([claim])) or self.changed
+        mark = {"noted": True} if compares and noted else {}
+        result = "not compared" if compares else "not recorded"
         self._report({"claim": claim, "why": why, **mark}, f"{claim}: {result}: {why}")
 
     def _report(self, volume: dict[str, Any], report: str) -> None:
@@ -180,23 +167,17 @@ class DataRun:
 
     def _read(self, claim: str) -> None:
         compares, before = self._options["compare"], self._read_baseline(claim)
-        if isinstance(before, Manifest) and not compares:
+        if before is not None and not compares:
             entry: dict[str, Any] = {"claim": claim, "volume": before.volume, "how": before.how}
             entry |= {"place": self._baselines.describe_location(claim), "kept": True, **summarize_counts(before)}
             text = f"{explain.describe_manifest(before)}; this is the baseline of {before.taken}, which is kept"
             self._report(entry, text)
             return
-        if compares and not isinstance(before, Manifest):
-            why = (
-                f"it could not be recorded at {before.taken}: {before.why}"
-                if before
-                else f"there is no baseline of it in {self._stores}"
-            )
-            self._skip(claim, why, noted=False)
+        if compares and before is None:
+            self._skip(claim, self._describe_absence("it"), noted=False)
             return
-        old = before if isinstance(before, Manifest) else None
         reader = self._readers[claim.partition("/")[0]]
-        after = reader.take(reader.find(claim.partition("/")[2]), old)
+        after = reader.take(reader.find(claim.partition("/")[2]), before)
         entry = {
             "claim": claim,
             "volume": after.volume,
@@ -205,7 +186,7 @@ class DataRun:
             "kept": False,
         }
         entry |= summarize_counts(after)
-        if old is None:
+        if before is None:
             try:
                 kept = self._baselines.write(claim, after, self._options["growing"])
             except BaselineError as error:
@@ -215,9 +196,9 @@ class DataRun:
                 self._read(claim)
                 return
             self.changed = True
-            self._report(entry, explain.describe_manifest(kept if isinstance(kept, Manifest) else after))
+            self._report(entry, explain.describe_manifest(kept))
             return
-        comparison = compare_manifests(old, after, self._options["growing"])
+        comparison = compare_manifests(before, after, self._options["growing"])
         entry |= {
             "verdict": comparison.verdict,
             "differences": [serialize(difference) for difference in comparison.differences[:_SHOWN]],
@@ -230,4 +211,4 @@ class DataRun:
         }
         lost = [difference for difference in comparison.differences if difference.what in LOST]
         self.returned["lost"] += [f"{claim}: {gap.what}: {gap.path}: {gap.detail}" for gap in lost[:_SHOWN]]
-        self._report(entry, explain.format_report(old, after, comparison))
+        self._report(entry, explain.format_report(before, after, comparison))

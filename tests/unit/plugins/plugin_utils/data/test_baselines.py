@@ -1,51 +1,32 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Baselines in the cluster, and copies on this machine's disk."""
+"""Baselines in the cluster."""
 
 from __future__ import annotations
 
 import random
 import re
-import resource
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data.baselines import BaselineError, Baselines
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data.compare import compare_manifests
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data.explain import format_report
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.manifest import FileEntry, Manifest, MissingBaseline
+from ansible_collections.kubewin.csi.plugins.plugin_utils.data.manifest import FileEntry, Manifest
 from unit.plugins.plugin_utils.kube.fakes import ObjectStore, client_of
 
 KEPT = Manifest("shop", "data", "pv-1", "listing", "2026-11-21T10:00:00Z", (FileEntry("a.txt", "file", 3),), ())
 CLAIM = "shop/data"
 
 
-def test_a_baseline_is_found_by_another_machine_whose_folder_is_empty(tmp_path: Path) -> None:
+def test_a_baseline_is_found_by_another_machine() -> None:
     store = ObjectStore()
-    here = Baselines(client_of(store), "kubewin", "nine", str(tmp_path / "here"))
-    assert here.read(CLAIM) is None
-    assert here.write(CLAIM, KEPT, ()) == KEPT
-    assert Baselines(client_of(store), "kubewin", "nine", str(tmp_path / "there")).read(CLAIM) == KEPT
-    assert Baselines(client_of(store), "kubewin", "nine", None).read(CLAIM) == KEPT
-    assert Baselines(client_of(store), "kubewin", "ten", None).read(CLAIM) is None
-    # A readable copy, for its owner alone.
-    copy = tmp_path / "here" / "shop_data.jsonl"
-    assert copy.stat().st_mode & 0o777 == 0o600
-    assert here.describe_location(CLAIM).endswith(f" and file {copy}")
-    # A user deletes the ConfigMap: the copy is enough.
-    store.things.clear()
-    assert here.read(CLAIM) == KEPT
-
-
-def test_a_record_that_could_not_be_written_reports_why() -> None:
-    store = ObjectStore()
-    failed = MissingBaseline("it is used by web-0, which does not run", "2026-11-21T10:00:00Z")
-    Baselines(client_of(store), "kubewin", "nine", None).write(CLAIM, failed, ())
-    assert Baselines(client_of(store), "kubewin", "nine", None).read(CLAIM) == failed
+    baselines = Baselines(client_of(store), "kubewin", "nine")
+    assert baselines.read(CLAIM) is None
+    assert baselines.write(CLAIM, KEPT, ()) == KEPT
+    assert Baselines(client_of(store), "kubewin", "nine").read(CLAIM) == KEPT
+    assert Baselines(client_of(store), "kubewin", "ten").read(CLAIM) is None
 
 
 def test_of_more_files_than_a_config_map_holds_a_comparison_names_the_directory() -> None:
@@ -55,11 +36,10 @@ def test_of_more_files_than_a_config_map_holds_a_comparison_names_the_directory(
         for number in range(50_000)
     )
     many = Manifest("shop", "data", "pv-1", "content", "2026-11-21T10:00:00Z", entries, ())
-    kept = Baselines(client_of(store), "kubewin", "nine", None).write(CLAIM, many, ())
-    assert isinstance(kept, Manifest)
+    kept = Baselines(client_of(store), "kubewin", "nine").write(CLAIM, many, ())
     assert not kept.entries
     assert [one.path for one in kept.folders] == [str(number) for number in range(7)]
-    before = Baselines(client_of(store), "kubewin", "nine", None).read(CLAIM)
+    before = Baselines(client_of(store), "kubewin", "nine").read(CLAIM)
     assert before == kept
     assert len(store.things) == 1
     assert compare_manifests(kept, many, ()).verdict == "same"
@@ -72,7 +52,7 @@ def test_of_more_files_than_a_config_map_holds_a_comparison_names_the_directory(
 
 def test_a_baseline_that_another_run_recorded_meanwhile_is_not_replaced() -> None:
     store = ObjectStore()
-    first, second = (Baselines(client_of(store), "kubewin", "nine", None) for _run in range(2))
+    first, second = (Baselines(client_of(store), "kubewin", "nine") for _run in range(2))
     assert first.read(CLAIM) is second.read(CLAIM) is None
     first.write(CLAIM, KEPT, ())
     later = replace(KEPT, taken="2026-11-21T11:00:00Z")
@@ -87,7 +67,7 @@ def test_a_baseline_that_another_run_recorded_meanwhile_is_not_replaced() -> Non
 
 def test_a_set_is_removed_and_others_stay() -> None:
     store = ObjectStore()
-    nine, ten = (Baselines(client_of(store), "kubewin", name, None) for name in ("nine", "ten"))
+    nine, ten = (Baselines(client_of(store), "kubewin", name) for name in ("nine", "ten"))
     for one in (nine, ten):
         one.write(CLAIM, KEPT, ())
     nine.write("shop/other", KEPT, ())
@@ -102,29 +82,13 @@ def test_a_set_is_removed_and_others_stay() -> None:
     assert nine.forget() == []
 
 
-def test_a_baseline_that_cannot_be_read_or_written_is_named(tmp_path: Path) -> None:
-    files = Baselines(None, "", "nine", str(tmp_path))
-    with (
-        room_for(10),
-        pytest.raises(BaselineError, match=r"shop_data.jsonl cannot be written: .*File too large") as refused,
-    ):
-        files.write(CLAIM, KEPT, ())
-    assert refused.value.reason == "refused"
-    assert list(tmp_path.iterdir()) == []
-    (tmp_path / "shop_data.jsonl").write_text("{", encoding="utf-8")
-    with pytest.raises(
-        BaselineError, match=r"the baseline of shop/data cannot be read: file .*renew=true"
-    ) as unreadable:
-        files.read(CLAIM)
+def test_a_baseline_that_cannot_be_read_is_named() -> None:
+    store = ObjectStore()
+    baselines = Baselines(client_of(store), "kubewin", "nine")
+    baselines.write(CLAIM, KEPT, ())
+    (path,) = store.things
+    store.request("PATCH", path, {"metadata": {}, "data": {"baseline.jsonl": "{"}})
+    message = r"the baseline of shop/data cannot be read: ConfigMap kubewin/kubewin-data-\w+: it is .*renew=true"
+    with pytest.raises(BaselineError, match=message) as unreadable:
+        baselines.read(CLAIM)
     assert unreadable.value.reason == "baseline_unreadable"
-
-
-@contextmanager
-def room_for(size: int) -> Iterator[None]:
-    """No file of this process can become larger."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
