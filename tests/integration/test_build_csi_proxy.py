@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -103,6 +104,15 @@ def test_the_result_and_its_hash_agree(built: Path) -> None:
     exe = executable(built)
     assert exe.read_bytes()[:2] == b"MZ"
     assert (built / f"{exe.name}.sha256").read_text(encoding="ascii") == f"{sha256(exe)}  {exe.name}\n"
+
+
+def test_the_guide_has_the_hash_that_its_release_of_go_gives(built: Path) -> None:
+    page = (ROOT / "docs" / "docsite" / "rst" / "guide_build.rst").read_text(encoding="utf-8")
+    (release_of_go,) = re.findall(r"With Go ([0-9.]+):", page)
+    hashes = dict(re.findall(r"\* - ([0-9.]+)\n     - ``([0-9a-f]{64})``", page))
+    assert sorted(hashes) == RECIPES
+    # The file names the release of Go, so another release gives another hash.
+    assert (hashes[RELEASE] == sha256(executable(built))) == (go_env("GOVERSION") == f"go{release_of_go}")
 
 
 def test_version_is_stamped(built: Path, tmp_path: Path) -> None:
