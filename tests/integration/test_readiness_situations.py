@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import Options, evaluate
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts import pod_spec
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts import fields
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedHost
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.observe import take
 from benchmark.stored import alone, key, store
@@ -111,25 +111,42 @@ def test_a_situation_makes_the_same_findings(server: Server, now: datetime, plan
     assert findings_of(server, world, planted) == planted.expected
 
 
-KNOWN_FIELDS = {
-    "PodSpec": pod_spec.POD_READ | pod_spec.POD_IRRELEVANT,
-    "Affinity": pod_spec.AFFINITY_READ,
-    "Container": pod_spec.CONTAINER_READ | pod_spec.CONTAINER_IRRELEVANT,
-    "EphemeralContainer": pod_spec.CONTAINER_READ | pod_spec.CONTAINER_IRRELEVANT,
-    "EnvVarSource": pod_spec.VARIABLE_READ,
-    "Volume": pod_spec.VOLUME_READ | pod_spec.VOLUME_IRRELEVANT,
-    "VolumeProjection": pod_spec.PROJECTED_READ | pod_spec.PROJECTED_IRRELEVANT,
-}
-# No table has them, so a pod that uses one has an assumption.
-ASSUMED = {
-    "PodSpec": {"schedulingGroup"},
-    "EnvVarSource": {"fileKeyRef"},
-    "VolumeProjection": {"clusterTrustBundle", "podCertificate"},
-}
+def find_properties(schemas: dict[str, Any], schema_name: str) -> dict[str, str]:
+    """The fields of a schema, each with the name of its own schema, empty for a scalar or a map."""
+    properties: dict[str, str] = {}
+    for name, schema in schemas[schema_name].get("properties", {}).items():
+        item = schema.get("items", schema)
+        reference = next((part["$ref"] for part in (item, *item.get("allOf", ())) if "$ref" in part), "")
+        part = reference.rpartition("/")[2]
+        properties[name] = part if part and "properties" in schemas[part] else ""
+    return properties
 
 
-@pytest.mark.parametrize("kind", KNOWN_FIELDS)
+def compare_with_schema(
+    schemas: dict[str, Any], schema_name: str, table: fields.FieldTable, path: str
+) -> Iterator[str]:
+    """What a table of fields has otherwise than the schema of the API."""
+    properties = find_properties(schemas, schema_name)
+    yield from (f"{path}.{name} is in no table" for name in properties.keys() - table.keys())
+    yield from (f"{path}.{name} is no field of the API" for name in table.keys() - properties.keys())
+    for name in properties.keys() & table.keys():
+        part, answer = properties[name], table[name]
+        is_list = schemas[schema_name]["properties"][name].get("type") == "array"
+        if not isinstance(answer, fields.FieldAnswer):
+            # A map's keys are in no schema.
+            if part and is_list != isinstance(answer, list):
+                yield f"{path}.{name} is a list in one of table and schema"
+            elif part:
+                item = answer if isinstance(answer, Mapping) else answer[0]
+                yield from compare_with_schema(schemas, part, item, f"{path}.{name}")
+        elif part and answer.answer == "read":
+            yield f"{path}.{name} is read, and its own fields are in no table"
+
+
+@pytest.mark.parametrize("kind", fields.TABLES)
 def test_every_field_of_the_api_is_read_or_irrelevant_or_assumed(server: Server, kind: str) -> None:
-    schemas = server.lab.api.get("/openapi/v3/api/v1")["components"]["schemas"]
-    fields = set(schemas[f"io.k8s.api.core.v1.{kind}"]["properties"])
-    assert fields - KNOWN_FIELDS[kind] == ASSUMED.get(kind, set())
+    schemas: dict[str, Any] = {}
+    for group in ("api/v1", "apis/storage.k8s.io/v1"):
+        schemas |= server.lab.api.get(f"/openapi/v3/{group}")["components"]["schemas"]
+    (name,) = (name for name in schemas if name.endswith(f".v1.{kind}"))
+    assert sorted(compare_with_schema(schemas, name, fields.TABLES[kind], kind)) == []

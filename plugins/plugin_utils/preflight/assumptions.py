@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.pod_spec import Dependency, Kind
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.fields import ASSUMED_OF_DRIVERS
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.pod_spec import Dependency
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import listed, number
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.subjects import Subjects
@@ -16,7 +17,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Assumption
 
 # In the order of a report: what is assumed, by what pods depend on.
-_GROUPS: Mapping[str, tuple[str, tuple[Kind, ...]]] = {
+_GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "admission": (
         "Admission accepts the next pods and claims: quotas, limit ranges, Pod Security, webhooks, and on OpenShift the node "
         "selector of a namespace",
@@ -28,10 +29,15 @@ _GROUPS: Mapping[str, tuple[str, tuple[Kind, ...]]] = {
     ),
     "references": (
         "What pods and drivers name exists and can be used",
-        ("image", "Secret", "ConfigMap", "ServiceAccount", "PriorityClass", "SecretProviderClass", "host path"),
+        (
+            "image", "Secret", "ConfigMap", "ServiceAccount", "PriorityClass", "SecretProviderClass", "host path",
+            "path in a volume", "user account",
+        ),
     ),
-    "fields": ("Fields that the report does not read keep no pod from starting", ("field",)),
-}
+    # Everything else, so that no kind of dependency is left out.
+    "fields": ("Fields that the report does not read keep no pod from starting", ()),
+}  # fmt: skip
+_GROUP_OF = {kind: group for group, (_text, kinds) in _GROUPS.items() for kind in kinds}
 # Each pod depends on these.
 _ALWAYS = ("admission", "room")
 _MANY = {"PriorityClass": "PriorityClasses", "SecretProviderClass": "SecretProviderClasses"}
@@ -40,26 +46,23 @@ _NAMED = 3
 
 def collect_assumptions(index: Index, subjects: Subjects, ready: Iterable[Workload]) -> tuple[Assumption, ...]:
     """The assumptions of workloads that start again by every rule."""
-    names: dict[Kind, dict[str, None]] = defaultdict(dict)
-    workloads: dict[str, list[str]] = defaultdict(list)
+    names: dict[str, dict[str, dict[str, None]]] = {group: defaultdict(dict) for group in _GROUPS}
+    workloads: dict[str, dict[str, None]] = defaultdict(dict)
     for workload in ready:
-        dependencies = [*_of_workload(index, subjects, workload)]
-        for one in dependencies:
-            names[one.kind][one.name] = None
-        kinds = {one.kind for one in dependencies}
-        for group, (_text, needs) in _GROUPS.items():
-            if group in _ALWAYS or not kinds.isdisjoint(needs):
-                workloads[group].append(workload.key)
+        for group in _ALWAYS:
+            workloads[group][workload.key] = None
+        for dependency in _list_dependencies(index, subjects, workload):
+            group = _GROUP_OF.get(dependency.kind, "fields")
+            names[group][dependency.kind][dependency.name] = None
+            workloads[group][workload.key] = None
     return tuple(
-        Assumption(
-            group, _sentence(text, {kind: [*names[kind]] for kind in needs if names[kind]}), tuple(workloads[group])
-        )
-        for group, (text, needs) in _GROUPS.items()
+        Assumption(group, _sentence(text, names[group]), tuple(workloads[group]))
+        for group, (text, _kinds) in _GROUPS.items()
         if workloads[group]
     )
 
 
-def _of_workload(index: Index, subjects: Subjects, workload: Workload) -> Iterable[Dependency]:
+def _list_dependencies(index: Index, subjects: Subjects, workload: Workload) -> Iterable[Dependency]:
     if workload.template is not None:
         yield from workload.template.dependencies
     else:
@@ -68,10 +71,18 @@ def _of_workload(index: Index, subjects: Subjects, workload: Workload) -> Iterab
         subject = subjects.subjects[key]
         if subject.source.secret or subject.source.field == "azureFile":
             yield Dependency("Secret", f"of {subject.title}")
+        for kind, field in subject.assumed:
+            yield Dependency(kind, f"{field} of {subject.title}")
+        for driver in index.snapshot.drivers:
+            if driver.name == subject.driver:
+                fields = (field for field in ASSUMED_OF_DRIVERS if driver.spec.get(field))
+                yield from (Dependency("field", f"{field} of CSIDriver {driver.name}") for field in fields)
         for plugin in index.providers.get(subject.driver, ()):
             yield from plugin.dependencies
 
 
-def _sentence(text: str, names: Mapping[Kind, list[str]]) -> str:
-    parts = [f"{number(len(some), kind, _MANY.get(kind, ''))} ({listed(some, _NAMED)})" for kind, some in names.items()]
+def _sentence(text: str, names: Mapping[str, Mapping[str, None]]) -> str:
+    parts = [
+        f"{number(len(some), kind, _MANY.get(kind, ''))} ({listed([*some], _NAMED)})" for kind, some in names.items()
+    ]
     return text + (f"; {', '.join(parts)}" if parts else "")

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.in_tree import InTree
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation import find_file_system
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.fields import ASSUMED_OF_VOLUMES
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import Term
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import (
     ClaimTemplate,
@@ -67,6 +68,14 @@ class Subject:
     def asked(self) -> ObservedVolume | ObservedClaim | ClaimTemplate | None:
         """The object with its access modes and volume mode."""
         return self.volume or self.claim or self.made
+
+    @property
+    def assumed(self) -> tuple[tuple[str, str], ...]:
+        """What is set on it that no rule reads: (kind of assumption, field). A pod's own is in its pod spec."""
+        fields = () if self.inline else tuple((ASSUMED_OF_VOLUMES[field], field) for field in self.source.assumed)
+        if self.claim is not None and self.claim.grows:
+            fields += (("file system to grow", "status.conditions"),)
+        return fields
 
     @property
     def plugin(self) -> InTree | None:
@@ -264,6 +273,7 @@ class _Collector:
             protocol=given.get("protocol", ""),
             server=server_of(given),
             secret=any(given.get(key) for key in _NODE_SECRETS),
+            assumed=("mountOptions",) if storage_class.mount_options else (),
         )
 
     def _attached(self) -> None:

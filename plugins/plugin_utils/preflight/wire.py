@@ -9,8 +9,11 @@ ways and compares.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import GenericAlias
 from typing import Any, TypedDict
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts import fields
 
 # The functional form takes only literals from a type checker.
 _typed_dict: Any = TypedDict
@@ -18,8 +21,8 @@ _typed_dict: Any = TypedDict
 
 def _object(leaves: str = "", **parts: Any) -> Any:
     """An object of which these fields are read: leaves whole, parts as far as they say; null stands for any of the parts."""
-    fields = {**dict.fromkeys(leaves.split(), Any), **{name: part | None for name, part in parts.items()}}
-    return _typed_dict("Object", fields, total=False)
+    shape = {**dict.fromkeys(leaves.split(), Any), **{name: part | None for name, part in parts.items()}}
+    return _typed_dict("Object", shape, total=False)
 
 
 def _many(item: Any) -> Any:
@@ -31,80 +34,35 @@ def _listed(item: Any) -> Any:
     return _object(metadata=_object("continue resourceVersion"), items=_many(item))
 
 
-# What matters only by being there
-_THERE = _object()
-
 # Parts of several kinds
 
 _OWNERS = _many(_object("kind name controller"))
 _CONDITIONS = _many(_object("type status reason message lastTransitionTime"))
 _REQUIREMENTS = _many(_object("key operator values"))
-_NODE_SELECTOR = _object(nodeSelectorTerms=_many(_object(matchExpressions=_REQUIREMENTS, matchFields=_REQUIREMENTS)))
 _TOLERATIONS = _many(_object("key operator value effect tolerationSeconds"))
 _NAME_AND_LABELS = _object("namespace name labels")
 
-# Where volumes are
 
-_BY_VOLUME_ID = _object("volumeID fsType readOnly")
-_SOURCES = {
-    "csi": _object(
-        "driver volumeHandle fsType readOnly",
-        volumeAttributes=_object("source Source server protocol fsType fstype secretName secretname"),
-        nodeStageSecretRef=_object("name"),
-    ),
-    "awsElasticBlockStore": _BY_VOLUME_ID,
-    "azureDisk": _object("diskURI kind fsType readOnly"),
-    "azureFile": _object("shareName secretName secretNamespace readOnly"),
-    "gcePersistentDisk": _object("pdName fsType readOnly"),
-    "cinder": _BY_VOLUME_ID,
-    "vsphereVolume": _object("volumePath fsType storagePolicyName"),
-    "portworxVolume": _BY_VOLUME_ID,
-    "hostPath": _object("path"),
-    **dict.fromkeys(
-        ("rbd", "cephfs", "glusterfs", "flocker", "quobyte", "storageos", "scaleIO", "nfs", "iscsi", "fc", "local", "flexVolume"),
-        _THERE,
-    ),
-}  # fmt: skip
-_CLAIM_SPEC = _object(
-    "volumeName storageClassName accessModes volumeMode volumeAttributesClassName",
-    resources=_object(requests=_object("storage")),
-    selector=_THERE,
-    dataSource=_THERE,
-    dataSourceRef=_THERE,
-)
-_CLAIM_TEMPLATE = _object(
-    metadata=_object("name", annotations=_object("volume.beta.kubernetes.io/storage-class")), spec=_CLAIM_SPEC
-)
-_POD_VOLUME = _object(
-    "name",
-    **_SOURCES,
-    persistentVolumeClaim=_object("claimName"),
-    ephemeral=_object(volumeClaimTemplate=_CLAIM_TEMPLATE),
-    image=_THERE,
-    gitRepo=_THERE,
-    photonPersistentDisk=_THERE,
-)
+def _project(table: fields.FieldTable, *readers: str) -> Any:
+    """The shape of an object of which a table of fields says what is read or assumed, or what only these files read."""
+    leaves: list[str] = []
+    parts: dict[str, Any] = {}
+    for name, known in table.items():
+        if isinstance(known, fields.FieldAnswer):
+            if known.answer != "irrelevant" and (not readers or not set(readers).isdisjoint(known.text.split())):
+                leaves.append(name)
+            continue
+        part = _project(known if isinstance(known, Mapping) else known[0], *readers)
+        if part.__annotations__:
+            parts[name] = part if isinstance(known, Mapping) else _many(part)
+    return _object(" ".join(leaves), **parts)
+
 
 # Pods and what makes them
 
-_DEVICES = _many(_object("name"))
-_CONTAINER = _object("name image", volumeDevices=_DEVICES)
-
-
-def _pod_spec(container: Any) -> Any:
-    return _object(
-        "nodeName nodeSelector runtimeClassName schedulerName",
-        os=_object("name"),
-        affinity=_object(nodeAffinity=_object(requiredDuringSchedulingIgnoredDuringExecution=_NODE_SELECTOR)),
-        tolerations=_TOLERATIONS,
-        securityContext=_object(windowsOptions=_object("hostProcess")),
-        schedulingGates=_many(_THERE),
-        volumes=_many(_POD_VOLUME),
-        containers=_many(container),
-        initContainers=_many(_CONTAINER),
-    )
-
-
+_POD_SPEC = _project(
+    fields.POD_SPEC, "facts/placement.py", "facts/sources.py", "facts/workloads.py", "../drivers/controllers.py"
+)
 _CONTAINER_STATE = _object(
     running=_object("startedAt"),
     waiting=_object("reason message"),
@@ -118,7 +76,7 @@ PodList = _listed(
             annotations=_object("kubernetes.io/config.mirror"),
             ownerReferences=_OWNERS,
         ),
-        spec=_pod_spec(_CONTAINER),
+        spec=_POD_SPEC,
         status=_object(
             "phase",
             conditions=_CONDITIONS,
@@ -142,7 +100,7 @@ TemplateList = _listed(
             selector=_object("matchLabels"),
             template=_POD_TEMPLATE,
             jobTemplate=_object(spec=_object("parallelism completions", template=_POD_TEMPLATE)),
-            volumeClaimTemplates=_many(_CLAIM_TEMPLATE),
+            volumeClaimTemplates=_many(_project(fields.CLAIM_TEMPLATE)),
             ordinals=_object("start"),
             strategy=_STRATEGY,
             updateStrategy=_STRATEGY,
@@ -178,42 +136,8 @@ CsiNodeList = _listed(
 
 # Volumes, claims and what belongs to them
 
-VolumeList = _listed(
-    _object(
-        metadata=_object(
-            "name creationTimestamp deletionTimestamp",
-            annotations=_object(
-                "pv.kubernetes.io/provisioned-by pv.kubernetes.io/migrated-to volume.beta.kubernetes.io/storage-class"
-            ),
-            labels=_object(
-                "topology.kubernetes.io/zone failure-domain.beta.kubernetes.io/zone "
-                "topology.kubernetes.io/region failure-domain.beta.kubernetes.io/region"
-            ),
-        ),
-        spec=_object(
-            "persistentVolumeReclaimPolicy storageClassName volumeAttributesClassName accessModes volumeMode",
-            **_SOURCES,
-            claimRef=_object("namespace name uid"),
-            capacity=_object("storage"),
-            nodeAffinity=_object(required=_NODE_SELECTOR),
-        ),
-        status=_object("phase"),
-    )
-)
-ClaimList = _listed(
-    _object(
-        metadata=_object(
-            "namespace name uid creationTimestamp deletionTimestamp",
-            annotations=_object(
-                "volume.kubernetes.io/storage-provisioner volume.beta.kubernetes.io/storage-provisioner "
-                "pv.kubernetes.io/migrated-to volume.kubernetes.io/selected-node volume.beta.kubernetes.io/storage-class"
-            ),
-            ownerReferences=_OWNERS,
-        ),
-        spec=_CLAIM_SPEC,
-        status=_object("phase"),
-    )
-)
+VolumeList = _listed(_project(fields.PERSISTENT_VOLUME))
+ClaimList = _listed(_project(fields.PERSISTENT_VOLUME_CLAIM))
 AttachmentList = _listed(
     _object(
         metadata=_object("name creationTimestamp deletionTimestamp"),
@@ -224,20 +148,14 @@ AttachmentList = _listed(
 
 # A few objects of each cluster; they are read whole where that is as short
 
-StorageClassList = _listed(
-    _object(
-        "provisioner parameters volumeBindingMode reclaimPolicy",
-        metadata=_object("name annotations creationTimestamp"),
-        allowedTopologies=_many(_object(matchLabelExpressions=_many(_object("key values")))),
-    )
-)
+StorageClassList = _listed(_project(fields.STORAGE_CLASS))
 CapacityList = _listed(
     _object(
         "storageClassName capacity maximumVolumeSize",
         nodeTopology=_object("matchLabels", matchExpressions=_REQUIREMENTS),
     )
 )
-CsiDriverList = _listed(_object("spec", metadata=_NAME_AND_LABELS))
+CsiDriverList = _listed(_project(fields.CSI_DRIVER))
 NamespaceList = _listed(_object(metadata=_NAME_AND_LABELS, status=_object("phase")))
 RuntimeClassList = _listed(
     _object(metadata=_NAME_AND_LABELS, scheduling=_object("nodeSelector", tolerations=_TOLERATIONS))

@@ -15,6 +15,7 @@ from math import ceil
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.fields import ASSUMED_OF_VOLUMES
 
 OLD_CLASS = "volume.beta.kubernetes.io/storage-class"
 PIPE = "\\\\.\\pipe\\csi-proxy-"
@@ -27,7 +28,7 @@ class Source:
     field: the API's name of the kind ("csi", "azureDisk"). driver: of a csi one. handle: what names the disk or share.
     kind: of azureDisk. secret_namespace: of azureFile. policy: a vsphereVolume names a storage policy. read_only: it asks
     for that. attribute: fsType of a csi one's attributes. protocol, server: of a csi share, the server as a host's name.
-    secret: a csi one names a Secret for mounting it.
+    secret: a csi one names a Secret for mounting it. assumed: its fields that no rule reads and that may matter.
     """
 
     field: str
@@ -42,6 +43,7 @@ class Source:
     protocol: str = ""
     server: str = ""
     secret: bool = False
+    assumed: tuple[str, ...] = ()
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, Any]) -> Source:
@@ -52,7 +54,7 @@ class Source:
         azureDisk (diskURI, kind, fsType), azureFile (shareName, secretName, secretNamespace), gcePersistentDisk (pdName,
         fsType), cinder (volumeID, fsType), vsphereVolume (volumePath, fsType, storagePolicyName), portworxVolume
         (volumeID, fsType), rbd, cephfs, glusterfs, flocker, quobyte, storageos, scaleIO, nfs, iscsi, fc, local, hostPath,
-        flexVolume (only that they are there). The field is empty for any other kind.
+        flexVolume (only that they are there), and fields that the table of fields calls assumed. The field is empty for any other kind.
         """
         for name in in_tree.FIELDS:
             entry = spec.get(name)
@@ -71,11 +73,19 @@ class Source:
                     protocol=sys.intern(str(attributes.get("protocol") or "")),
                     server=server_of(attributes),
                     secret=_has_secret(entry, attributes),
+                    assumed=_list_assumed(spec, entry),
                 )
         return cls(field="")
 
 
 _NOTHING: Mapping[str, Any] = {}
+
+
+def _list_assumed(spec: Mapping[str, Any], entry: Mapping[str, Any]) -> tuple[str, ...]:
+    """The fields of a PersistentVolumeSpec and of its source that are assumed. Most volumes have none."""
+    if "mountOptions" not in spec and ASSUMED_OF_VOLUMES.keys().isdisjoint(entry):
+        return ()
+    return tuple(field for field in ASSUMED_OF_VOLUMES if spec.get(field) or entry.get(field))
 
 
 def server_of(given: Mapping[str, Any]) -> str:

@@ -93,7 +93,7 @@ class ObservedClaim:
     """A PersistentVolumeClaim.
 
     storage_class, access_modes, block, size, narrowed: as a ClaimTemplate has them. pod: that it was made for. waits_since:
-    when one that is not bound was made.
+    when one that is not bound was made. grows: its file system is to grow when it is mounted.
     """
 
     namespace: str
@@ -112,6 +112,7 @@ class ObservedClaim:
     selected_node: str = ""
     pod: str = ""
     waits_since: str = ""
+    grows: bool = False
 
     @property
     def key(self) -> str:
@@ -123,7 +124,7 @@ class ObservedClaim:
         """Read a core/v1 PersistentVolumeClaim.
 
         Reads metadata (namespace, name, uid, annotations, creationTimestamp, deletionTimestamp, ownerReferences (kind,
-        name, controller)), spec (volumeName, and what ClaimTemplate reads), status.phase.
+        name, controller)), spec (volumeName, and what ClaimTemplate reads), status (phase, conditions (type)).
         """
         metadata, spec, status = claim["metadata"], claim.get("spec") or {}, claim.get("status") or {}
         annotations = metadata.get("annotations") or {}
@@ -147,6 +148,7 @@ class ObservedClaim:
                 (str(one["name"]) for one in metadata.get("ownerReferences") or () if one.get("kind") == "Pod"), ""
             ),
             waits_since="" if spec.get("volumeName") else str(metadata.get("creationTimestamp") or ""),
+            grows=any(one.get("type") == "FileSystemResizePending" for one in status.get("conditions") or ()),
         )
 
 
@@ -204,13 +206,14 @@ class ObservedClass:
     policy: str = "Delete"
     allowed: tuple[Term, ...] | None = None
     created: str = ""
+    mount_options: bool = False
 
     @classmethod
     def from_object(cls, storage_class: Mapping[str, Any]) -> ObservedClass:
         """Read a storage.k8s.io/v1 StorageClass.
 
         Reads metadata (name, annotations, creationTimestamp), provisioner, parameters, volumeBindingMode, reclaimPolicy, allowedTopologies
-        (matchLabelExpressions (key, values)).
+        (matchLabelExpressions (key, values)), whether there are mountOptions.
         """
         metadata = storage_class["metadata"]
         annotations = metadata.get("annotations") or {}
@@ -230,6 +233,7 @@ class ObservedClass:
             )
             or None,
             created=str(metadata.get("creationTimestamp") or ""),
+            mount_options=bool(storage_class.get("mountOptions")),
         )
 
 
