@@ -468,12 +468,18 @@ def molecule_part(bench: Bench, name: str = MOLECULE, *, whole: bool = False) ->
         folder = SCRATCH / name
         folder.mkdir(parents=True)
         settings = {**environment(lane), "MOLECULE_EPHEMERAL_DIRECTORY": str(folder), "NO_COLOR": "1"}
-        # A lab that an interrupted run left.
-        step.run([lane.python, "-m", "lab", "down", "--name", MOLECULE], env=settings)
+        down: list[str | Path] = [lane.python, "-m", "lab", "down", "--name", MOLECULE]
+        # A lab that a killed run left.
+        step.run(down, env=settings)
         chosen = ["--all"] if whole else [word for scenario in SCENARIOS for word in ("-s", scenario)]
         # As in an installed collection, which has no galaxy.yml by which molecule would find the scenarios.
         words: list[str | Path] = [lane.bin / "molecule", "-c", "molecule/config.yml", "test", *chosen]
-        step.run(words, cwd=paths.ROOT / "extensions", env=settings)
+        try:
+            step.run(words, cwd=paths.ROOT / "extensions", env=settings)
+        except PartFailed:
+            # Interrupted, or failed before its own end.
+            step.run(down, env=settings)
+            raise
         return None
 
     # All of them share the lab's name, and parts that come first do not run beside one another.

@@ -5,12 +5,19 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
+import threading
+import time
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
-from ci.parts import failures
+import pytest
+from ci import parts, paths, runner
+from ci.parts import Bench, failures, molecule_part
+from ci.runner import Runner
+from ci.venvs import MOLECULE, Lane
 
 
 def test_each_failed_test_is_named_with_its_reason(tmp_path: Path) -> None:
@@ -29,3 +36,32 @@ def test_each_failed_test_is_named_with_its_reason(tmp_path: Path) -> None:
     assert lines[0].startswith("test_sums::test_wrong[0]: AssertionError: ('a sum', 0)")
     assert lines[-1] == "and 1 more"
     assert len(lines) == 11
+
+
+def test_an_interrupted_molecule_leaves_no_lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paths, "LOGS", tmp_path)
+    monkeypatch.setattr(parts, "SCRATCH", tmp_path / "scratch")
+    lab, programs = tmp_path / "lab is up", tmp_path / "bin"
+    programs.mkdir()
+    scripts = {
+        "python": f'[ "$*" = "-m lab down --name molecule" ] && rm -f "{lab}"',
+        "molecule": f"trap 'exit 5' INT; touch '{lab}'; while :; do sleep 0.05; done",
+    }
+    for name, script in scripts.items():
+        (programs / name).write_text(f"#!/bin/sh\n{script}\n")
+        (programs / name).chmod(0o755)
+    bench = Bench({}, {MOLECULE: Lane(MOLECULE, "3.11", tmp_path)}, {}, tmp_path)
+
+    def stop() -> None:
+        deadline = time.monotonic() + 120
+        while not lab.exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        runner.interrupt_children()
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    stopping = threading.Thread(target=stop)
+    stopping.start()
+    (outcome,) = Runner(lambda _text: None, jobs=1).run([molecule_part(bench)])
+    stopping.join()
+    assert outcome.counts.failed == 1
+    assert not lab.exists()
