@@ -192,7 +192,7 @@ class ActionModule(WindowsAction):
             check=check,
             # Not where the task plans for a run that downloads anyway.
             probe=bool(self._templar.available_variables.get("ansible_check_mode")),
-            limits=WaitLimits(lock=float(options["lock_timeout"])),
+            limits=WaitLimits(),
             report=self.show_progress,
             settle=settle,
             confirm=confirm,

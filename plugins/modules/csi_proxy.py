@@ -92,62 +92,26 @@ options:
   source_proxy:
     description: URL of the HTTP proxy that the node uses for the download.
     type: str
-  source_ca_file:
-    description:
-      - Path, on the node, of a file with CA certificates for the download.
-      - The curl of older Windows releases reads only the node's certificate store; import the CA there for those.
-    type: str
   source_check_revocation:
     description: Whether the node checks if the server certificate is revoked. Windows fails if it cannot reach the revocation list.
     type: bool
     default: true
-  source_connect_timeout:
-    description: Seconds to wait for the server to accept the connection.
-    type: int
-    default: 15
-  source_timeout:
-    description: Timeout in seconds for one attempt of the download.
-    type: int
-    default: 600
-  source_retries:
-    description: Number of times to retry a failed download.
-    type: int
-    default: 3
-  source_retry_delay:
-    description: Seconds between two attempts.
-    type: int
-    default: 5
   log_dir:
     description:
       - Directory of C(csi-proxy.log). OpenShift's must-gather collects the default.
       - When the service is stopped for a change, the log is renamed to C(csi-proxy.log.1).
     type: str
     default: C:\var\log\csi-proxy
-  log_file_max_size:
-    description: Size of the log in megabytes at which csi-proxy empties it.
-    type: int
-    default: 100
   log_level:
     description: Verbosity of the log (C(-v)).
     type: int
     default: 2
-  working_dirs:
-    description: Directories in which csi-proxy may work, in addition to O(kubelet_path).
-    type: list
-    elements: str
-    default: []
   require_privacy:
     description: Whether SMB mappings must be encrypted. Requires csi-proxy 1.2.0. Defaults to the release's own default.
     type: bool
   metrics_bind_address:
     description: Address and port for metrics, such as V(127.0.0.1:8888). Requires csi-proxy 1.3.0.
     type: str
-  extra_flags:
-    description:
-      - Further flags of csi-proxy as a dictionary, without the dash, such as C(vmodule).
-      - A flag that the release does not know is refused, because csi-proxy would not start with it.
-    type: dict
-    default: {}
   start_mode:
     description: When Windows starts the service.
     type: str
@@ -176,11 +140,6 @@ options:
             description: Milliseconds to wait before the action.
             type: int
             required: true
-  dependencies:
-    description: Services that Windows starts before this one.
-    type: list
-    elements: str
-    default: []
   allow_downgrade:
     description: Whether to install a lower release than the installed one.
     type: bool
@@ -191,10 +150,6 @@ options:
       - The executable stays there. Its command line is recorded, and restored if the takeover fails.
     type: bool
     default: true
-  lock_timeout:
-    description: Timeout in seconds for another run that changes this node.
-    type: int
-    default: 180
 seealso:
   - module: kubewin.csi.csi_proxy_info
 """

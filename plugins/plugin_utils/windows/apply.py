@@ -121,7 +121,7 @@ class HostApplier:
                 steps += self._build_secure_steps(snapshot.install_dir_entries)
             elif step.kind == "fetch" and source is not None:
                 self.report(step.description)
-                fetches = stage.compute_fetch_seconds(source)
+                fetches = stage.FETCH_SECONDS
                 steps += stage.build_fetch_steps(desired, source, self._run)
                 stdin = stage.render_fetch_input(source)
         if not stages:
@@ -132,7 +132,7 @@ class HostApplier:
         if to_do.has("push") and source is not None:
             self.report(f"sending {source.location}")
             with stage.pack_executable(Path(source.location)) as archive:
-                self._stage(stage.build_push_steps(desired, self._run), archive, stage.compute_fetch_seconds(source))
+                self._stage(stage.build_push_steps(desired, self._run), archive, stage.FETCH_SECONDS)
         name = next((step.target for step in to_do.steps if step.kind == "create_service"), "")
         # On the same line, so that a first install costs no further request.
         self.acquire(None, [("no service", discard_output(program("sc", "query", name)))] if name else [])
@@ -317,7 +317,6 @@ class HostApplier:
         key = locate_parameters(name)
         aside = rf"{desired.install_dir}\aside-{self._run}"
         start = ["start=", desired.start_mode]
-        depend = ["depend=", "/".join(desired.dependencies)]
         steps: LabelledSteps = []
         for step in to_do.steps:
             if step.kind == "set_aside":
@@ -334,7 +333,6 @@ class HostApplier:
                 steps.append(("promote", move))
             elif step.kind == "create_service":
                 arguments = ["binPath=", desired.command_line, *start, "DisplayName=", model.DISPLAY_NAME]
-                arguments += depend if desired.dependencies else ()
                 steps += self.lock.guard_step("create", discard_output(program("sc", "create", name, *arguments)))
             elif step.kind == "commit" and service is not None:
                 steps += [self.lock.guard("previous"), *build_remember_steps(service)]
@@ -343,7 +341,7 @@ class HostApplier:
                 config = program("sc", "config", name, "binPath=", desired.command_line)
                 steps += self.lock.guard_step("commit", discard_output(config))
             elif step.kind == "configure":
-                steps.append(("configure", discard_output(program("sc", "config", name, *start, *depend))))
+                steps.append(("configure", discard_output(program("sc", "config", name, *start))))
             elif step.kind == "describe":
                 steps.append(("describe", discard_output(program("sc", "description", name, model.DESCRIPTION))))
             elif step.kind == "set_recovery" and desired.recovery is not None:

@@ -22,18 +22,6 @@ _SHARED = re.compile(
 )
 _SERVICE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,80}")
 _PATH_LIMIT = 240
-_SET_BY_OPTIONS = {
-    "windows-service": "it is always set",
-    "log_file": "use log_dir",
-    "log_dir": "use log_dir",
-    "logtostderr": "the log goes to a file",
-    "log_file_max_size": "use log_file_max_size",
-    "v": "use log_level",
-    "kubelet-path": "use kubelet_path",
-    "working-dir": "use working_dirs",
-    "require-privacy": "use require_privacy",
-    "metrics-bind-address": "use metrics_bind_address",
-}
 
 
 def check_path(value: str, option: str) -> str:
@@ -110,24 +98,14 @@ def render_flags(options: Mapping[str, Any], release: catalog.Release) -> tuple[
     pairs: list[tuple[str, str]] = [
         ("log_file", log_file),
         ("logtostderr", "false"),
-        ("log_file_max_size", str(options["log_file_max_size"])),
+        ("log_file_max_size", "100"),
         ("v", str(options["log_level"])),
         ("kubelet-path", check_path(options["kubelet_path"], "kubelet_path")),
     ]
-    pairs += [("working-dir", check_path(path, "working_dirs")) for path in options.get("working_dirs") or ()]
     if options.get("require_privacy") is not None:
         pairs.append(("require-privacy", "true" if options["require_privacy"] else "false"))
     if options.get("metrics_bind_address"):
         pairs.append(("metrics-bind-address", options["metrics_bind_address"]))
-    for flag, value in (options.get("extra_flags") or {}).items():
-        name = str(flag).lstrip("-")
-        if name in _SET_BY_OPTIONS:
-            raise ChangeRefusedError(
-                "flag_reserved",
-                f"extra_flags: {name} is set by the task itself: {_SET_BY_OPTIONS[name]}.",
-                "Remove it from extra_flags.",
-            )
-        pairs.append((name, str(value).lower() if isinstance(value, bool) else str(value)))
     for name, value in pairs:
         if name not in release.flags:
             raise ChangeRefusedError(
@@ -223,18 +201,12 @@ def build_desired(options: Mapping[str, Any]) -> model.Desired:
         log_file=check_path(options["log_dir"], "log_dir") + r"\csi-proxy.log",
         start_mode=options["start_mode"],
         recovery=_build_recovery(options.get("recovery")),
-        dependencies=tuple(options.get("dependencies") or ()),
         required_pipes=pipes,
         allow_downgrade=bool(options["allow_downgrade"]),
         adopt=bool(options["adopt"]),
         kubelet_path=kubelet_path,
         needs_wmic=bool(options["needs_wmic"]),
     )
-    for name in desired.dependencies:
-        if not _SERVICE_NAME.fullmatch(name):
-            raise ChangeRefusedError(
-                "bad_value", f"dependencies: {name!r} is not a service name.", "Use the short name that sc.exe shows."
-            )
     if len(desired.executable) > _PATH_LIMIT:
         raise ChangeRefusedError(
             "bad_path",
@@ -249,21 +221,8 @@ def _build_source(options: Mapping[str, Any]) -> model.ExecutableSource | None:
     if not location:
         return None
     source = model.ExecutableSource(
-        location=location,
-        proxy=options.get("source_proxy") or "",
-        retries=int(options["source_retries"]),
-        retry_delay=int(options["source_retry_delay"]),
-        connect_timeout=int(options["source_connect_timeout"]),
-        timeout=int(options["source_timeout"]),
-        ca_file=check_path(options["source_ca_file"], "source_ca_file") if options.get("source_ca_file") else "",
-        check_revocation=bool(options["source_check_revocation"]),
+        location, options.get("source_proxy") or "", bool(options["source_check_revocation"])
     )
-    if not source.ca_file.isascii():
-        raise ChangeRefusedError(
-            "bad_value",
-            f"source_ca_file: {source.ca_file!r} has characters outside ASCII, which curl on Windows may not find.",
-            "Copy the file to a path of ASCII characters on the node.",
-        )
     for option, url in (("source", source.location if source.is_url else ""), ("source_proxy", source.proxy)):
         # Not check_value: a refused URL may be a secret, and its text would show it.
         refused = sorted(set(re.findall(r"[\s\x00-\x1f\x7f]", url)))

@@ -252,7 +252,7 @@ WIN32: dict[int, Meaning] = {
     1068: Meaning(
         "start_failed",
         "a service that this one depends on did not start",
-        "Start the dependency, or correct the option dependencies.",
+        "Start the dependency.",
     ),
     1069: Meaning("start_failed", "the account of the service could not log on", "Let the service run as LocalSystem."),
     1072: Meaning("marked_for_deletion", "the service is marked for deletion", _RELEASE_OPEN_HANDLES),
@@ -293,7 +293,7 @@ CURL: dict[int, Meaning] = {
     18: Meaning(
         "download_failed",
         "the transfer ended before the file was complete",
-        "Run the play again; raise source_retries.",
+        "Run the play again.",
     ),
     22: Meaning(
         "download_failed",
@@ -308,7 +308,7 @@ CURL: dict[int, Meaning] = {
     28: Meaning(
         "download_failed",
         "the transfer took longer than allowed",
-        "Raise source_timeout, or use a mirror nearer to the node.",
+        "Use a mirror nearer to the node, or a file on the controller.",
     ),
     35: Meaning(
         "tls_failed",
@@ -316,14 +316,18 @@ CURL: dict[int, Meaning] = {
         "Check protocol and cipher settings; if the revocation list is unreachable, set source_check_revocation to false.",
     ),
     37: Meaning("download_failed", "the file could not be read", "Check the URL."),
-    56: Meaning("download_failed", "the connection broke while receiving", "Run the play again; raise source_retries."),
+    56: Meaning("download_failed", "the connection broke while receiving", "Run the play again."),
     60: Meaning(
         "tls_failed",
         "the server's certificate is not trusted by the node",
-        "Import its CA into the node's Root store, or name it in source_ca_file.",
+        "Import its CA into the node's store: certutil -addstore Root <file>.",
     ),
-    77: Meaning("tls_failed", "the CA file cannot be read", "Check source_ca_file: it is a path on the node."),
 }
+UNPACK = Meaning(
+    "unpack_failed",
+    "the disk is full, or the file was damaged on its way",
+    "Free space on the volume of the install directory; a release needs about 60 MB. Then run the play again.",
+)
 
 
 def build_directory_error(directory: str, words: str) -> NodeError:

@@ -66,11 +66,6 @@ class ExecutableSource:
 
     location: str
     proxy: str = ""
-    retries: int = 3
-    retry_delay: int = 5
-    connect_timeout: int = 15
-    timeout: int = 600
-    ca_file: str = ""
     check_revocation: bool = True
 
     @property
@@ -95,7 +90,6 @@ class Desired:
     start_mode: StartMode = "auto"
     recovery: Recovery | None = None
     """None: left as it is found"""
-    dependencies: tuple[str, ...] = ()
     required_pipes: tuple[str, ...] = ()
     allow_downgrade: bool = False
     adopt: bool = True
@@ -156,7 +150,6 @@ class Service:
     delayed: bool
     command_line: str
     description: str
-    dependencies: tuple[str, ...]
     recovery: Recovery | None
     delete_pending: bool
     record: Record

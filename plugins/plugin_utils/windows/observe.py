@@ -405,7 +405,6 @@ def _read_service(name: str, answers: Answers) -> model.Service | None:
         delayed=parse.read_dword(values.get("delayedautostart")) == 1,
         command_line=text.get("imagepath", ""),
         description=text.get("description", ""),
-        dependencies=parse.split_strings(values.get("dependonservice")),
         recovery=recovery,
         delete_pending=parse.read_dword(values.get("deleteflag")) == 1,
         record=model.Record(

@@ -180,7 +180,6 @@ def compare_with_desired(desired: Desired, snapshot: HostSnapshot) -> tuple[Drif
     compare("command_line", service.command_line, desired.command_line)
     compare("executable_sha256", snapshot.executable_sha256, desired.sha256)
     compare("start_mode", service.start_mode, desired.start_mode)
-    compare("dependencies", sorted(map(str.lower, service.dependencies)), sorted(map(str.lower, desired.dependencies)))
     if desired.recovery is not None:
         compare("recovery", service.recovery or model.Recovery(0, ()), desired.recovery)
     compare("description", service.description, model.DESCRIPTION)
@@ -461,9 +460,8 @@ def _plan_present(desired: Desired, snapshot: HostSnapshot) -> list[PlanStep]:
         steps.append(PlanStep("create_service", f"create the service {name}: {desired.command_line}", name))
     elif commit:
         steps.append(PlanStep("commit", f"set the command line of the service {name} to {desired.command_line}", name))
-    if service is not None and items & {"start_mode", "dependencies"}:
-        depend = "/".join(desired.dependencies) or "none"
-        steps.append(PlanStep("configure", f"set start mode {desired.start_mode}, dependencies {depend}", name))
+    if service is not None and "start_mode" in items:
+        steps.append(PlanStep("configure", f"set start mode {desired.start_mode}", name))
     if service is None or "description" in items:
         steps.append(PlanStep("describe", f"set the description of the service {name}", name))
     if desired.recovery is not None and (service is None or "recovery" in items):

@@ -35,7 +35,6 @@ def preview(desired: Desired, snapshot: HostSnapshot, steps: tuple[PlanStep, ...
             "state": "running",
             "command_line": desired.command_line,
             "start_mode": desired.start_mode,
-            "dependencies": list(desired.dependencies),
             "recovery": recovery and serialize(recovery),
             "description": model.DESCRIPTION,
         },
@@ -52,7 +51,6 @@ def describe_service(service: Service) -> dict[str, Any]:
         "state": model.STATE_NAMES.get(service.state, "unknown"),
         "command_line": service.command_line,
         "start_mode": service.start_mode,
-        "dependencies": list(service.dependencies),
         "recovery": service.recovery and serialize(service.recovery),
     }
 

@@ -17,7 +17,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import read_number
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, parse
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import (
     SYSTEM32,
@@ -29,6 +28,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands impor
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import (
     CURL,
+    UNPACK,
     Meaning,
     NodeError,
     build_directory_error,
@@ -39,16 +39,13 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.plan import hi
 
 _EXECUTABLE = "csi-proxy.exe"
 _TOOLS = {"fetch": "curl", "unpack": "tar", "hash": "certutil"}
-_UNTRUSTED = (35, 60, 77)
-"""curl's codes for an untrusted certificate; they depend on its release"""
 _TOO_LARGE = 63
 """curl's code for a file above --max-filesize"""
 _PROBE_LIMIT = 1024 * 1024
 """Bytes: more than the page of an error or a redirect, less than the executable"""
-_READS_CA_FILE = (7, 60)
-"""First curl whose Schannel build does not ignore --cacert (curl#1325)."""
-_SPACE_NEEDED = 80 * 1024 * 1024
-_DIGITS = re.compile(r"\d[\d.,'\s\u00a0\u202f]*")
+_RETRIES, _RETRY_DELAY, _ATTEMPT_SECONDS = 3, 5, 600
+FETCH_SECONDS = (_RETRIES + 1) * (_ATTEMPT_SECONDS + _RETRY_DELAY) + 60.0
+"""how long a download may take at most, with every retry"""
 
 
 def build_stage_dir(desired: model.Desired, identity: str) -> str:
@@ -69,10 +66,8 @@ def build_fetch_steps(
 
 def _build_curl_arguments(source: model.ExecutableSource) -> list[str]:
     """The options of every download; the addresses come as of :func:`render_fetch_input`."""
-    arguments = ["-gfsSL", "--config", "-", "--retry", str(source.retries), "--retry-delay", str(source.retry_delay)]
-    arguments += ["--connect-timeout", str(source.connect_timeout), "--max-time", str(source.timeout)]
-    if source.ca_file:
-        arguments += ["--cacert", source.ca_file]
+    arguments = ["-gfsSL", "--config", "-", "--retry", str(_RETRIES), "--retry-delay", str(_RETRY_DELAY)]
+    arguments += ["--connect-timeout", "15", "--max-time", str(_ATTEMPT_SECONDS)]
     if not source.check_revocation:
         arguments.append("--ssl-no-revoke")
     return arguments
@@ -86,9 +81,7 @@ def probe(node: WindowsHost, desired: model.Desired, source: model.ExecutableSou
     """
     arguments = [*_build_curl_arguments(source), "--range", "0-0", "--max-filesize", str(_PROBE_LIMIT)]
     command = discard_output(program("curl", *arguments))
-    failure = node.chain(
-        [("fetch", command)], stdin=render_fetch_input(source), timeout=60.0 + compute_fetch_seconds(source)
-    )[1]
+    failure = node.chain([("fetch", command)], stdin=render_fetch_input(source), timeout=60.0 + FETCH_SECONDS)[1]
     if failure is not None and failure.code != _TOO_LARGE:
         raise explain_failure(node, desired, failure)
 
@@ -126,11 +119,6 @@ def remove_secrets(text: str, source: model.ExecutableSource | None) -> str:
         for secret in (user, user.partition(":")[2], address.partition("?")[2]):
             text = text.replace(secret, "(hidden)") if secret else text
     return text
-
-
-def compute_fetch_seconds(source: model.ExecutableSource) -> float:
-    """How long the download may take at most, with every retry."""
-    return (source.retries + 1) * (source.timeout + source.retry_delay) + 60.0
 
 
 def build_push_steps(desired: model.Desired, identity: str) -> list[tuple[str, Command]]:
@@ -177,45 +165,22 @@ def check_digest(desired: model.Desired, text: str) -> None:
 
 
 def explain_failure(node: WindowsHost, desired: model.Desired, failure: Failure) -> NodeError:
-    """What a failed staging step means. Asks the node once more where its free space, tools or their release decide."""
+    """What a failed staging step means. Asks the node once more where a tool may be missing."""
     missing = _find_missing_tool(node, failure)
     if missing is not None:
         return missing
     source = desired.source
     if failure.label == "fetch":
-        if source and source.ca_file and failure.code in _UNTRUSTED and _is_ca_file_ignored(node):
-            return NodeError(
-                "ca_file_ignored",
-                f"The node could not download {hide_url_secrets(source.location)}: curl there is older than 7.60 and ignores "
-                f"source_ca_file (curl {failure.code}).",
-                remedy=f"Import the CA into the node's store: certutil -addstore Root {source.ca_file}. Or install the updates of "
-                "Windows Server 2019, or set source to a file on the controller.",
-            )
         meaning = CURL.get(
             failure.code,
             Meaning("download_failed", f"curl ended with {failure.code}", "Find the code in curl's manual."),
         )
-        if failure.code == 23:
-            meaning = _distinguish_full_disk(
-                node,
-                desired,
-                meaning,
-                Meaning("write_failed", "the file could not be written", "Check what locks it."),
-            )
         where = hide_url_secrets(source.location) if source else ""
         said = remove_secrets(failure.words, source)
         return meaning.error(f"The node could not download {where}", f"curl {failure.code}", said)
     if failure.label == "unpack":
-        meaning = _distinguish_full_disk(
-            node,
-            desired,
-            Meaning("disk_full", "the disk is full", f"Free space on the volume of {desired.install_dir}."),
-            Meaning(
-                "unpack_failed", "what arrived is damaged, or the file could not be written", "Run the play again."
-            ),
-        )
         subject = f"The node could not unpack the executable into {desired.install_dir}"
-        return meaning.error(subject, f"tar {failure.code}", failure.words)
+        return UNPACK.error(subject, f"tar {failure.code}", failure.words)
     if failure.label == "hash":
         meaning = find_meaning(failure.code)
         if meaning.reason == "file_missing":
@@ -237,33 +202,3 @@ def _find_missing_tool(node: WindowsHost, failure: Failure) -> NodeError | None:
         f"The node has no {tool}.exe in {SYSTEM32}.",
         remedy="Use Windows Server 2019 or later; Nano Server and container images lack it.",
     )
-
-
-def _is_ca_file_ignored(node: WindowsHost) -> bool:
-    match = re.match(r"curl (\d{1,4})\.(\d{1,4})", node.ask([("curl", program("curl", "-V"))]).text("curl").strip())
-    return match is not None and (int(match[1]), int(match[2])) < _READS_CA_FILE
-
-
-def _distinguish_full_disk(node: WindowsHost, desired: model.Desired, full: Meaning, write_error: Meaning) -> Meaning:
-    """tar and curl report a full disk as they report other write errors: the free space shows it."""
-    drive = desired.install_dir[:2]
-    text = node.ask([("free", program("fsutil", "volume", "diskfree", drive))]).text("free")
-    free = parse_free_bytes(text)
-    if free is None or free >= _SPACE_NEEDED:
-        return write_error
-    return Meaning("disk_full", f"the disk is full, {drive} has {free} bytes left", full.remedy)
-
-
-def parse_free_bytes(text: str) -> int | None:
-    """Free bytes of ``fsutil volume diskfree``: on its first line the group with the most digits.
-
-    Label, separators and unit differ by release and language; the order of the lines does not.
-    """
-    for line in text.splitlines():
-        if ":" not in line:
-            continue
-        groups = [re.sub(r"\D", "", group) for group in _DIGITS.findall(line.split(":", 1)[1])]
-        groups = [group for group in groups if group]
-        if groups:
-            return read_number(max(groups, key=len))
-    return None

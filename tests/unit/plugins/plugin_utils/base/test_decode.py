@@ -42,7 +42,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import quantity
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod, ObservedTemplate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade import journal
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands, observe, parse, stage
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands, observe, parse
 
 from ..kube.fakes import ApiError, Response, Script
 
@@ -161,7 +161,6 @@ def printed(text: str) -> Any:
         parse.read_wmi_time(text),
         parse.read_failure_actions(text),
         observe.parse_lock_owner(f"id=a at={text} until={text} pid={text}"),
-        stage.parse_free_bytes(f"a: {text}"),
         commands.split_steps(f"#abc.0=0\r\n#abc.{text}=1\r\n#abc.1={text}\r\n".encode("utf-8", "replace"), "abc", 1),
         listing.parse_listing(f" Directory of C:\\data\r\n\r\n11/22/2026  09:30 AM    {text} a.txt\r\n", "C:\\data"),
     )

@@ -155,7 +155,6 @@ def test_a_service_that_was_restarted_and_then_stopped_is_repaired(host: Host, a
     [
         ({"log_level": 4}, ["commit", "stop", "start", "record"]),
         ({"start_mode": "delayed-auto"}, ["configure"]),
-        ({"dependencies": ["RpcSs"]}, ["configure"]),
         (
             {
                 "recovery": {

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import parse, stage
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import parse
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import join_text
 
 SC_MISSING_DE = "[SC] OpenService FEHLER 1060:\r\n\r\nDer angegebene Dienst ist kein installierter Dienst.\r\n\r\n"
@@ -389,21 +389,6 @@ def test_boot_time(text: str, wmi: str | None, boot: str | None) -> None:
 )
 def test_executable_of(command_line: str, executable: str) -> None:
     assert parse.find_executable(command_line) == executable
-
-
-@pytest.mark.parametrize(
-    ("text", "free"),
-    [
-        ("Total # of free bytes        : 877510377472\r\nTotal # of bytes             : 999", 877510377472),
-        ("Total free bytes        : 164,371,357,696 (153.1 GB)\r\n", 164371357696),
-        ("Total free bytes        : 890.5 GB (956,301,750,272 bytes)\r\n", 956301750272),
-        ("Freie Bytes : 26\u00a0914\u00a0537\u00a0472 ( 25,1 GB)\r\n", 26914537472),
-        ("Total free bytes        : 9,18,86,24,75,264\r\n", 918862475264),
-        ("Fehler\r\n", None),
-    ],
-)
-def test_free_bytes(text: str, free: int | None) -> None:
-    assert stage.parse_free_bytes(text) == free
 
 
 def test_mappings_of_smb_shares_are_read_as_wmic_prints_them() -> None:
