@@ -8,9 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import date
 from fnmatch import fnmatchcase
-from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import found
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import (
@@ -21,14 +20,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict impo
     WorkloadVerdict,
 )
 
-KEYS = ("id", "object", "reason", "expires")
-
 _ID = re.compile(r"CSI-[A-Z]\d\d")
-_DAY = re.compile(r"\d{4}-\d\d-\d\d")
-
-
-class SuppressionError(ValueError):
-    """Entries that cannot be used; each with what was found and what was expected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,19 +42,23 @@ class Suppression:
         return finding.id == self.id and fnmatchcase(finding.object, self.object)
 
 
-def read_suppressions(entries: Iterable[Any]) -> tuple[Suppression, ...]:
-    """Read a list of {id, object, reason, expires}; SuppressionError names everything that is wrong with all of them."""
-    read: list[Suppression] = []
-    troubles: list[str] = []
-    for number, entry in enumerate(entries, 1):
-        wrong = list(_wrong(entry))
-        troubles += [f"suppression {number}{_named(entry)}: {what}" for what in wrong]
-        day = None if wrong else _day(entry["expires"])
-        if day is not None:
-            read.append(Suppression(entry["id"], entry["object"], entry["reason"].strip(), day))
-    if troubles:
-        raise SuppressionError("\n".join(troubles))
-    return tuple(read)
+def read_suppressions(entries: Iterable[Mapping[str, str]]) -> tuple[Suppression, ...]:
+    """Read the option suppressions, whose keys and types are checked. ValueError names the entry and what was expected."""
+    return tuple(map(_read_suppression, entries))
+
+
+def _read_suppression(entry: Mapping[str, str]) -> Suppression:
+    about = f"suppression of {entry['id']} on {entry['object']}"
+    if not _ID.fullmatch(entry["id"]):
+        raise ValueError(f"{about}: expected the ID of one finding, such as CSI-V10. Write one entry for each finding.")
+    for key in ("object", "reason"):
+        if not entry[key].strip():
+            raise ValueError(f"{about}: {key} is empty, expected text. Set {key}.")
+    try:
+        expires = date.fromisoformat(entry["expires"].strip())
+    except ValueError:
+        raise ValueError(f"{about}: expires is {entry['expires']!r}, expected a day such as 2027-01-31.") from None
+    return Suppression(entry["id"], entry["object"], entry["reason"].strip(), expires)
 
 
 def suppress(report: Report, suppressions: Sequence[Suppression], today: date) -> Report:
@@ -108,43 +104,3 @@ def _unused(suppression: Suppression) -> Finding:
     return found(
         "CSI-R02", suppression.title, "no finding has this id and an object that fits", evidence, remedy, "note"
     )
-
-
-def _named(entry: Any) -> str:
-    named = [str(entry[key]) for key in ("id", "object") if entry.get(key)] if isinstance(entry, Mapping) else []
-    return f" ({' on '.join(named)})" if named else ""
-
-
-def _wrong(entry: Any) -> Iterable[str]:
-    """What is wrong with an entry, in words."""
-    if not isinstance(entry, Mapping):
-        yield f"found {entry!r}, expected a dictionary with {', '.join(KEYS)}"
-        return
-    for key in KEYS:
-        if entry.get(key) in (None, ""):
-            yield f"{key} is missing, expected {', '.join(KEYS)}"
-    for key in entry:
-        if key not in KEYS:
-            yield f"found {key!r}, expected {', '.join(KEYS)}"
-    for key in ("id", "object", "reason"):
-        value = entry.get(key)
-        if value not in (None, "") and not (isinstance(value, str) and value.strip()):
-            yield f"{key} is {value!r}, expected text"
-    if isinstance(entry.get("id"), str) and entry["id"] and not _ID.fullmatch(entry["id"]):
-        yield f"id is {entry['id']!r}, expected the ID of one finding, such as CSI-V10; write one entry for each"
-    if entry.get("expires") not in (None, "") and _day(entry["expires"]) is None:
-        yield f"expires is {str(entry['expires'])!r}, expected a day such as 2027-01-31"
-
-
-def _day(value: Any) -> date | None:
-    """The date that is meant, None when it is none. YAML makes a date of what is not quoted."""
-    if isinstance(value, datetime):
-        return None
-    if isinstance(value, date):
-        return value
-    if not isinstance(value, str) or not _DAY.fullmatch(value.strip()):
-        return None
-    try:
-        return date.fromisoformat(value.strip())
-    except ValueError:
-        return None

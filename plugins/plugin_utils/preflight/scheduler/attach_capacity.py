@@ -135,47 +135,26 @@ class AttachCapacity:
 def find_overfull_groups(
     needed: Sequence[int], rooms: Mapping[tuple[int, ...], int]
 ) -> Iterator[tuple[tuple[int, ...], int]]:
-    """Groups that together need more than all places that take any of them have, with what these have.
+    """Groups that may not find room together in the places that take any of them, with the room of these.
 
-    rooms: by the groups that a kind of place takes. Every unit is placed on its own, by a maximum flow; where that leaves one
-    over, the groups that could have made way for it are too many (Hall's theorem).
+    rooms: by the groups that a kind of place takes. One group after another takes room, first where fewest groups may go. If
+    that leaves a unit over, its group and those that took room from it depend on the order in which they start.
     """
     left = dict(rooms)
-    reached = group_values((group, place) for place in rooms for group in place)
-    put: Counter[tuple[int, tuple[int, ...]]] = Counter()
+    taken: Counter[tuple[int, tuple[int, ...]]] = Counter()
     reported: set[int] = set()
-    for group, asked in enumerate(needed):
-        count = asked
-        while count and group not in reported:
-            # From the group to places that take it, and from each place to groups that could leave it.
-            came: dict[tuple[int, ...], int] = {}
-            from_: dict[int, tuple[int, ...]] = {}
-            queue, free, next_ = [group], None, 0
-            while free is None and next_ < len(queue):
-                one, next_ = queue[next_], next_ + 1
-                for place in reached[one]:
-                    if place in came:
-                        continue
-                    came[place] = one
-                    if left[place]:
-                        free = place
-                        break
-                    for other in place:
-                        if put[other, place] and other not in queue:
-                            from_[other] = place
-                            queue.append(other)
-            if free is None:
-                reported.update(queue)
-                yield tuple(sorted(queue)), sum(rooms[place] for place in came)
-                break
-            way, amount = [(came[free], free)], min(count, left[free])
-            while way[-1][0] != group:
-                place = from_[way[-1][0]]
-                amount = min(amount, put[way[-1][0], place])
-                way.append((came[place], place))
-            for step, (one, place) in enumerate(way):
-                put[one, place] += amount
-                if step + 1 < len(way):
-                    put[one, way[step + 1][1]] -= amount
-            left[free] -= amount
-            count -= amount
+    for group, needed_units in enumerate(needed):
+        count = needed_units
+        for place in sorted((place for place in rooms if group in place), key=len):
+            taken[group, place] = min(left[place], count)
+            left[place] -= taken[group, place]
+            count -= taken[group, place]
+        if not count or group in reported:
+            continue
+        contended, size = {group}, 0
+        while size < len(contended):
+            size = len(contended)
+            places = [place for place in rooms if not contended.isdisjoint(place)]
+            contended |= {other for place in places for other in place if taken[other, place]}
+        reported |= contended
+        yield tuple(sorted(contended)), sum(rooms[place] for place in places)
