@@ -24,12 +24,12 @@ from situations.cluster import (
 from situations.world import World
 
 
-@situation("4 hidden", "CSI-V21", classes={"pv-idle": "UNKNOWN"})
+@situation("4 hidden")
 def an_unused_claim(world: World) -> None:
     volume(world, "pv-idle", csi(VSPHERE.name, "fcd-idle"), "idle")
 
 
-@situation("4 hidden", "CSI-W03", "CSI-G10", "CSI-G20")
+@situation("4 hidden", "CSI-G10", "CSI-G20")
 def a_stateful_set_of_zero_replicas(world: World) -> None:
     world.get("StatefulSet", "db", SHOP)["spec"]["replicas"] = 0
     for number in (0, 1):
@@ -38,7 +38,7 @@ def a_stateful_set_of_zero_replicas(world: World) -> None:
     world.remove("Pod", f"{VSPHERE.daemonset}-win-2", VSPHERE.namespace)
 
 
-@situation("4 hidden", "CSI-W02")
+@situation("4 hidden")
 def a_finished_job_that_holds_its_claim(world: World) -> None:
     volume(world, "pv-import", csi(VSPHERE.name, "fcd-import"), "import")
     done = {"conditions": [{"type": "Complete", "status": "True"}], "succeeded": 1}
@@ -47,13 +47,13 @@ def a_finished_job_that_holds_its_claim(world: World) -> None:
     pod(world, "import-x", pod_spec("import", restartPolicy="Never"), on="win-1", owner=owner, phase="Succeeded")
 
 
-@situation("4 hidden", "CSI-W04")
+@situation("4 hidden", starts_again={"CronJob shop/nightly": "yes"})
 def a_cron_job_between_its_runs(world: World) -> None:
     volume(world, "pv-nightly", csi(VSPHERE.name, "fcd-nightly"), "nightly")
     workload(world, "CronJob", "nightly", pod_spec("nightly"))
 
 
-@situation("4 hidden", "CSI-W05")
+@situation("4 hidden")
 def claims_above_the_replicas_of_a_stateful_set(world: World) -> None:
     volume(world, "pv-db-2", csi(VSPHERE.name, "fcd-2"), "data-db-2", storage_class="vsphere-csi-windows")
 

@@ -34,7 +34,7 @@ def pods_of_windows_that_the_scheduler_may_put_on_linux(world: World) -> None:
     del _template(world)["nodeSelector"]
 
 
-@situation("all nodes", "CSI-W01", "CSI-W02", starts_again={"CronJob shop/nightly": "unknown"})
+@situation("all nodes", "CSI-W01", starts_again={"CronJob shop/nightly": "unknown"})
 def a_cron_job_whose_last_pod_ran_on_linux(world: World) -> None:
     workload(world, "CronJob", "nightly", undecided("share"))
     owner = owner_reference("CronJob", "nightly", SHOP)

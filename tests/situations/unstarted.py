@@ -186,7 +186,7 @@ def a_new_file_system_that_a_container_mounts(world: World) -> None:
     _device(world, "volumeMounts", "mountPath")
 
 
-@situation("one pod at a time", "CSI-W03", starts_again={"Deployment shop/x": "yes"})
+@situation("one pod at a time", starts_again={"Deployment shop/x": "yes"})
 def a_share_for_one_pod_whose_second_user_is_scaled_to_zero(world: World) -> None:
     _share(world, "ReadWriteOncePod")
     workload(world, "Deployment", "x", pod_spec("x"), replicas=1, strategy={"type": "Recreate"})

@@ -119,7 +119,7 @@ def an_inline_azure_file_volume(world: World) -> None:
     workload(world, "Deployment", "inline", pod_spec(extra_volumes=[inline]), on=["win-1"])
 
 
-@situation("4 inline", "CSI-W03", "CSI-G10", "CSI-G20")
+@situation("4 inline", "CSI-G10", "CSI-G20")
 def an_inline_azure_file_volume_at_zero_replicas_without_driver(world: World) -> None:
     world.remove("Deployment", "web", SHOP)
     for number in (0, 1):
@@ -194,9 +194,7 @@ def a_gce_disk_that_many_nodes_may_write(world: World) -> None:
     on_windows(world, "pd", {"gcePersistentDisk": {"pdName": "d", "fsType": "ntfs"}}, accessModes=["ReadWriteMany"])
 
 
-@situation(
-    "4 hazard", "CSI-V18", "CSI-W03", classes={"pv-cold": "UNKNOWN"}, starts_again={"Deployment shop/cold": "unknown"}
-)
+@situation("4 hazard", "CSI-V18", classes={"pv-cold": "UNKNOWN"}, starts_again={"Deployment shop/cold": "unknown"})
 def an_ext4_disk_that_windows_has_not_mounted_yet(world: World) -> None:
     volume(world, "pv-cold", csi(VSPHERE.name, "fcd-cold", "ext4"), "cold")
     workload(world, "Deployment", "cold", pod_spec("cold"), replicas=0)

@@ -75,7 +75,6 @@ KNOWN: dict[str, Known] = {
     "CSI-V18": Known("warning", "Windows formats a disk whose file system it does not know, so check the disk first", doubt=True),
     "CSI-V19": Known("blocker", "a disk has one file system: Windows cannot read that of Linux, or formats the disk again"),
     "CSI-V20": Known("blocker", "this release of the kubelet does not mount it"),
-    "CSI-V21": Known("note", "the operating system that will use the volume is unknown"),
     "CSI-V22": Known("warning", "whether the kubelet mounts it in-tree or by CSI is unknown", doubt=True),
     "CSI-V23": Known("blocker", "its volume does not exist or belongs to another claim, so its pods do not start"),
     "CSI-V24": Known("blocker", "it is deleted after its last pod; with the policy Delete, its data is deleted too"),
@@ -97,10 +96,6 @@ KNOWN: dict[str, Known] = {
     "CSI-V53": Known("warning", "attaching the volume to a second node fails with Multi-Attach, and the pod there waits for its volume", doubt=True),
     # Workloads.
     "CSI-W01": Known("warning", "either operating system may mount its volumes, so the report checks them for Windows too", doubt=True),
-    "CSI-W02": Known("note", "a claim is not released while a pod names it, finished pods included"),
-    "CSI-W03": Known("note", "no pod runs, so no node shows its volumes; they are needed when it is scaled up"),
-    "CSI-W04": Known("note", "between its runs no node shows its volumes"),
-    "CSI-W05": Known("note", "the StatefulSet still owns them and mounts them when it is scaled up"),
     "CSI-W06": Known("warning", "a file on its node defines it: the API cannot move it, and a drain leaves it there"),
     "CSI-W07": Known("blocker", "no controller recreates it after a drain or the loss of its node"),
     "CSI-W08": Known("warning", "the owner of its pods is unknown, so where the next ones may run is unknown", doubt=True),

@@ -53,7 +53,6 @@ class Subject:
     terms: tuple[Term, ...] | None = None
     eligible: int = 0
     user_nodes: int = 0
-    unused: bool = False
     users: list[Workload] = field(default_factory=list)
     linux_users: list[Workload] = field(default_factory=list)
 
@@ -91,7 +90,7 @@ class Subject:
 
 @dataclass(slots=True)
 class Subjects:
-    """Everything to evaluate. demand: by CSI name, where a driver is needed.
+    """Everything to evaluate. used_claims: those of any workload, on Linux too. demand: by CSI name, where a driver is needed.
 
     by_workload: keys of the subjects of each.
     """
@@ -100,15 +99,16 @@ class Subjects:
     subjects: dict[str, Subject] = field(default_factory=dict)
     by_workload: dict[str, list[str]] = field(default_factory=dict)
     demand: dict[str, int] = field(default_factory=dict)
+    used_claims: frozenset[str] = frozenset()
 
 
 def collect(index: Index, use: Usage) -> Subjects:
     """Find every volume that a Windows node may mount, and which drivers which nodes need for them."""
-    found = Subjects({known.field: paths(index, known) for known in in_tree.PLUGINS})
+    found = Subjects({known.field: paths(index, known) for known in in_tree.PLUGINS}, used_claims=frozenset(use.users))
     _Collector(index, use, found).run()
     demand: dict[str, int] = defaultdict(int)
     for subject in found.subjects.values():
-        if subject.driver and not subject.unused:
+        if subject.driver:
             by_csi = index.windows if subject.plugin is None else found.paths[subject.source.field].csi
             demand[subject.driver] |= subject.eligible & by_csi
     found.demand = {driver: nodes for driver, nodes in demand.items() if nodes}
@@ -150,7 +150,6 @@ class _Collector:
             if workload.on_windows:
                 self._of_workload(workload)
         self._attached()
-        self._unused()
         for subject in self._subjects.values():
             if subject.claim is not None:
                 users = self._use.users.get(subject.claim.key, ())
@@ -160,7 +159,7 @@ class _Collector:
         keys = self._found.by_workload.setdefault(workload.key, [])
         if workload.done:
             return
-        for name in workload.claims + workload.spare:
+        for name in workload.claims:
             subject = self._of_claim(name, workload)
             if subject is not None:
                 keys.append(subject.key)
@@ -286,35 +285,3 @@ class _Collector:
                     subject = self._of_volume(volume, index.claims.get(volume.claim))
                     subject.user_nodes |= index.bit[node.name]
                     subject.eligible |= index.bit[node.name]
-
-    def _unused(self) -> None:
-        """Claims without a known user: their operating system is unknown, unless their topology decides."""
-        index, used = self._index, self._use.users
-        if not index.unread.isdisjoint(("pods", "persistentvolumes")):
-            return
-        attached = {one.volume for one in index.snapshot.attachments}
-        for claim in index.snapshot.claims:
-            if claim.key in used or claim.pod or claim.volume in self._subjects or claim.volume in attached:
-                continue
-            volume = index.volumes.get(claim.volume)
-            if volume is None:
-                # Nothing is lost with a claim that has no volume and no user.
-                continue
-            subject = Subject(volume.name, volume.source, volume, claim, terms=volume.terms)
-            if self._is_for_linux(subject):
-                continue
-            subject.eligible = subject.user_nodes = self._reachable(subject)
-            subject.unused = volume.terms is None or bool(index.matching(volume.terms) & index.linux)
-            self._subjects[subject.key] = subject
-
-    def _is_for_linux(self, subject: Subject) -> bool:
-        """Whether no Windows node could ever mount it."""
-        source = subject.source
-        if source.field in in_tree.LINUX_ONLY or source.field in in_tree.DEAD or not source.field:
-            return True
-        if not self._reachable(subject):
-            return True
-        known = BY_NAME.get(subject.driver)
-        if known is None:
-            return bool(subject.driver) and subject.driver not in self._index.registered
-        return bool(known.fstypes) and source.fs_type in LINUX_FILE_SYSTEMS and source.fs_type not in known.fstypes

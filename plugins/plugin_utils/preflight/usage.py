@@ -35,7 +35,7 @@ class Workload:
     """Something whose pods use volumes.
 
     template: None for bare and static pods and for owners that were not read. pods: those that use volumes. claims: keys
-    of claims, those above a StatefulSet's replicas in spare. made: claims that some pod gets as it is made. ordinals: of a
+    of claims. made: claims that some pod gets as it is made. ordinals: of a
     StatefulSet that makes claims. eligible: Windows nodes that it may run on. nowhere: why it can
     run on none of them, empty where it may.
     """
@@ -46,7 +46,6 @@ class Workload:
     template: ObservedTemplate | None = None
     pods: list[ObservedPod] = field(default_factory=list)
     claims: tuple[str, ...] = ()
-    spare: tuple[str, ...] = ()
     inline: tuple[Inline, ...] = ()
     made: tuple[ClaimTemplate, ...] = ()
     ordinals: range = range(0)
@@ -63,7 +62,7 @@ class Workload:
     @property
     def volumes(self) -> tuple[str, ...]:
         """What verdicts call its volumes."""
-        return (*self.claims, *self.spare, *(f"inline {one.name}" for one in self.inline))
+        return (*self.claims, *(f"inline {one.name}" for one in self.inline))
 
     @property
     def done(self) -> bool:
@@ -91,7 +90,7 @@ def usage(index: Index) -> Usage:
     sets = _numbered(index, workloads)
     for workload in workloads:
         _note_volumes(index, workload, sets)
-        for claim in workload.claims + workload.spare:
+        for claim in workload.claims:
             users[claim].append(workload)
         _place(index, workload)
     return Usage(tuple(workloads), dict(users))
@@ -139,15 +138,15 @@ def _note_volumes(
 ) -> None:
     template = workload.template
     claims: list[str] = []
-    spare: list[str] = []
     inline: list[Inline] = []
     if template is not None:
         claims += [f"{workload.namespace}/{name}" for name in template.volumes.claims]
         inline += template.volumes.inline
-        end = template.first + (template.replicas or 0)
+        # A set of zero replicas is evaluated as if it had those whose claims exist.
+        end = template.first + template.replicas if template.replicas else float("inf")
         for made in template.claim_templates:
-            for number, claim in sets.get((workload.namespace, f"{made.name}-{workload.name}"), ()):
-                (claims if template.first <= number < end else spare).append(claim.key)
+            numbered = sets.get((workload.namespace, f"{made.name}-{workload.name}"), ())
+            claims += [claim.key for number, claim in numbered if template.first <= number < end]
     for pod in workload.pods:
         claims += [f"{pod.namespace}/{name}" for name in pod.volumes.claims]
         # A finished pod's claim of its own goes with it; one that was never made is none.
@@ -156,8 +155,6 @@ def _note_volumes(
         ]
         inline += pod.volumes.inline
     workload.claims = tuple(dict.fromkeys(claims))
-    needed = set(claims)
-    workload.spare = tuple(one for one in dict.fromkeys(spare) if one not in needed)
     workload.inline = tuple(dict.fromkeys(inline))
     if template is not None:
         workload.made = template.volumes.ephemeral

@@ -119,7 +119,7 @@ def evaluate(index: Index, all_: Subjects, drivers: Mapping[str, DriverState], n
     no_mbr: Windows nodes whose csi-proxy is too old for disks with an MBR.
     """
     control = {known.field: control_plane(index, known) == "csi" for known in in_tree.PLUGINS}
-    twins = _twins(index, all_.subjects)
+    twins = _twins(index, all_)
     evaluated = VolumesEvaluation()
     for key in sorted(all_.subjects):
         one = _Volume(index, all_.subjects[key], all_.paths, drivers, no_mbr, control, twins)
@@ -143,15 +143,16 @@ def _handle(volume: ObservedVolume) -> tuple[str, str] | None:
     return driver, handle.lower() if driver == "disk.csi.azure.com" else handle
 
 
-def _twins(index: Index, subjects: Mapping[str, Subject]) -> dict[tuple[str, str], tuple[list[str], int]]:
+def _twins(index: Index, all_: Subjects) -> dict[tuple[str, str], tuple[list[str], int]]:
     """By handle, the volumes that share it, and how many of them pods use; a Released one hurts nobody."""
-    evaluated = {_handle(one.volume) for one in subjects.values() if one.volume is not None}
+    evaluated = {_handle(one.volume) for one in all_.subjects.values() if one.volume is not None}
     handles = ((_handle(volume), volume) for volume in index.snapshot.volumes)
     found_ = group_values((handle, volume) for handle, volume in handles if handle is not None and handle in evaluated)
 
     def is_used(volume: ObservedVolume) -> bool:
-        subject = subjects.get(volume.name)
-        return volume.phase == "Bound" if subject is None else bool(subject.users) or not subject.unused
+        # Of a claim that was not read, Linux workloads are the users.
+        elsewhere = volume.phase == "Bound" and volume.claim not in index.claims
+        return volume.name in all_.subjects or volume.claim in all_.used_claims or elsewhere
 
     return {
         handle: (sorted(one.name for one in twins), sum(map(is_used, twins)))
@@ -188,10 +189,6 @@ class _Volume:
         nodes = subject.eligible
         if not subject.source.field:
             yield self._verdict("UNKNOWN", nodes, "the kind of volume is unknown", step="bind")
-            return
-        if subject.unused:
-            self._unused()
-            yield self._verdict("UNKNOWN", nodes, "no known workload uses it, so its operating system is unknown")
             return
         if subject.source.field in in_tree.LINUX_ONLY:
             what = f"Windows does not mount volumes of kind {subject.source.field}"
@@ -282,9 +279,9 @@ class _Volume:
         policy = volume.policy if volume is not None else ""
         what = f"it is being deleted{f', with policy {policy}' if policy else ''}, and {self._user()} uses it"
         remedy = "before its last pod ends, set persistentVolumeReclaimPolicy of the volume to Retain"
-        if claim is not None and claim.deleting and not subject.unused:
+        if claim is not None and claim.deleting:
             self._finds("CSI-V24", what, remedy, about=f"PersistentVolumeClaim {claim.key}")
-        elif volume is not None and volume.deleting and not subject.unused:
+        elif volume is not None and volume.deleting:
             # The finalizer pv-protection keeps it while its claim exists, and pods start with it
             # (https://github.com/kubernetes/kubernetes, pkg/controller/volume/pvprotection, isBeingUsed).
             finding = self._made("CSI-V24", what, remedy, about=f"PersistentVolume {subject.key}")
@@ -332,13 +329,6 @@ class _Volume:
             remedy = f"use a claim for this volume, or label the CSIDriver {PROFILE}={enforced}"
             self._finds("CSI-V28", what, remedy)
             self.forbidden = self.findings[-1]
-
-    def _unused(self) -> None:
-        claim = self._subject.claim
-        if claim is not None:
-            what = "no known workload uses it, so its operating system is unknown"
-            remedy = "create the workload that uses it, or delete it"
-            self._finds("CSI-V21", what, remedy, about=f"PersistentVolumeClaim {claim.key}")
 
     def _nowhere(self) -> Message:
         if not self._subject.user_nodes:

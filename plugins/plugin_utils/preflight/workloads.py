@@ -162,12 +162,7 @@ class _Evaluator:
             because = f"{veto.id}: {veto.message}"
         causes: list[Finding] = []
         if answer != "yes":
-            of_volumes = [
-                finding
-                for message in messages
-                if message.verdict.claim not in workload.spare
-                for finding in message.findings
-            ]
+            of_volumes = [finding for message in messages for finding in message.findings]
             causes = self._find_causes((*own, *vetoes), walks) or _stopping(of_volumes)
             if not causes:
                 remedy = "resolve what keeps the workload unknown, or suppress this finding"
@@ -302,7 +297,7 @@ def _named(one: VolumeVerdict) -> str:
 
 
 def _hidden(index: Index, workload: Workload) -> Iterator[Finding]:
-    """Findings about this workload itself, such as 0 replicas or a static pod."""
+    """Findings about this workload itself, such as a static pod."""
     about, template = workload.key, workload.template
     because = (f"runs on {workload.system}: {workload.because}",)
     volumes = (
@@ -312,14 +307,9 @@ def _hidden(index: Index, workload: Workload) -> Iterator[Finding]:
     if workload.system in ("mixed", "unknown"):
         remedy = change_template(about, "spec.os.name and nodeSelector kubernetes.io/os")
         yield found("CSI-W01", about, f"it has {volumes}, and {workload.because}", because, remedy)
-    kept = [pod for pod in workload.pods if pod.finished and (pod.volumes.claims or pod.volumes.ephemeral)]
-    if kept:
-        message = f"{len(kept)} finished pods use its claims, such as {kept[0].key} ({kept[0].phase})"
-        evidence = (f"Pod {kept[0].key} status.phase: {kept[0].phase}, spec.nodeName: {kept[0].node}",)
-        yield found("CSI-W02", about, message, evidence, f"kubectl -n {workload.namespace} delete pod {kept[0].name}")
     if template is not None:
-        yield from _of_template(workload)
-    elif workload.kind == "Pod":
+        return
+    if workload.kind == "Pod":
         static = any(pod.mirror for pod in workload.pods)
         if static:
             evidence = ("annotation kubernetes.io/config.mirror",)
@@ -340,24 +330,3 @@ def _hidden(index: Index, workload: Workload) -> Iterator[Finding]:
         evidence = (f"Pod {workload.pods[0].key} is controlled by {workload.kind}/{workload.name}",)
         remedy = f"add to a role of this account: {rule}" if rule else "check the pods of its next rollout"
         yield found("CSI-W08", about, f"its template is unknown: {what}", evidence, remedy)
-
-
-def _of_template(workload: Workload) -> Iterator[Finding]:
-    about, template = workload.key, workload.template
-    if template is None:
-        return
-    held = ", ".join(workload.volumes)
-    if template.replicas == 0:
-        evidence = ("spec.replicas: 0",)
-        message = f"it is scaled to zero and has {held or 'volumes'}"
-        remedy = "none; check its volumes as if it ran"
-        yield found("CSI-W03", about, message, evidence, remedy)
-    elif template.kind == "CronJob" and not workload.pods:
-        evidence = ("spec.jobTemplate",)
-        message = f"it has {held or 'volumes'} and runs on a schedule"
-        remedy = "none; check its volumes as if it ran"
-        yield found("CSI-W04", about, message, evidence, remedy)
-    if workload.spare and template.replicas != 0:
-        evidence = (f"spec.replicas: {template.replicas}, claims: {', '.join(workload.spare)}",)
-        message = f"claims of removed replicas still exist: {', '.join(workload.spare)}"
-        yield found("CSI-W05", about, message, evidence, "keep them, or delete them if their data is not needed")

@@ -24,7 +24,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict impo
 from unit.plugins.plugin_utils.preflight.reports import finding, node, report, troubled, volume, workload
 
 BLOCKER = finding("CSI-C14", "CSIDriver ebs.csi.aws.com")
-DOUBT = finding("CSI-V21", "PersistentVolumeClaim lab/x", severity="warning", doubt=True)
+DOUBT = finding("CSI-V22", "PersistentVolumeClaim lab/x", severity="warning", doubt=True)
 
 
 def workloads(*answers: str) -> tuple[WorkloadVerdict, ...]:
@@ -89,9 +89,9 @@ def test_causes_are_dealt_with_before_what_suffers_from_them_and_blockers_before
         finding("CSI-C14", "CSIDriver x"),
         finding("CSI-C09", "StorageClass x", severity="warning"),
         finding("CSI-C05", "OperatorCondition x", severity="note"),
-        finding("CSI-V21", "PersistentVolumeClaim lab/x", severity="note", doubt=True),
+        finding("CSI-V22", "PersistentVolumeClaim lab/x", severity="note", doubt=True),
     ]
-    expected = ["CSI-C14", "CSI-N44", "CSI-V12", "CSI-W01", "CSI-C09", "CSI-V21"]
+    expected = ["CSI-C14", "CSI-N44", "CSI-V12", "CSI-W01", "CSI-C09", "CSI-V22"]
     # A note asks for nothing, unless it stands for something unknown.
     assert [group.id for group in create_view(report(findings=tuple(findings))).first] == expected
     assert [group.id for group in create_view(report(findings=tuple(reversed(findings)))).first] == expected
