@@ -33,7 +33,7 @@ def server(world: World) -> ApiPeer:
             single[kind.path(metadata.get("namespace"), metadata["name"])] = item
         else:
             lists.setdefault(kind.path(), []).append(item)
-            if kind in (kinds.OPERATOR_CONDITION, kinds.CONTROLLER_REVISION):
+            if kind is kinds.CONTROLLER_REVISION:
                 lists.setdefault(kind.path(metadata["namespace"]), []).append(item)
     forbidden = {one.resource for one in world.unread}
 

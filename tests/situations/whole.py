@@ -134,52 +134,10 @@ def pods_could_not_be_read(world: World) -> None:
     world.objects = [one for one in world.objects if one["kind"] != "Pod"]
 
 
-@situation("6.3", "CSI-C03", "CSI-C04", only_here=NO_OPENSHIFT)
-def an_admin_gate_without_acknowledgement(world: World) -> None:
-    openshift(world, "4.12.40")
-    world.kubernetes = "v1.25.16"
-    text = "vSphere migration may fail on unpatched vCenter"
-    world.add(
-        "ConfigMap",
-        "admin-gates",
-        "openshift-config-managed",
-        data={"ack-4.12-kube-126-vsphere-migration-in-4.14": text},
-    )
-    world.add("ConfigMap", "admin-acks", "openshift-config", data={})
-    conditions = world.get("ClusterVersion", "version")["status"]["conditions"]
-    conditions.append({"type": "Upgradeable", "status": "False", "reason": "AdminAckRequired", "message": text})
-
-
-@situation("6.3", only_here=NO_OPENSHIFT)
-def an_admin_gate_that_was_acknowledged(world: World) -> None:
-    openshift(world, "4.12.40")
-    key = "ack-4.12-kube-1.26-api-removals-in-4.13"
-    world.add(
-        "ConfigMap", "admin-gates", "openshift-config-managed", data={key: "APIs go", "ack-4.11-kube-1.25-x": "old"}
-    )
-    world.add("ConfigMap", "admin-acks", "openshift-config", data={key: "true"})
-
-
-@situation("6.1", "CSI-C02", "CSI-C05", only_here=NO_OPENSHIFT)
-def an_update_runs_and_the_operator_is_busy(world: World) -> None:
+@situation("6.1", "CSI-C02", only_here=NO_OPENSHIFT)
+def an_update_of_the_cluster_runs(world: World) -> None:
     openshift(world)
     world.get("ClusterVersion", "version")["status"]["desired"]["version"] = "4.23.4"
-    busy = {"type": "Upgradeable", "status": "False", "reason": "upgradeIsNotSafe", "message": "a controller is busy"}
-    world.add(
-        "OperatorCondition", "windows-machine-config-operator.v11.0.0", "openshift-windows-machine-config-operator",
-        spec={"overrides": []}, status={"conditions": [busy]},
-    )  # fmt: skip
-
-
-@situation("6.1", only_here=NO_OPENSHIFT)
-def an_override_wins_over_what_the_operator_says(world: World) -> None:
-    openshift(world)
-    busy = {"type": "Upgradeable", "status": "False", "reason": "upgradeIsNotSafe", "message": "a controller is busy"}
-    fine = {"type": "Upgradeable", "status": "True", "reason": "upgradeIsSafe", "message": "an administrator says so"}
-    world.add(
-        "OperatorCondition", "windows-machine-config-operator.v11.0.0", "openshift-windows-machine-config-operator",
-        spec={"overrides": [fine]}, status={"conditions": [busy]},
-    )  # fmt: skip
 
 
 @situation("6.4", "CSI-C11", only_here=NO_OPENSHIFT)

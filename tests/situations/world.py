@@ -21,9 +21,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluste
     ObservedController,
     ObservedDriver,
     ObservedNamespace,
-    ObservedOperatorCondition,
     ObservedRuntimeClass,
-    conditions_of,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedCsiNode, ObservedHost
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot, Unread
@@ -163,7 +161,7 @@ class World:
         if "configmaps" in unread:
             return ()
         names = None if "namespaces" in unread else frozenset(one["metadata"]["name"] for one in self.of("Namespace"))
-        asked = maps(controllers, templates, names, bool(self._cluster().openshift))
+        asked = maps(controllers, templates, names)
         found = [
             ObservedConfigMap.from_object(there[place]) if place in there else ObservedConfigMap(*place, exists=False)
             for place in asked
@@ -181,12 +179,8 @@ class World:
             kubernetes=self.kubernetes,
             openshift=openshift,
             updating_to=updating_to,
-            conditions=conditions_of(version["status"].get("conditions")),
             infrastructure=str(infrastructure.get("status", {}).get("platformStatus", {}).get("type", "")),
             storage_driver=None if storage is None else storage["spec"].get("vsphereStorageDriver", ""),
-            operator_conditions=tuple(
-                ObservedOperatorCondition.from_object(one) for one in self.of("OperatorCondition")
-            ),
         )
 
 

@@ -8,7 +8,6 @@ Operators' conditions, gates and lists are reported and never written.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -24,10 +23,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.worklo
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import BY_NAME, Index
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import found, passed_on, unread
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.nodes import running
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scope import ADMIN_MAPS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding
-
-_ACK = re.compile(r"ack-(\d+\.\d+)-")
 
 # Kubernetes 1.30 refused these at admission (https://github.com/kubernetes/kubernetes/issues/124794).
 _REFUSED_BY_130 = ("kubernetes.io/azure-disk", "kubernetes.io/vsphere-volume")
@@ -225,23 +221,6 @@ def _openshift(index: Index, demand: Mapping[str, int]) -> Iterator[Finding]:
         evidence = (f"ClusterVersion status.desired.version: {cluster.updating_to}", f"completed: {cluster.openshift}")
         message = f"an update from {cluster.openshift} to {cluster.updating_to} is running"
         yield found("CSI-C02", "ClusterVersion version", message, evidence, "wait for it, then run the report again")
-    for one in cluster.conditions:
-        if one.type == "Upgradeable" and one.status == "False":
-            evidence = (f"status.conditions Upgradeable: False, {one.reason}",)
-            message = f"Upgradeable is False ({one.reason}): {one.message}"
-            yield found(
-                "CSI-C03", "ClusterVersion version", message, evidence, "check what it waits for: oc adm upgrade"
-            )
-    yield from _acknowledgements(index)
-    for operator in cluster.operator_conditions:
-        overridden = next((one for one in operator.overrides if one.type == "Upgradeable"), None)
-        live = overridden or next((one for one in operator.status if one.type == "Upgradeable"), None)
-        if live is not None and live.status == "False":
-            about = f"OperatorCondition {operator.namespace}/{operator.name}"
-            by = "spec.overrides" if overridden is not None else "status.conditions"
-            evidence = (f"{by} Upgradeable: False, {live.reason}",)
-            message = f"Upgradeable is False ({live.reason}): {live.message}"
-            yield found("CSI-C05", about, message, evidence, "wait until it is idle")
     if cluster.storage_driver == "LegacyDeprecatedInTreeDriver":
         evidence = (f"spec.vsphereStorageDriver: {cluster.storage_driver}",)
         message = "vsphereStorageDriver is LegacyDeprecatedInTreeDriver"
@@ -249,25 +228,6 @@ def _openshift(index: Index, demand: Mapping[str, int]) -> Iterator[Finding]:
             "CSI-C11", "Storage cluster", message, evidence, "set CSIWithMigrationDriver; it cannot be set back"
         )
     yield from _brings_csi_proxy(index, demand)
-
-
-def _acknowledgements(index: Index) -> Iterator[Finding]:
-    maps = {(one.namespace, one.name): one.data for one in index.snapshot.config_maps}
-    gates, given = (maps.get(key) for key in ADMIN_MAPS)
-    if gates is None or given is None:
-        # One of them may be unreadable, which is reported; an unknown acknowledgement may exist.
-        return
-    line = ".".join(str(number) for number in parse(index.snapshot.cluster.openshift).minor)
-    for key, text in sorted(gates.items()):
-        match = _ACK.match(key)
-        if match is not None and match[1] == line and given.get(key) != "true":
-            evidence = (
-                f"ConfigMap openshift-config-managed/admin-gates: {key}",
-                "ConfigMap openshift-config/admin-acks: not true",
-            )
-            patch = f'{{"data":{{"{key}":"true"}}}}'
-            remedy = f"do what it requires, then: oc -n openshift-config patch configmap admin-acks --type=merge -p '{patch}'"
-            yield found("CSI-C04", f"Admin gate {key}", f"it is not acknowledged: {text}", evidence, remedy)
 
 
 def _brings_csi_proxy(index: Index, demand: Mapping[str, int]) -> Iterator[Finding]:

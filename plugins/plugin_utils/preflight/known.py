@@ -34,9 +34,6 @@ KNOWN: dict[str, Known] = {
     # The cluster as a whole.
     "CSI-C01": Known("warning", "what depends on it is unknown, and unknown is never ready", doubt=True),
     "CSI-C02": Known("warning", "an update replaces drivers and nodes, so this report is soon outdated"),
-    "CSI-C03": Known("warning", "OpenShift does not upgrade to its next minor release until this is resolved"),
-    "CSI-C04": Known("warning", "OpenShift does not upgrade to its next minor release until an administrator acknowledges it"),
-    "CSI-C05": Known("note", "Operator Lifecycle Manager does not upgrade that operator; the cluster's own update is not blocked"),
     "CSI-C09": Known("warning", "every new claim without a class gets an in-tree volume"),
     "CSI-C10": Known("warning", "new claims of Windows workloads get volumes with a file system that Windows does not mount"),
     "CSI-C11": Known("warning", "with the in-tree driver, the cluster's storage operator blocks the next upgrade"),

@@ -32,9 +32,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluste
     ObservedController,
     ObservedDriver,
     ObservedNamespace,
-    ObservedOperatorCondition,
     ObservedRuntimeClass,
-    conditions_of,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedCsiNode, ObservedHost
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot, Unread
@@ -174,7 +172,7 @@ class _Pass:
             runtime_classes=self._list(
                 kinds.RUNTIME_CLASS, wire.RuntimeClassList, _each(ObservedRuntimeClass.from_object)
             ),
-            config_maps=self._config_maps(maps(controllers, kept_templates, names, bool(cluster.openshift))),
+            config_maps=self._config_maps(maps(controllers, kept_templates, names)),
             # Last, because all of the above adds to it.
             unread=tuple(dict.fromkeys(self._unread)),
         )
@@ -279,16 +277,11 @@ class _Pass:
             kubernetes=kubernetes,
             openshift=openshift,
             updating_to=updating_to,
-            conditions=conditions_of((version.get("status") or {}).get("conditions")),
             infrastructure=str(((_part(infrastructure, "status")).get("platformStatus") or {}).get("type") or ""),
             storage_driver=str(_part(storage, "spec").get("vsphereStorageDriver") or "")
             if isinstance(storage, dict)
             else None,
             wmco=releases[-1] if releases else "",
-            operator_conditions=tuple(
-                ObservedOperatorCondition.from_object(item)
-                for item in self._some(kinds.OPERATOR_CONDITION, OPERATOR_NAMESPACE)
-            ),
         )
 
     def _config_maps(self, keys: Iterable[tuple[str, str]]) -> tuple[ObservedConfigMap, ...]:

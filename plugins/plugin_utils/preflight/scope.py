@@ -22,7 +22,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.worklo
 Key = tuple[str, str, str]
 
 OPERATOR_NAMESPACE = "openshift-windows-machine-config-operator"
-ADMIN_MAPS = (("openshift-config-managed", "admin-gates"), ("openshift-config", "admin-acks"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +50,12 @@ def maps(
     controllers: Iterable[ObservedController],
     templates: Iterable[ObservedTemplate],
     namespaces: frozenset[str] | None,
-    openshift: bool,
 ) -> tuple[tuple[str, str], ...]:
     """The ConfigMaps to ask for, (namespace, name): all of a cluster's are many, and none of our business.
 
     namespaces: those there are, None if they could not be read; then the usual namespaces are read anyway.
     """
-    keys = list(ADMIN_MAPS) if openshift else []
+    keys: list[tuple[str, str]] = []
     plugins = [one.plugin.observed for one in templates if one.plugin is not None]
     for driver in DRIVERS.values():
         if driver.feature_states is not None:

@@ -5,11 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_lines
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import model
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.controllers import identify_controller, list_images
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import ANYWHERE, Placement
@@ -56,50 +55,6 @@ class ObservedController:
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
-    """A condition that operators report of themselves."""
-
-    type: str
-    status: str
-    reason: str = ""
-    message: str = ""
-
-
-def conditions_of(entries: Sequence[Mapping[str, Any]] | None) -> tuple[Condition, ...]:
-    """Read a list of conditions: type, status, reason, message."""
-    return tuple(
-        Condition(
-            str(one.get("type", "")),
-            str(one.get("status", "")),
-            str(one.get("reason", "")),
-            join_lines(str(one.get("message", ""))),
-        )
-        for one in entries or ()
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class ObservedOperatorCondition:
-    """An OperatorCondition. overrides win over status."""
-
-    namespace: str
-    name: str
-    status: tuple[Condition, ...] = ()
-    overrides: tuple[Condition, ...] = ()
-
-    @classmethod
-    def from_object(cls, item: Mapping[str, Any]) -> ObservedOperatorCondition:
-        """Read an operators.coreos.com/v2 OperatorCondition: metadata, spec.overrides, status.conditions (as conditions_of)."""
-        metadata = item["metadata"]
-        return cls(
-            namespace=str(metadata["namespace"]),
-            name=str(metadata["name"]),
-            status=conditions_of((item.get("status") or {}).get("conditions")),
-            overrides=conditions_of((item.get("spec") or {}).get("overrides")),
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class ObservedNamespace:
     """A Namespace. labels: those of Pod Security and of OpenShift's label sync only."""
 
@@ -121,7 +76,7 @@ class ObservedNamespace:
 
 @dataclass(frozen=True, slots=True)
 class ObservedConfigMap:
-    """A ConfigMap that was asked for: admin-gates, admin-acks, a driver's feature states.
+    """A ConfigMap that was asked for: a driver's feature states.
 
     exists: False if the server has none. One that was not read is not in a snapshot.
     """
@@ -157,7 +112,7 @@ class ObservedCluster:
     """What holds for the cluster as a whole.
 
     kubernetes: the API server's gitVersion. openshift: the last completed version, empty elsewhere. updating_to: the
-    version that an update is bringing, empty when none runs. conditions: of the ClusterVersion. infrastructure: the
+    version that an update is bringing, empty when none runs. infrastructure: the
     platform's name from OpenShift's Infrastructure "cluster" (Azure, VSphere). storage_driver:
     spec.vsphereStorageDriver of storages.operator.openshift.io "cluster", None when that object was not there. wmco: the
     operator's version where its ClusterServiceVersion was read, else empty; annotations of its nodes are with the nodes.
@@ -166,11 +121,9 @@ class ObservedCluster:
     kubernetes: str
     openshift: str = ""
     updating_to: str = ""
-    conditions: tuple[Condition, ...] = ()
     infrastructure: str = ""
     storage_driver: str | None = None
     wmco: str = ""
-    operator_conditions: tuple[ObservedOperatorCondition, ...] = ()
 
     @staticmethod
     def openshift_versions(cluster_version: Mapping[str, Any]) -> tuple[str, str]:

@@ -88,7 +88,7 @@ def test_causes_are_dealt_with_before_what_suffers_from_them_and_blockers_before
         finding("CSI-N44", "Node win-1"),
         finding("CSI-C14", "CSIDriver x"),
         finding("CSI-C09", "StorageClass x", severity="warning"),
-        finding("CSI-C05", "OperatorCondition x", severity="note"),
+        finding("CSI-C15", "OperatorCondition x", severity="note"),
         finding("CSI-V22", "PersistentVolumeClaim lab/x", severity="note", doubt=True),
     ]
     expected = ["CSI-C14", "CSI-N44", "CSI-V12", "CSI-W01", "CSI-C09", "CSI-V22"]
