@@ -30,6 +30,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.controllers.
     PersistentVolumeController,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluster import ObservedCluster
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import PodShape
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import (
     ObservedClaim,
@@ -594,7 +595,7 @@ def _to_be(index: Index, pod: PodToStart, nodes: int) -> str:
 
 def _to_start(body: Object, namespace: str) -> PodToStart:
     body["metadata"]["namespace"] = namespace
-    return to_start(ObservedPod.from_object(body))
+    return to_start(ObservedPod.from_object(body), PodShape.from_object(body, namespace))
 
 
 def _evaluated(index: Index, steps: Iterable[Any], one: _Living, number: int) -> tuple[int, int, str]:

@@ -65,6 +65,7 @@ def node(world: World, name: str, *, windows: bool = True, zone: str = "a", kube
             ],
             "volumesInUse": [],
             "volumesAttached": [],
+            "allocatable": {"cpu": "8", "memory": "32Gi", "pods": "250"},
         },
     )
     world.add("CSINode", name, metadata={"annotations": {}}, spec={"drivers": []})

@@ -102,7 +102,9 @@ def _node(luck: random.Random, name: str) -> Object:
     spec: Object = {"taints": taints}
     if _often(luck, 0.1):
         spec["unschedulable"] = True
-    room = {"cpu": "100", "memory": "100Gi", "pods": "200"}
+    room = {"cpu": luck.choice(["1", "2", "100"]), "memory": "100Gi", "pods": luck.choice(["2", "200", "200"])}
+    if _often(luck, 0.3):
+        room["oracle.test/device"] = "1"
     condition = {"type": "Ready", "status": str(ready), "reason": "Told", "message": "told"}
     info = dict.fromkeys(
         (
@@ -288,7 +290,54 @@ def _pod(luck: random.Random, name: str, cluster: Cluster, nodes: Sequence[str])
         spec["volumes"].append({"name": "inline", "awsElasticBlockStore": disk})
     if _often(luck, 0.03):
         spec["volumes"].append({"name": "gone", "persistentVolumeClaim": {"claimName": f"{OWN}gone"}})
-    return {"metadata": {"name": name}, "spec": spec}
+    _limit(luck, spec)
+    return {"metadata": {"name": name, "labels": {"app": luck.choice("ab")}}, "spec": spec}
+
+
+def _limit(luck: random.Random, spec: Object) -> None:
+    """What keeps a pod from nodes by the pods that are there: requests, ports, spreading, affinity."""
+    main = spec["containers"][0]
+    if _often(luck, 0.4):
+        requests: Object = {"cpu": luck.choice(["500m", "1", "1100m"]), "memory": "64Mi"}
+        if _often(luck, 0.15):
+            requests["oracle.test/device"] = "1"
+        main["resources"] = {"requests": requests, "limits": requests} if _often(luck, 0.5) else {"limits": requests}
+        if _often(luck, 0.3):
+            init = {"name": "init", "image": "registry.example.com/init:1", "resources": {"requests": {"cpu": "900m"}}}
+            spec["initContainers"] = [init | ({"restartPolicy": "Always"} if _often(luck, 0.5) else {})]
+    if _often(luck, 0.2):
+        port = {"containerPort": 80, "hostPort": luck.choice([8080, 8081])}
+        main["ports"] = [port | luck.choice([{}, {}, {"hostIP": "127.0.0.1"}, {"protocol": "UDP"}])]
+    if _often(luck, 0.25):
+        constraint: Object = {
+            "maxSkew": luck.choice([1, 1, 2]),
+            "topologyKey": luck.choice(["kubernetes.io/hostname", ZONE, TOPOLOGY]),
+            "whenUnsatisfiable": luck.choice(["DoNotSchedule", "DoNotSchedule", "ScheduleAnyway"]),
+            "labelSelector": _labels(luck),
+        }
+        if _often(luck, 0.3) and constraint["whenUnsatisfiable"] == "DoNotSchedule":
+            constraint["minDomains"] = luck.choice([1, 2, 3])
+        if _often(luck, 0.3):
+            constraint["nodeTaintsPolicy"] = luck.choice(["Honor", "Ignore"])
+        if _often(luck, 0.15):
+            constraint["nodeAffinityPolicy"] = luck.choice(["Honor", "Ignore"])
+        if _often(luck, 0.15) and "matchLabels" in constraint["labelSelector"]:
+            constraint["labelSelector"] = {"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]}
+            constraint["matchLabelKeys"] = ["app"]
+        spec["topologySpreadConstraints"] = [constraint]
+    for name in ("podAffinity", "podAntiAffinity"):
+        if _often(luck, 0.15):
+            key = luck.choice(["kubernetes.io/hostname", ZONE])
+            terms = [{"topologyKey": key, "labelSelector": _labels(luck)} for _ in range(luck.choice([1, 1, 2]))]
+            required = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+            spec["affinity"] = {**(spec.get("affinity") or {}), name: required}
+
+
+def _labels(luck: random.Random) -> Object:
+    if _often(luck, 0.3):
+        expression: Object = {"key": "app", "operator": luck.choice(["In", "NotIn"]), "values": [luck.choice("ab")]}
+        return {"matchExpressions": [luck.choice([expression, {"key": "app", "operator": "Exists"}])]}
+    return {"matchLabels": {"app": luck.choice("ab")}}
 
 
 def _wanted_rule(luck: random.Random) -> Object:
@@ -347,7 +396,10 @@ def _cuts(cluster: Cluster) -> Iterator[Cut]:
 
 def _removable(thing: Object) -> Iterator[tuple[Any, ...]]:
     spec = thing.get("spec") or {}
-    for key in ("unschedulable", "nodeAffinity", "affinity", "os", "volumeMode", "claimRef", "volumeName"):
+    for key in (
+        "unschedulable", "nodeAffinity", "affinity", "os", "volumeMode", "claimRef", "volumeName", "initContainers",
+        "topologySpreadConstraints",
+    ):  # fmt: skip
         if key in spec and not (key == "nodeAffinity" and "local" in spec):
             yield ("spec", key)
     for key in ("taints", "tolerations", "volumes", "drivers"):

@@ -24,6 +24,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluste
     ObservedRuntimeClass,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedCsiNode, ObservedHost
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import NO_SHAPE, PodShape, PodTable
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot, Unread
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import (
     ObservedAttachment,
@@ -125,7 +126,9 @@ class World:
         deployments = [ObservedController.from_object(one) for one in self.of("Deployment")]
         templates = [ObservedTemplate.from_object(kind, one) for kind in TEMPLATES for one in self.of(kind)]
         revisions = map(ObservedRevision.from_object, self.of("ControllerRevision"))
-        pods = [ObservedPod.from_object(one) for one in self.of("Pod") if pod_is_evaluated(one, windows)]
+        table = PodTable()
+        numbered = [(one, table.add(one)) for one in self.of("Pod")]
+        pods = [ObservedPod.from_object(one, number) for one, number in numbered if pod_is_evaluated(one, windows)]
         doubts = {(one.namespace, one.name) for one in in_doubt(templates, pods)}
         return Snapshot(
             taken_at=self.now,
@@ -140,6 +143,8 @@ class World:
             capacities=tuple(ObservedCapacity.from_object(one) for one in self.of("CSIStorageCapacity")),
             classes=tuple(ObservedClass.from_object(one) for one in self.of("StorageClass")),
             pods=tuple(pods),
+            shapes=table.close(windows, [one.shape for one in templates]),
+            pods_on={node: tuple(numbers) for node, numbers in table.by_node.items()},
             templates=with_revisions(
                 templates, [one for one in revisions if (one.namespace, one.owner.partition("/")[2]) in doubts]
             ),
@@ -189,7 +194,7 @@ def _is(one: Mapping[str, Any], name: str, namespace: str) -> bool:
     return bool(metadata["name"] == name and metadata.get("namespace", "") == namespace)
 
 
-def to_start(observed: ObservedPod) -> PodToStart:
+def to_start(observed: ObservedPod, shape: PodShape = NO_SHAPE) -> PodToStart:
     """A pod as the walk asks about it."""
     return PodToStart(
         workload=f"Pod {observed.key}",
@@ -200,4 +205,5 @@ def to_start(observed: ObservedPod) -> PodToStart:
         claims=tuple(f"{observed.namespace}/{name}" for name in observed.volumes.claims),
         made=observed.volumes.ephemeral,
         inline=observed.volumes.inline,
+        shape=shape,
     )

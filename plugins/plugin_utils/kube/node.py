@@ -35,7 +35,7 @@ class ObservedNode:
 
     os: of nodeInfo, which the kubelet reports; the label can be edited. build: "20348", empty when unknown. runtime:
     "containerd://1.7.27". in_use, attached: unique volume names. node_ids: by driver, as the kubelet annotated them.
-    annotations: those of the Windows Machine Config Operator only.
+    annotations: those of the Windows Machine Config Operator only. allocatable: quantities as text.
     """
 
     name: str
@@ -52,13 +52,14 @@ class ObservedNode:
     in_use: tuple[str, ...] = ()
     attached: tuple[str, ...] = ()
     annotations: Mapping[str, str] = field(default_factory=dict)
+    allocatable: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def from_object(cls, node: Mapping[str, Any]) -> ObservedNode:
         """Read a core/v1 Node.
 
         Reads metadata (name, labels, annotations), spec (taints, unschedulable), status (conditions, nodeInfo
-        (operatingSystem, kubeletVersion, kernelVersion, containerRuntimeVersion), volumesInUse, volumesAttached (name)).
+        (operatingSystem, kubeletVersion, kernelVersion, containerRuntimeVersion), volumesInUse, volumesAttached (name), allocatable).
         """
         metadata, spec, status = node["metadata"], node.get("spec") or {}, node.get("status") or {}
         labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
@@ -86,6 +87,9 @@ class ObservedNode:
             in_use=tuple(str(volume) for volume in status.get("volumesInUse") or ()),
             attached=tuple(str(volume.get("name", "")) for volume in status.get("volumesAttached") or ()),
             annotations={key: str(value) for key, value in annotations.items() if key.startswith(wmco.PREFIX)},
+            allocatable={
+                sys.intern(key): sys.intern(str(text)) for key, text in (status.get("allocatable") or {}).items()
+            },
         )
 
     @property

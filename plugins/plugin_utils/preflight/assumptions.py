@@ -24,8 +24,8 @@ _GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
         (),
     ),
     "room": (
-        "Nodes have room for the next pods: CPU, memory and number of pods",
-        ("device", "host port", "affinity between pods", "topology spread"),
+        "The room that nodes have now stays for the next pods: no pod of higher priority takes it, and no autoscaler removes a node",
+        ("device",),
     ),
     "references": (
         "What pods and drivers name exists and can be used",

@@ -140,6 +140,14 @@ class Index:
         """The nodes with a label of that value."""
         return self._labels[key][value] if key in self._labels and value in self._labels[key] else 0
 
+    def by_value(self, key: str) -> Iterable[tuple[str, int]]:
+        """The values of a label, each with its nodes."""
+        return self._labels[key].items() if key in self._labels else ()
+
+    def with_key(self, key: str) -> int:
+        """The nodes with a label, whatever its value."""
+        return union(nodes for _value, nodes in self.by_value(key))
+
     def fitting(self, placement: Placement) -> int:
         """Where a pod may be put, by selector, affinity, taints and runtime class; its system is ignored."""
         known = self._placed.get(placement)

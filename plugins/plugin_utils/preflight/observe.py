@@ -35,6 +35,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluste
     ObservedRuntimeClass,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedCsiNode, ObservedHost
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import PodTable
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot, Unread
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import (
     ObservedAttachment,
@@ -136,7 +137,9 @@ class _Pass:
         templates: list[ObservedTemplate] = []
         for kind in kinds.TEMPLATES:
             templates += self._list(kind, wire.TemplateList, _templates(kind.kind, controllers))
-        pods = self._list(kinds.POD, wire.PodList, _pods(windows))
+        table = PodTable()
+        pods = self._list(kinds.POD, wire.PodList, _pods(windows, table))
+        shapes = table.close(windows, [one.shape for one in templates])
         # What was not read may be of interest to Windows, so then nothing is left out.
         scope = Scope(tuple(templates), pods) if self._unread else scope_of(nodes, templates, pods)
         del pods, templates
@@ -159,6 +162,8 @@ class _Pass:
             templates=with_revisions(kept_templates, revisions),
             controllers=tuple(controllers),
             pods=kept_pods,
+            shapes=shapes,
+            pods_on={node: tuple(numbers) for node, numbers in table.by_node.items()},
             namespaces=namespaces,
             csi_nodes=self._list(kinds.CSI_NODE, wire.CsiNodeList, _csi_nodes(windows if nodes else None)),
             volumes=self._list(kinds.PERSISTENT_VOLUME, wire.VolumeList, _each(ObservedVolume.from_object)),
@@ -303,8 +308,14 @@ def _each(fact: Callable[[Mapping[str, Any]], T]) -> Callable[[Items], Iterable[
     return lambda items: map(fact, items)
 
 
-def _pods(windows: frozenset[str]) -> Callable[[Items], Iterable[ObservedPod]]:
-    return lambda items: [ObservedPod.from_object(pod) for pod in items if pod_is_evaluated(pod, windows)]
+def _pods(windows: frozenset[str], table: PodTable) -> Callable[[Items], Iterable[ObservedPod]]:
+    def facts(items: Items) -> Iterable[ObservedPod]:
+        for pod in items:
+            shape = table.add(pod)
+            if pod_is_evaluated(pod, windows):
+                yield ObservedPod.from_object(pod, shape)
+
+    return facts
 
 
 def _csi_nodes(windows: frozenset[str] | None) -> Callable[[Items], Iterable[ObservedCsiNode]]:

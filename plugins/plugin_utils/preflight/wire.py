@@ -61,7 +61,12 @@ def _project(table: fields.FieldTable, *readers: str) -> Any:
 # Pods and what makes them
 
 _POD_SPEC = _project(
-    fields.POD_SPEC, "facts/placement.py", "facts/sources.py", "facts/workloads.py", "../drivers/controllers.py"
+    fields.POD_SPEC,
+    "facts/placement.py",
+    "facts/scheduling.py",
+    "facts/sources.py",
+    "facts/workloads.py",
+    "../drivers/controllers.py",
 )
 _CONTAINER_STATE = _object(
     running=_object("startedAt"),
@@ -71,8 +76,7 @@ _CONTAINER_STATE = _object(
 PodList = _listed(
     _object(
         metadata=_object(
-            "namespace name uid resourceVersion creationTimestamp deletionTimestamp",
-            labels=_object("pod-template-generation controller-revision-hash app.kubernetes.io/managed-by"),
+            "namespace name uid resourceVersion creationTimestamp deletionTimestamp labels",
             annotations=_object("kubernetes.io/config.mirror"),
             ownerReferences=_OWNERS,
         ),
@@ -88,7 +92,7 @@ PodList = _listed(
 )
 
 # Whole, because a field that is skipped here could not be reported as one that no rule reads.
-_POD_TEMPLATE = _object("spec")
+_POD_TEMPLATE = _object("spec", metadata=_object("labels"))
 _STRATEGY = _object("type", rollingUpdate=_object("maxUnavailable maxSurge partition"))
 _TEMPLATE_METADATA = _object("namespace name generation labels annotations", ownerReferences=_OWNERS)
 # Deployment, StatefulSet, DaemonSet, ReplicaSet, ReplicationController, Job and CronJob
@@ -120,7 +124,7 @@ NodeList = _listed(
         metadata=_object("name labels annotations"),
         spec=_object("unschedulable", taints=_many(_object("key value effect"))),
         status=_object(
-            "volumesInUse",
+            "volumesInUse allocatable",
             conditions=_many(_object("type status reason message")),
             nodeInfo=_object("operatingSystem kubeletVersion kernelVersion containerRuntimeVersion"),
             volumesAttached=_many(_object("name")),

@@ -78,6 +78,7 @@ def find_assumed(entry: Mapping[str, Any], table: FieldTable, path: str) -> Iter
 
 _PLACEMENT, _SOURCES, _STORAGE = "facts/placement.py", "facts/sources.py", "facts/storage.py"
 _POD_SPEC, _WORKLOADS, _CLUSTER = "facts/pod_spec.py", "facts/workloads.py", "facts/cluster.py"
+_SCHEDULING = "facts/scheduling.py"
 
 _OF_API = "bookkeeping of the API server"
 _OF_CONTROLLERS = "a record of controllers that decides nothing"
@@ -103,9 +104,16 @@ def _metadata(read: _Names, **parts: _Part) -> FieldTable:
 
 _REQUIREMENT = _table({_PLACEMENT: "key operator values"})
 _NODE_SELECTOR = _table(nodeSelectorTerms=[_table(matchExpressions=[_REQUIREMENT], matchFields=[_REQUIREMENT])])
+_LABEL_SELECTOR = _table({_SCHEDULING: "matchLabels"}, matchExpressions=[_table({_SCHEDULING: "key operator values"})])
 _BETWEEN_PODS = _table(
-    present={_POD_SPEC: "requiredDuringSchedulingIgnoredDuringExecution"},
     irrelevant={"a preference": "preferredDuringSchedulingIgnoredDuringExecution"},
+    requiredDuringSchedulingIgnoredDuringExecution=[
+        _table(
+            {_SCHEDULING: "matchLabelKeys mismatchLabelKeys namespaces topologyKey"},
+            labelSelector=_LABEL_SELECTOR,
+            namespaceSelector=_LABEL_SELECTOR,
+        )
+    ],
 )
 _AFFINITY = _table(
     nodeAffinity=_table(
@@ -288,7 +296,7 @@ _VOLUME = _table(
 _WINDOWS_OPTIONS = _table(
     {_WORKLOADS: "hostProcess"}, assumed={"user account": "gmsaCredentialSpec gmsaCredentialSpecName runAsUserName"}
 )
-_RESOURCES = _table({_POD_SPEC: "limits requests"}, claims=[_table({_POD_SPEC: "name"}, {_OF_REFERENCE: "request"})])
+_RESOURCES = _table({_SCHEDULING: "limits requests"}, claims=[_table({_POD_SPEC: "name"}, {_OF_REFERENCE: "request"})])
 _ON_WINDOWS = _table(
     irrelevant={
         _ON_LINUX: "allowPrivilegeEscalation appArmorProfile capabilities privileged procMount readOnlyRootFilesystem "
@@ -298,9 +306,13 @@ _ON_WINDOWS = _table(
     windowsOptions=_WINDOWS_OPTIONS,
 )
 _CONTAINER = _table(
-    {f"{_POD_SPEC} ../drivers/controllers.py": "image", "../drivers/controllers.py": "name"},
     {
-        _OF_APPLICATION: "args command lifecycle livenessProbe readinessProbe resizePolicy restartPolicy restartPolicyRules "
+        f"{_POD_SPEC} ../drivers/controllers.py": "image",
+        "../drivers/controllers.py": "name",
+        _SCHEDULING: "restartPolicy",
+    },
+    {
+        _OF_APPLICATION: "args command lifecycle livenessProbe readinessProbe resizePolicy restartPolicyRules "
         "startupProbe stdin stdinOnce terminationMessagePath terminationMessagePolicy tty workingDir",
         _OF_REFERENCE: "imagePullPolicy",
     },
@@ -316,12 +328,7 @@ _CONTAINER = _table(
         )
     ],
     envFrom=[_table(irrelevant={_OF_APPLICATION: "prefix"}, configMapRef=_reference(""), secretRef=_reference(""))],
-    ports=[
-        _table(
-            {_POD_SPEC: "containerPort hostPort"},
-            {_OF_APPLICATION: "name", "ports of all addresses are compared": "hostIP protocol"},
-        )
-    ],
+    ports=[_table({_SCHEDULING: "containerPort hostIP hostPort protocol"}, {_OF_APPLICATION: "name"})],
     resources=_RESOURCES,
     securityContext=_ON_WINDOWS,
     volumeDevices=[_table({_SOURCES: "name"}, {_OF_APPLICATION: "devicePath"})],
@@ -341,7 +348,9 @@ POD_SPEC = _table(
     {
         _PLACEMENT: "nodeSelector runtimeClassName schedulerName",
         _WORKLOADS: "nodeName",
-        _POD_SPEC: "hostNetwork priorityClassName serviceAccount serviceAccountName",
+        _POD_SPEC: "serviceAccount serviceAccountName",
+        f"{_POD_SPEC} {_SCHEDULING}": "overhead priority priorityClassName",
+        _SCHEDULING: "hostNetwork",
     },
     {
         "ends or restarts a pod that has started": "activeDeadlineSeconds restartPolicy terminationGracePeriodSeconds",
@@ -354,7 +363,7 @@ POD_SPEC = _table(
         _ON_LINUX: "hostIPC hostPID shareProcessNamespace",
     },
     # What admission computes refuses a pod whose template says otherwise.
-    assumed={"field": "hostUsers overhead preemptionPolicy priority schedulingGroup"},
+    assumed={"field": "hostUsers preemptionPolicy schedulingGroup"},
     present={_PLACEMENT: "schedulingGates"},
     affinity=_AFFINITY,
     containers=[_CONTAINER],
@@ -375,8 +384,10 @@ POD_SPEC = _table(
     tolerations=[_table({_PLACEMENT: "effect key operator tolerationSeconds value"})],
     topologySpreadConstraints=[
         _table(
-            {_POD_SPEC: "topologyKey whenUnsatisfiable"},
-            {"part of the assumption about the constraint": "labelSelector matchLabelKeys maxSkew minDomains nodeAffinityPolicy nodeTaintsPolicy"},
+            {
+                _SCHEDULING: "matchLabelKeys maxSkew minDomains nodeAffinityPolicy nodeTaintsPolicy topologyKey whenUnsatisfiable"
+            },
+            labelSelector=_LABEL_SELECTOR,
         )
     ],
     volumes=[_VOLUME],

@@ -24,8 +24,6 @@ class Dependency:
 
 
 _GIVEN = frozenset({"", "default", "system-cluster-critical", "system-node-critical"})
-# What the scheduler counts on every node, see the assumption about room.
-_COUNTED = frozenset({"cpu", "ephemeral-storage", "memory"})
 # The kubelet refuses the volume if the path is not there (pkg/volume/hostpath/host_path.go, checkTypeInternal).
 _MUST_EXIST = frozenset({"BlockDevice", "CharDevice", "Directory", "File", "Socket"})
 
@@ -51,26 +49,18 @@ def _of_pod(spec: Mapping[str, Any], namespace: str) -> Iterator[tuple[str, str]
         yield "PriorityClass", priority
     for claim in spec.get("resourceClaims") or ():
         yield "device", str(claim.get("resourceClaimTemplateName") or claim.get("resourceClaimName") or "")
-    affinity = spec.get("affinity") or {}
-    for name in ("podAffinity", "podAntiAffinity"):
-        if (affinity.get(name) or {}).get("requiredDuringSchedulingIgnoredDuringExecution"):
-            yield "affinity between pods", name
-    for constraint in spec.get("topologySpreadConstraints") or ():
-        if constraint.get("whenUnsatisfiable") != "ScheduleAnyway":
-            yield "topology spread", str(constraint.get("topologyKey"))
+    # What admission computes refuses a pod whose template says otherwise.
+    yield from (("field", f"spec.{name}") for name in ("overhead", "priority") if spec.get(name))
     yield from _of_resources(spec)
     for field in ("containers", "initContainers"):
         for container in spec.get(field) or ():
-            yield from _of_container(container, namespace, bool(spec.get("hostNetwork")))
+            yield from _of_container(container, namespace)
     for volume in spec.get("volumes") or ():
         yield from _of_volume(volume, namespace)
 
 
-def _of_container(container: Mapping[str, Any], namespace: str, on_host: bool) -> Iterator[tuple[str, str]]:
+def _of_container(container: Mapping[str, Any], namespace: str) -> Iterator[tuple[str, str]]:
     yield "image", str(container.get("image") or "")
-    for port in container.get("ports") or ():
-        if number := port.get("hostPort") or (on_host and port.get("containerPort")):
-            yield "host port", str(number)
     yield from _of_resources(container)
     for variable in container.get("env") or ():
         source = variable.get("valueFrom") or {}
@@ -82,9 +72,6 @@ def _of_container(container: Mapping[str, Any], namespace: str, on_host: bool) -
 def _of_resources(holder: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     resources = holder.get("resources") or {}
     yield from (("device", str(claim.get("name"))) for claim in resources.get("claims") or ())
-    for name in (resources.get("limits") or {}) | (resources.get("requests") or {}):
-        if name not in _COUNTED:
-            yield "device", str(name)
 
 
 def _of_volume(volume: Mapping[str, Any], namespace: str) -> Iterator[tuple[str, str]]:

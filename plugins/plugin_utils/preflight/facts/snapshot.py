@@ -10,7 +10,7 @@ API says they mean. What could not be read at all is in ``Snapshot.unread``, and
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -24,6 +24,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluste
     ObservedRuntimeClass,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedCsiNode, ObservedHost
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import PodShape
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import (
     ObservedAttachment,
     ObservedCapacity,
@@ -50,6 +51,7 @@ class Snapshot:
     """A cluster as it was observed. taken_at: by the cluster's clock. unread: what could not be read, and so is unknown.
 
     hosts_at: by the controller's clock, which dated what hosts saw. capacities: where a CSIDriver says that it reports them.
+    shapes: of all pods on nodes that have not finished; pods_on: by node, their numbers there.
     """
 
     taken_at: datetime
@@ -64,6 +66,8 @@ class Snapshot:
     classes: tuple[ObservedClass, ...] = ()
     capacities: tuple[ObservedCapacity, ...] = ()
     pods: tuple[ObservedPod, ...] = ()
+    shapes: tuple[PodShape, ...] = ()
+    pods_on: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     templates: tuple[ObservedTemplate, ...] = ()
     drivers: tuple[ObservedDriver, ...] = ()
     controllers: tuple[ObservedController, ...] = ()

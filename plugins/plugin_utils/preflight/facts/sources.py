@@ -173,12 +173,12 @@ _UNITS: dict[str, Fraction] = {
 
 
 @lru_cache(maxsize=4096)
-def quantity(text: str | None) -> int:
-    """A Kubernetes quantity such as 10Gi as a whole number, rounded up as the API does; 0 where there is none."""
+def quantity(text: str | None, scale: int = 1) -> int:
+    """A Kubernetes quantity such as 10Gi times scale, rounded up as the API does; 0 where there is none."""
     found = _QUANTITY.fullmatch(str(text)) if text else None
     if found is None or found[2] not in _UNITS:
         return 0
-    return ceil(Fraction(found[1]) * _UNITS[found[2]] * Fraction(10) ** int(found[3] or 0))
+    return ceil(Fraction(found[1]) * _UNITS[found[2]] * Fraction(10) ** int(found[3] or 0) * scale)
 
 
 @dataclass(frozen=True, slots=True)

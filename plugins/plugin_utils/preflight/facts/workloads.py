@@ -21,6 +21,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import is_
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import ENDED, MIRROR, PodFacts, find_controller
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import ANYWHERE, Placement
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.pod_spec import Dependency, find_dependencies
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import NO_SHAPE, PodShape
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import (
     NO_VOLUMES,
     ClaimTemplate,
@@ -33,7 +34,8 @@ class ObservedPod:
     """A pod. owner: "Kind/name" of its controller. mirror: of a static pod. plugin: only of pods of DaemonSets, for gates.
 
     images: by container, likewise. host_process: it runs on the host itself. gone_by: when one that is being deleted should
-    have been gone. waits: why one that is Pending does not start; waits_since: since when.
+    have been gone. waits: why one that is Pending does not start; waits_since: since when. shape: its number in the snapshot, -1 if
+    it takes no room on a node.
     """
 
     namespace: str
@@ -51,6 +53,7 @@ class ObservedPod:
     gone_by: str = ""
     waits: str = ""
     waits_since: str = ""
+    shape: int = -1
 
     @property
     def key(self) -> str:
@@ -63,8 +66,8 @@ class ObservedPod:
         return self.phase in ENDED
 
     @classmethod
-    def from_object(cls, pod: Mapping[str, Any]) -> ObservedPod:
-        """Read a core/v1 Pod.
+    def from_object(cls, pod: Mapping[str, Any], shape: int = -1) -> ObservedPod:
+        """Read a core/v1 Pod. shape: its number.
 
         Reads metadata (namespace, name, annotations, labels, creationTimestamp, deletionTimestamp, ownerReferences (kind, name,
         controller)), spec (nodeName, what Placement and Volumes read, securityContext.windowsOptions.hostProcess), status
@@ -93,6 +96,7 @@ class ObservedPod:
             gone_by=str(metadata.get("deletionTimestamp") or ""),
             waits=waits,
             waits_since=waits_since,
+            shape=shape,
         )
 
 
@@ -175,6 +179,7 @@ class ObservedTemplate:
     parallel: int = 1
     finished: bool = False
     placement: Placement = ANYWHERE
+    shape: PodShape = NO_SHAPE
     node: str = ""
     volumes: Volumes = NO_VOLUMES
     claim_templates: tuple[ClaimTemplate, ...] = ()
@@ -203,7 +208,7 @@ class ObservedTemplate:
         Reads metadata (namespace, name, ownerReferences (kind, name, controller)); without a controller also
         spec.replicas, paused, volumeClaimTemplates (metadata.name, and what ClaimTemplate reads), spec.ordinals.start,
         status (conditions (type, status, reason, message, lastTransitionTime), replicas, currentRevision, updateRevision),
-        and below spec.template.spec (of a CronJob spec.jobTemplate.spec.template.spec) nodeName and what Placement, Volumes
+        and below spec.template.spec (of a CronJob spec.jobTemplate.spec.template.spec) nodeName and what Placement, PodShape, Volumes
         and find_dependencies read; of Jobs and CronJobs parallelism and completions; of Deployments strategy, of others
         updateStrategy (type, rollingUpdate (maxSurge, maxUnavailable, partition)); and of a DaemonSet also metadata (labels,
         annotations, generation), spec.selector.matchLabels, there containers (name, image, args, command, env (name, value)),
@@ -215,7 +220,8 @@ class ObservedTemplate:
         if owner and kind != "DaemonSet":
             return cls(kind, namespace, name, owner)
         outer = ((spec.get("jobTemplate") or {}).get("spec") or {}) if kind == "CronJob" else spec
-        pod = (outer.get("template") or {}).get("spec") or {}
+        template = outer.get("template") or {}
+        pod = template.get("spec") or {}
         counted = kind not in ("DaemonSet", "Job", "CronJob")
         lacks, lacks_since = _find_lack(kind, spec, status) if kind not in ("Job", "CronJob") else ("", "")
         return cls(
@@ -231,6 +237,7 @@ class ObservedTemplate:
                 for one in status.get("conditions") or ()
             ),
             placement=Placement.from_spec(pod),
+            shape=PodShape.from_object(template, namespace),
             node=str(pod.get("nodeName") or ""),
             volumes=Volumes.from_spec(pod),
             claim_templates=tuple(

@@ -15,12 +15,19 @@ from typing import Protocol
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import found
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.kubelet.admission import KubeletAdmission
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.inter_pod_affinity import InterPodAffinity
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_affinity import NodeAffinity
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_info import NodeInfos
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_name import NodeName
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_ports import NodePorts
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_resources_fit import NodeResourcesFit
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_unschedulable import (
     NodeUnschedulable,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_volume_limits import NodeVolumeLimits
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.pod_topology_spread import (
+    PodTopologySpread,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.taint_toleration import TaintToleration
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.volume_binding import VolumeBinding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.volume_restrictions import (
@@ -49,11 +56,17 @@ class Scheduler:
         self._restrictions = VolumeRestrictions(index)
         self._binding, self._zone = VolumeBinding(index, claims), VolumeZone(index, claims)
         node_name, affinity, taints = NodeName(index), NodeAffinity(index), TaintToleration(index)
+        self.infos = infos = NodeInfos(index)
+        self.by_pods = (
+            NodeResourcesFit(index, infos), NodePorts(infos), PodTopologySpread(index, infos, affinity, taints),
+            InterPodAffinity(index, infos),
+        )  # fmt: skip
         kubelet = KubeletAdmission(index)
         # No scheduler is asked about a pod that names its node.
         self._of_bound_pods: tuple[Filter, ...] = (node_name, taints, affinity, kubelet)
         self._filters: tuple[Filter, ...] = (
             affinity, taints, NodeUnschedulable(index), self._restrictions, self.volume_limits, kubelet,
+            *self.by_pods,
         )  # fmt: skip
 
     def __call__(self, pod: PodToStart, nodes: int) -> list[Answer]:
@@ -62,6 +75,7 @@ class Scheduler:
         split = Split("schedule", nodes, maker)
         if not pod.node:
             self._check_profile(pod, split)
+        self.infos.send_away(pod.leaving)
         for plugin in self._of_bound_pods if pod.node else self._filters:
             plugin.filter_pod(pod, split)
         answers = split.answers("the scheduler may put it there")
@@ -81,8 +95,9 @@ class Scheduler:
         if pod.placement.gated:
             what = "the pod has schedulingGates, and waits until a controller removes them"
             split.unknown(split.nodes, "CSI-W21", what, "find the controller that removes the gates")
-        if "nodes" in self._index.unread:
-            split.unread("CSI-W21", "nodes", "nodes could not be read")
+        for resource in ("nodes", "pods"):
+            if resource in self._index.unread:
+                split.unread("CSI-W21", resource, f"{resource} could not be read")
 
 
 def _make_finding(pod: PodToStart, id_: str, message: str, remedy: str) -> Finding:

@@ -8,8 +8,12 @@ from __future__ import annotations
 from collections import defaultdict
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import Taint
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import ANYWHERE, Toleration
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, accepted
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import (
+    ANYWHERE,
+    Placement,
+    Toleration,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, accepted, union
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import change_template
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import NAMED_NODES
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split import Split
@@ -43,6 +47,16 @@ class TaintToleration:
         self._taints: dict[tuple[Taint, ...], int] = defaultdict(int)
         for node in index.node_list:
             self._taints[node.taints] |= index.bit[node.name]
+
+    def find_tolerated_nodes(self, placement: Placement) -> int:
+        """The nodes whose taints a pod tolerates."""
+        added = self._index.runtime_classes.get(placement.runtime_class, ANYWHERE).tolerations
+        tolerations = placement.tolerations + added + _GIVEN
+        return union(
+            nodes
+            for taints, nodes in self._taints.items()
+            if all(taint.effect == "PreferNoSchedule" or accepted(taint, tolerations) for taint in taints)
+        )
 
     def filter_pod(self, pod: PodToStart, split: Split) -> None:
         """Block nodes with a taint that the pod does not tolerate. A pod that is bound already is only evicted, by NoExecute."""

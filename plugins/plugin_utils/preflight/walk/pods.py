@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import NO_SHAPE, PodShape
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import Volumes
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod, ObservedTemplate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
@@ -28,6 +29,7 @@ def to_start(index: Index, workload: Workload) -> tuple[PodToStart, ...]:
     if template is None:
         return tuple(_as_they_are(index, workload))
     claims = tuple(f"{workload.namespace}/{name}" for name in template.volumes.claims)
+    leaving = tuple(list_resident_pods(index, workload.pods))
     pod = PodToStart(
         workload=workload.key,
         namespace=workload.namespace,
@@ -37,12 +39,19 @@ def to_start(index: Index, workload: Workload) -> tuple[PodToStart, ...]:
         made=template.volumes.ephemeral,
         inline=template.volumes.inline,
         devices=_devices(template.volumes, workload.namespace),
+        shape=template.shape.complete(shape for shape, _node in leaving),
+        leaving=leaving,
     )
     if workload.ordinals:
         return tuple(_ordinals(index, workload, template, pod))
     count = template.replicas or template.parallel
     shared = claims if count > 1 or workload.kind == "DaemonSet" else ()
     return (replace(pod, node=template.node, count=count, shared=shared, surges=template.surges),)
+
+
+def list_resident_pods(index: Index, pods: Iterable[ObservedPod]) -> Iterator[tuple[PodShape, str]]:
+    """The shapes and nodes of pods that take room."""
+    return ((index.snapshot.shapes[pod.shape], pod.node) for pod in pods if pod.shape >= 0)
 
 
 def _ordinals(index: Index, workload: Workload, template: ObservedTemplate, pod: PodToStart) -> Iterator[PodToStart]:
@@ -94,6 +103,8 @@ def _again(index: Index, workload: Workload, pod: ObservedPod) -> PodToStart:
         made=tuple(one for one in pod.volumes.ephemeral if own[one.name] not in kept),
         inline=pod.volumes.inline,
         devices=_devices(pod.volumes, pod.namespace, own),
+        shape=index.snapshot.shapes[pod.shape] if pod.shape >= 0 else NO_SHAPE,
+        leaving=tuple(list_resident_pods(index, workload.pods)),
     )
 
 

@@ -98,29 +98,13 @@ def test_a_field_that_no_code_reads_is_an_assumption(place: dict[str, Any]) -> N
             {"containers": [{**MAIN, "envFrom": [{"configMapRef": {"name": "settings"}}]}]},
             ("ConfigMap", "shop/settings"),
         ),
-        ({"containers": [{**MAIN, "ports": [{"containerPort": 80, "hostPort": 8080}]}]}, ("host port", "8080")),
-        (
-            {"containers": [{**MAIN, "resources": {"limits": {"microsoft.com/directx": 1}}}]},
-            ("device", "microsoft.com/directx"),
-        ),
+        ({"resourceClaims": [{"name": "gpu", "resourceClaimName": "one-gpu"}]}, ("device", "one-gpu")),
         (
             {"initContainers": [{"name": "init", "image": "registry.example.com/init:1"}]},
             ("image", "registry.example.com/init:1"),
         ),
         ({"serviceAccountName": "shop"}, ("ServiceAccount", "shop/shop")),
         ({"priorityClassName": "high"}, ("PriorityClass", "high")),
-        (
-            {
-                "affinity": {
-                    "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "a"}]}
-                }
-            },
-            ("affinity between pods", "podAntiAffinity"),
-        ),
-        (
-            {"topologySpreadConstraints": [{"topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}]},
-            ("topology spread", "zone"),
-        ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )

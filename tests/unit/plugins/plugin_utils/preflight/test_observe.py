@@ -86,7 +86,9 @@ def test_a_snapshot_has_the_evaluated_objects_and_none_that_only_linux_uses(undi
     on_windows = [pod for pod in pods if pod.node in windows and (pod.volumes.claims or pod.plugin)]
     assert undisturbed.nodes == nodes
     assert undisturbed.volumes == tuple(ObservedVolume.from_object(volume) for volume in whole(VOLUMES))
-    assert list(undisturbed.pods) == on_windows
+    assert [replace(pod, shape=-1) for pod in undisturbed.pods] == on_windows
+    assert all(undisturbed.shapes[pod.shape].owner == pod.owner for pod in undisturbed.pods)
+    assert sum(map(len, undisturbed.pods_on.values())) == len(pods)
     assert len(on_windows) == 30 + FLEET.windows
     used = {f"{pod.namespace}/{name}" for pod in on_windows for name in pod.volumes.claims}
     assert {claim.key for claim in undisturbed.claims} == used

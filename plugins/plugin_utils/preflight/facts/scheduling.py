@@ -1,0 +1,305 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the scheduler compares of pods besides their volumes: labels, requests, ports, spreading and affinity. Pure."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import is_of_run
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import ENDED, MIRROR, find_controller
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import (
+    ANYWHERE,
+    Placement,
+    Requirement,
+    Term,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import quantity
+
+# Labels that differ between the pods of one workload; no selector of a workload names them.
+_OF_ONE_POD = frozenset(
+    {
+        "statefulset.kubernetes.io/pod-name",
+        "apps.kubernetes.io/pod-index",
+        "batch.kubernetes.io/job-completion-index",
+        "batch.kubernetes.io/controller-uid",
+        "controller-uid",
+    }
+)
+# Labels that a controller adds to the pods that it creates.
+ADDED_LABELS = ("pod-template-hash", "controller-revision-hash", "pod-template-generation")
+
+
+def read_selector(selector: Mapping[str, Any] | None) -> Term | None:
+    """A LabelSelector; None, which selects nothing, where there is none."""
+    if selector is None:
+        return None
+    labels = sorted((selector.get("matchLabels") or {}).items())
+    return (
+        *(Requirement(key, "In", (str(value),)) for key, value in labels),
+        *(
+            Requirement(str(one.get("key")), str(one.get("operator")), tuple(one.get("values") or ()))
+            for one in selector.get("matchExpressions") or ()
+        ),
+    )
+
+
+def matches_labels(selector: Term | None, labels: Mapping[str, str]) -> bool:
+    """Whether a selector selects an object with these labels."""
+    return selector is not None and all(_holds(one, labels.get(one.key)) for one in selector)
+
+
+def _holds(requirement: Requirement, value: str | None) -> bool:
+    if requirement.operator in ("In", "NotIn"):
+        return (value in requirement.values) == (requirement.operator == "In")
+    return (value is not None) == (requirement.operator == "Exists")
+
+
+@dataclass(frozen=True, slots=True)
+class PodSelector:
+    """The pods that a constraint counts. match_keys, mismatch_keys: labels that a pod compares with its own value."""
+
+    selector: Term | None
+    match_keys: tuple[str, ...] = ()
+    mismatch_keys: tuple[str, ...] = ()
+
+    def select(self, own: Mapping[str, str]) -> Term | None:
+        """The whole selector for a pod with these labels; keys that it lacks are passed over."""
+        if self.selector is None:
+            return None
+        pairs = [("In", key) for key in self.match_keys] + [("NotIn", key) for key in self.mismatch_keys]
+        return (*self.selector, *(Requirement(key, operator, (own[key],)) for operator, key in pairs if key in own))
+
+    @classmethod
+    def from_entry(cls, entry: Mapping[str, Any]) -> PodSelector:
+        """Read a TopologySpreadConstraint or a PodAffinityTerm: labelSelector, matchLabelKeys, mismatchLabelKeys."""
+        keys = (tuple(entry.get(name) or ()) for name in ("matchLabelKeys", "mismatchLabelKeys"))
+        return cls(read_selector(entry.get("labelSelector")), *keys)
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadConstraint:
+    """A topologySpreadConstraint with DoNotSchedule."""
+
+    pods: PodSelector
+    topology_key: str
+    max_skew: int = 1
+    min_domains: int = 1
+    honors_affinity: bool = True
+    honors_taints: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PodAffinityTerm:
+    """A required term of affinity or anti-affinity between pods. namespaces: None for all. is_known: its namespaces are."""
+
+    pods: PodSelector
+    topology_key: str
+    namespaces: tuple[str, ...] | None
+    is_known: bool = True
+
+    def includes(self, namespace: str) -> bool:
+        """Whether pods of a namespace count, or may."""
+        return not self.is_known or self.namespaces is None or namespace in self.namespaces
+
+
+@dataclass(frozen=True, slots=True)
+class PodShape:
+    """What the scheduler compares of a pod; one for all equal pods.
+
+    owner: "Kind/name" of its controller. labels: without those of one pod only. requests: by resource, cpu in thousandths, the rest
+    in units, always one of "pods". ports: (protocol, address, number) on the node. priority: None if a class decides it that was
+    not read. stays: no drain evicts it, because it belongs to a DaemonSet or a file of its node.
+    """
+
+    namespace: str = ""
+    owner: str = ""
+    labels: tuple[tuple[str, str], ...] = ()
+    placement: Placement = ANYWHERE
+    requests: tuple[tuple[str, int], ...] = (("pods", 1),)
+    ports: tuple[tuple[str, str, int], ...] = ()
+    spread: tuple[SpreadConstraint, ...] = ()
+    affinity: tuple[PodAffinityTerm, ...] = ()
+    anti_affinity: tuple[PodAffinityTerm, ...] = ()
+    priority: int | None = 0
+    stays: bool = False
+    deleting: bool = False
+
+    @classmethod
+    def from_object(cls, item: Mapping[str, Any], namespace: str) -> PodShape:
+        """Read a core/v1 Pod or a PodTemplateSpec.
+
+        Reads metadata (labels, annotations, deletionTimestamp, ownerReferences (kind, name, controller)), spec (what Placement reads,
+        hostNetwork, overhead, resources, priority, priorityClassName, topologySpreadConstraints, of affinity podAffinity and
+        podAntiAffinity what is required, of containers and initContainers resources, ports and restartPolicy).
+        """
+        metadata, spec = item.get("metadata") or {}, item.get("spec") or {}
+        affinity = spec.get("affinity") or {}
+        owner = "/".join(filter(None, find_controller(metadata)))
+        priority = spec.get("priority")
+        return cls(
+            namespace=sys.intern(namespace),
+            owner=owner,
+            labels=tuple(
+                (sys.intern(key), sys.intern(str(value)))
+                for key, value in sorted((metadata.get("labels") or {}).items())
+                if key not in _OF_ONE_POD
+            ),
+            placement=Placement.from_spec(spec),
+            requests=_add_up_requests(spec),
+            ports=tuple(sorted(set(_find_ports(spec)))),
+            spread=tuple(_read_spread(spec)),
+            affinity=tuple(_read_terms(affinity.get("podAffinity"), namespace)),
+            anti_affinity=tuple(_read_terms(affinity.get("podAntiAffinity"), namespace)),
+            priority=int(priority) if priority is not None else None if spec.get("priorityClassName") else 0,
+            stays=owner.startswith(("DaemonSet/", "Node/")) or MIRROR in (metadata.get("annotations") or {}),
+            deleting=bool(metadata.get("deletionTimestamp")),
+        )
+
+    def complete(self, pods: Iterable[PodShape]) -> PodShape:
+        """Of a template: with what admission and the controller gave its pods of today, where all of them agree."""
+        shapes = set(pods)
+        labels, requests = dict(self.labels), dict(self.requests)
+        for key in ADDED_LABELS:
+            values = {dict(shape.labels).get(key, "") for shape in shapes}
+            if key not in labels and len(values) == 1 and (value := values.pop()):
+                labels[key] = value
+        for shape in shapes:
+            requests = {**dict(shape.requests), **requests}
+        priorities = {shape.priority for shape in shapes}
+        priority = priorities.pop() if self.priority is None and len(priorities) == 1 else self.priority
+        return replace(
+            self, labels=tuple(sorted(labels.items())), requests=tuple(sorted(requests.items())), priority=priority
+        )
+
+
+NO_SHAPE = PodShape()
+
+
+def _add_up_requests(spec: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
+    """What a pod requests (https://github.com/kubernetes/kubernetes, staging/src/k8s.io/component-helpers/resource, PodRequests)."""
+    total: Counter[str] = Counter()
+    for container in spec.get("containers") or ():
+        total.update(_read_requests(container))
+    most: Counter[str] = Counter()
+    sidecars: Counter[str] = Counter()
+    for container in spec.get("initContainers") or ():
+        requests = _read_requests(container)
+        if container.get("restartPolicy") == "Always":
+            sidecars.update(requests)
+            most |= sidecars
+        else:
+            most |= sidecars + requests
+    total = Counter({**((total + sidecars) | most), **_read_requests(spec)})
+    total.update(_read_quantities(spec.get("overhead")))
+    return tuple(sorted((sys.intern(name), amount) for name, amount in {**total, "pods": 1}.items() if amount > 0))
+
+
+def _read_requests(holder: Mapping[str, Any]) -> Counter[str]:
+    """The requests of a container, or of a pod as a whole; a limit stands for a request that is not there."""
+    resources = holder.get("resources") or {}
+    return _read_quantities({**(resources.get("limits") or {}), **(resources.get("requests") or {})})
+
+
+def _read_quantities(amounts: Mapping[str, Any] | None) -> Counter[str]:
+    return Counter({name: read_amount(name, text) for name, text in (amounts or {}).items()})
+
+
+def read_amount(resource: str, text: str) -> int:
+    """An amount of a resource: cpu in thousandths, the rest in units."""
+    return quantity(text, 1000 if resource == "cpu" else 1)
+
+
+def _find_ports(spec: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
+    sidecars = (one for one in spec.get("initContainers") or () if one.get("restartPolicy") == "Always")
+    for container in (*(spec.get("containers") or ()), *sidecars):
+        for port in container.get("ports") or ():
+            if number := port.get("hostPort") or (spec.get("hostNetwork") and port.get("containerPort")):
+                yield str(port.get("protocol") or "TCP"), str(port.get("hostIP") or "0.0.0.0"), int(number)
+
+
+def _read_spread(spec: Mapping[str, Any]) -> Iterator[SpreadConstraint]:
+    for entry in spec.get("topologySpreadConstraints") or ():
+        if entry.get("whenUnsatisfiable") != "ScheduleAnyway":
+            yield SpreadConstraint(
+                PodSelector.from_entry(entry),
+                str(entry.get("topologyKey")),
+                int(entry.get("maxSkew") or 1),
+                int(entry.get("minDomains") or 1),
+                entry.get("nodeAffinityPolicy") != "Ignore",
+                entry.get("nodeTaintsPolicy") == "Honor",
+            )
+
+
+def _read_terms(affinity: Mapping[str, Any] | None, namespace: str) -> Iterator[PodAffinityTerm]:
+    for entry in (affinity or {}).get("requiredDuringSchedulingIgnoredDuringExecution") or ():
+        selector = read_selector(entry.get("namespaceSelector"))
+        namespaces = tuple(entry.get("namespaces") or (() if selector is not None else (namespace,)))
+        yield PodAffinityTerm(
+            PodSelector.from_entry(entry),
+            str(entry.get("topologyKey")),
+            None if selector == () else namespaces,
+            # Labels of namespaces are not kept.
+            not selector,
+        )
+
+
+_COMPARED = (
+    "containers", "initContainers", "nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "hostNetwork",
+    "overhead", "resources", "priority", "runtimeClassName", "os", "schedulerName", "schedulingGates", "securityContext",
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class PodTable:
+    """The shapes of pods, and by node the numbers of those there, as they are read."""
+
+    shapes: dict[PodShape, int] = field(default_factory=dict)
+    by_node: dict[str, list[int]] = field(default_factory=dict)
+    _last: tuple[Any, int] = ((), 0)
+
+    def add(self, pod: Mapping[str, Any]) -> int:
+        """Note a core/v1 Pod; returns the number of its shape, -1 for one that takes no room on a node or leaves by itself."""
+        metadata, spec = pod["metadata"], pod.get("spec") or {}
+        if not spec.get("nodeName") or (pod.get("status") or {}).get("phase") in ENDED or is_of_run(pod):
+            return -1
+        labels = {key: text for key, text in (metadata.get("labels") or {}).items() if key not in _OF_ONE_POD}
+        rest = map(metadata.get, ("namespace", "ownerReferences", "annotations", "deletionTimestamp"))
+        compared = (labels, *rest, *map(spec.get, _COMPARED))
+        # Most consecutive pods of a list are alike.
+        if compared != self._last[0]:
+            shape = PodShape.from_object(pod, str(metadata["namespace"]))
+            self._last = (compared, self.shapes.setdefault(shape, len(self.shapes)))
+        self.by_node.setdefault(sys.intern(str(spec["nodeName"])), []).append(self._last[1])
+        return self._last[1]
+
+    def close(self, windows: Container[str], templates: Iterable[PodShape]) -> tuple[PodShape, ...]:
+        """The shapes by number. Of pods on other nodes that no pod of Windows counts, only what they request is kept."""
+        of_windows = {number for node, numbers in self.by_node.items() if node in windows for number in numbers}
+        shapes, self.shapes = list(self.shapes), {}
+        counted: dict[str, set[PodSelector]] = defaultdict(set)
+        everywhere: set[PodSelector] = set()
+        for shape in {*(shapes[number] for number in of_windows), *templates}:
+            counted[shape.namespace].update(constraint.pods for constraint in shape.spread)
+            for term in (*shape.affinity, *shape.anti_affinity):
+                for namespace in term.namespaces or ():
+                    counted[namespace].add(term.pods)
+                if term.namespaces is None or not term.is_known:
+                    everywhere.add(term.pods)
+        kept: dict[PodShape, PodShape] = {}
+        for number, shape in enumerate(shapes):
+            selectors, labels = counted[shape.namespace] | everywhere, dict(shape.labels)
+            if (
+                number in of_windows
+                or shape.anti_affinity
+                or any(matches_labels(one.selector, labels) for one in selectors)
+            ):
+                continue
+            only = PodShape(requests=shape.requests, ports=shape.ports, priority=shape.priority)
+            shapes[number] = kept.setdefault(only, only)
+        return tuple(shapes)

@@ -1,0 +1,101 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The InterPodAffinity filter: required affinity and anti-affinity between pods. Pure."""
+
+from __future__ import annotations
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import (
+    ADDED_LABELS,
+    PodAffinityTerm,
+    PodShape,
+    matches_labels,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, union
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_info import NodeInfos
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split import Split
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart
+
+
+class InterPodAffinity:
+    """The filter for the nodes as they are now."""
+
+    def __init__(self, index: Index, infos: NodeInfos) -> None:
+        self._index, self._infos = index, infos
+
+    def find_rejecting_nodes(self, shape: PodShape) -> int:
+        """The nodes that the terms of a pod or of the pods there exclude, or may exclude."""
+        return self._find_repelled(shape) | self._find_unattracted(shape) | self._find_repelling(shape)
+
+    def filter_pod(self, pod: PodToStart, split: Split) -> None:
+        """Block nodes that a term excludes; a term about labels of namespaces is unknown."""
+        if self.is_open(pod.shape):
+            what = "an affinity between pods selects namespaces, or a label that its controller sets"
+            split.unknown(split.nodes, "CSI-W21", what, "name the namespaces in the term")
+            return
+        remedy = "add nodes, or change the affinity between the pods"
+        for what, nodes in (
+            ("its required podAntiAffinity excludes the node", self._find_repelled(pod.shape)),
+            ("its required podAffinity excludes the node", self._find_unattracted(pod.shape)),
+            ("the podAntiAffinity of a pod there excludes the node", self._find_repelling(pod.shape)),
+        ):
+            self._infos.block(split, pod.shape, nodes, what, remedy)
+
+    def is_open(self, shape: PodShape) -> bool:
+        """Whether it is not known which pods a term selects, of this pod or of one that may reject it."""
+        labels = dict(shape.labels)
+        own = (*shape.affinity, *shape.anti_affinity)
+        keys = {key for term in own for key in (*term.pods.match_keys, *term.pods.mismatch_keys)}
+        if not all(term.is_known for term in own) or any(key in ADDED_LABELS and key not in labels for key in keys):
+            return True
+        return any(
+            not term.is_known and matches_labels(term.pods.select(dict(other.labels)), labels)
+            for other, _nodes in self._infos.list_pods(limiting=True)
+            for term in other.anti_affinity
+        )
+
+    def _find_repelled(self, shape: PodShape) -> int:
+        """Nodes in the domain of a pod that the pod's anti-affinity names."""
+        return union(
+            self._find_domains(term.topology_key, self._infos.find_nodes(names))
+            for term in shape.anti_affinity
+            for other, names in self._infos.list_pods()
+            if _selects(term, shape, other)
+        )
+
+    def _find_repelling(self, shape: PodShape) -> int:
+        """Nodes in the domain of a pod whose anti-affinity names the pod."""
+        return union(
+            self._find_domains(term.topology_key, self._infos.find_nodes(names))
+            for other, names in self._infos.list_pods(limiting=True)
+            for term in other.anti_affinity
+            if _selects(term, other, shape)
+        )
+
+    def _find_unattracted(self, shape: PodShape) -> int:
+        """Nodes outside the domains of the pods that the affinity names; the first pod of a group may go anywhere."""
+        if not shape.affinity:
+            return 0
+        nodes = union(
+            self._infos.find_nodes(names)
+            for other, names in self._infos.list_pods()
+            if all(_selects(term, shape, other) for term in shape.affinity)
+        )
+        accepted = self._index.all
+        for term in shape.affinity:
+            accepted &= self._find_domains(term.topology_key, nodes)
+        has_domain = any(self._index.with_key(term.topology_key) & nodes for term in shape.affinity)
+        if not has_domain and all(_selects(term, shape, shape) for term in shape.affinity):
+            accepted = self._index.all
+            for term in shape.affinity:
+                accepted &= self._index.with_key(term.topology_key)
+        return self._index.all & ~accepted
+
+    def _find_domains(self, key: str, nodes: int) -> int:
+        """All nodes that have the same value of a label as one of these."""
+        return union(some for _value, some in self._index.by_value(key) if some & nodes) if nodes else 0
+
+
+def _selects(term: PodAffinityTerm, holder: PodShape, pod: PodShape) -> bool:
+    """Whether a term of one pod selects another."""
+    return term.includes(pod.namespace) and matches_labels(term.pods.select(dict(holder.labels)), dict(pod.labels))

@@ -1,0 +1,114 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The pods on nodes and the room that they leave, as pods go and come. Pure.
+
+As NodeInfo of https://github.com/kubernetes/kubernetes, pkg/scheduler/framework/types.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import PodShape, read_amount
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, union
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split import Split
+
+# A shape and the node of a pod that has it.
+ResidentPod = tuple[PodShape, str]
+
+
+class NodeInfos:
+    """The nodes of one snapshot with their pods."""
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+        self._free = {
+            node.name: {resource: read_amount(resource, text) for resource, text in node.allocatable.items()}
+            for node in index.node_list
+        }
+        self._rooms: dict[tuple[str, int], int] = {}
+        # Each shape with the nodes of its pods, by the identity of the shape: to compare shapes takes long.
+        self._residents: dict[int, tuple[PodShape, list[str]]] = {}
+        # The shapes that limit others, which are few.
+        self._limiting: dict[int, tuple[PodShape, list[str]]] = {}
+        self._priorities: set[int | None] = set()
+        self._away: Sequence[ResidentPod] = ()
+        shapes = index.snapshot.shapes
+        for node, numbers in index.snapshot.pods_on.items():
+            for number in numbers:
+                self.add((shapes[number], node))
+
+    def add(self, pod: ResidentPod) -> None:
+        """Put a pod on its node."""
+        shape, node = pod
+        entry = self._residents.get(id(shape))
+        if entry is None:
+            entry = self._residents[id(shape)] = (shape, [])
+            self._priorities.add(shape.priority)
+            if shape.anti_affinity or shape.ports:
+                self._limiting[id(shape)] = entry
+        entry[1].append(node)
+        self._change(pod, -1)
+
+    def remove(self, pod: ResidentPod) -> None:
+        """Take a pod off its node."""
+        shape, node = pod
+        self._residents[id(shape)][1].remove(node)
+        self._change(pod, 1)
+
+    def send_away(self, pods: Sequence[ResidentPod]) -> None:
+        """Take these pods off their nodes, and put those back that were away before."""
+        # One pod of a workload is asked about after the other, and all of them have the same pods away.
+        if pods is not self._away:
+            for pod in self._away:
+                self.add(pod)
+            for pod in pods:
+                self.remove(pod)
+            self._away = pods
+
+    def find_room(self, resource: str, amount: int) -> int:
+        """The nodes with so much of a resource left."""
+        room = self._rooms.get((resource, amount))
+        if room is None:
+            bits = self._index.bit
+            room = sum(bits[name] for name, free in self._free.items() if free.get(resource, 0) >= amount)
+            self._rooms[resource, amount] = room
+        return room
+
+    def list_pods(self, limiting: bool = False) -> Iterator[tuple[PodShape, list[str]]]:
+        """The shapes that pods have, with their nodes. limiting: of pods with ports or anti-affinity only."""
+        return (entry for entry in (self._limiting if limiting else self._residents).values() if entry[1])
+
+    def find_nodes(self, names: Iterable[str]) -> int:
+        """A set of nodes by their names."""
+        nodes = 0
+        for name in names:
+            nodes |= self._index.bit.get(name, 0)
+        return nodes
+
+    def block(self, split: Split, shape: PodShape, nodes: int, what: str, remedy: str) -> None:
+        """Block nodes for a pod; of those with a pod that it may preempt it is unknown."""
+        if nodes & split.nodes:
+            preempted = 0
+            if any(_is_lower(priority, shape.priority) for priority in self._priorities):
+                lower = (names for other, names in self.list_pods() if _is_lower(other.priority, shape.priority))
+                preempted = union(map(self.find_nodes, lower))
+            split.blocked(nodes & ~preempted, "CSI-W20", what, remedy)
+            split.unknown(nodes & preempted, "CSI-W21", f"{what}, and it may preempt pods there", remedy)
+
+    def _change(self, pod: ResidentPod, sign: int) -> None:
+        shape, node = pod
+        free, bit = self._free.get(node), self._index.bit.get(node, 0)
+        if free is None:
+            return
+        for resource, amount in shape.requests:
+            free[resource] = free.get(resource, 0) + sign * amount
+        changed = dict(shape.requests)
+        for (resource, amount), room in self._rooms.items():
+            if resource in changed:
+                self._rooms[resource, amount] = room | bit if free[resource] >= amount else room & ~bit
+
+
+def _is_lower(priority: int | None, than: int | None) -> bool:
+    return priority is None or than is None or priority < than

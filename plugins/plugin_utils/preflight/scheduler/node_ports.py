@@ -1,0 +1,42 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The NodePorts filter: ports of the node that containers take. Pure."""
+
+from __future__ import annotations
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import PodShape
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import union
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_info import NodeInfos
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split import Split
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart
+
+_EVERY_ADDRESS = "0.0.0.0"
+
+
+class NodePorts:
+    """The filter for the nodes as they are now."""
+
+    def __init__(self, infos: NodeInfos) -> None:
+        self._infos = infos
+
+    def find_rejecting_nodes(self, shape: PodShape) -> int:
+        """The nodes on which another pod has one of a pod's ports."""
+        others = self._infos.list_pods(limiting=True) if shape.ports else ()
+        return union(self._infos.find_nodes(nodes) for other, nodes in others if _find_conflict(shape, other))
+
+    def filter_pod(self, pod: PodToStart, split: Split) -> None:
+        """Block nodes whose ports are taken."""
+        numbers = ", ".join(str(number) for _protocol, _address, number in pod.shape.ports)
+        what = f"another pod has one of its host ports ({numbers})"
+        remedy = "use a Service instead of host ports, or other ports"
+        self._infos.block(split, pod.shape, self.find_rejecting_nodes(pod.shape), what, remedy)
+
+
+def _find_conflict(shape: PodShape, other: PodShape) -> bool:
+    return any(
+        (protocol, number) == (other_protocol, other_number)
+        and (address == other_address or _EVERY_ADDRESS in (address, other_address))
+        for protocol, address, number in shape.ports
+        for other_protocol, other_address, other_number in other.ports
+    )

@@ -1,0 +1,34 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The NodeResourcesFit filter: CPU, memory, extended resources and the number of pods. Pure."""
+
+from __future__ import annotations
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import PodShape
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_info import NodeInfos
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split import Split
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart
+
+
+class NodeResourcesFit:
+    """The filter for the nodes as they are now."""
+
+    def __init__(self, index: Index, infos: NodeInfos) -> None:
+        self._index, self._infos = index, infos
+
+    def find_rejecting_nodes(self, shape: PodShape) -> int:
+        """The nodes without room for a pod."""
+        full = 0
+        for resource, amount in shape.requests:
+            full |= ~self._infos.find_room(resource, amount)
+        return full & self._index.all
+
+    def filter_pod(self, pod: PodToStart, split: Split) -> None:
+        """Block nodes without room."""
+        for resource, amount in pod.shape.requests:
+            full = self._index.all & ~self._infos.find_room(resource, amount)
+            shown = f"{amount / 1000:g}" if resource == "cpu" else str(amount)
+            what = f"the node has less than {shown} of {resource} left"
+            self._infos.block(split, pod.shape, full, what, "add nodes, or scale down other workloads")

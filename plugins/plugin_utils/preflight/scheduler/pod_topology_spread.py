@@ -1,0 +1,93 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The PodTopologySpread filter: constraints that spread pods evenly over zones or nodes. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import (
+    ADDED_LABELS,
+    PodShape,
+    SpreadConstraint,
+    matches_labels,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_affinity import NodeAffinity
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_info import NodeInfos
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.taint_toleration import TaintToleration
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split import Split
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart
+
+
+class PodTopologySpread:
+    """The filter for the nodes as they are now."""
+
+    def __init__(self, index: Index, infos: NodeInfos, affinity: NodeAffinity, taints: TaintToleration) -> None:
+        self._index, self._infos, self._affinity, self._taints = index, infos, affinity, taints
+
+    def find_rejecting_nodes(self, shape: PodShape) -> int:
+        """The nodes where a pod would break one of its constraints."""
+        return self._find_unlabelled(shape) | self._find_skewed(shape)
+
+    def filter_pod(self, pod: PodToStart, split: Split) -> None:
+        """Block nodes that lack a label or whose domain has too many pods."""
+        remedy = "label the nodes, or set whenUnsatisfiable to ScheduleAnyway"
+        what = "the node lacks a label of its topologySpreadConstraints"
+        split.blocked(self._find_unlabelled(pod.shape), "CSI-W20", what, remedy)
+        if self.is_open(pod.shape):
+            what = "its topologySpreadConstraints compare a label that its controller sets"
+            split.unknown(split.nodes, "CSI-W21", what, "create the report again when a pod of its template runs")
+            return
+        what = "the node's domain has too many of its pods for its topologySpreadConstraints"
+        remedy = "add nodes to the other domains, or raise maxSkew"
+        self._infos.block(split, pod.shape, self._find_skewed(pod.shape), what, remedy)
+
+    def is_open(self, shape: PodShape) -> bool:
+        """Whether a constraint compares a label that a pod will have and its template has not."""
+        names = dict(shape.labels)
+        keys = (key for constraint in shape.spread for key in constraint.pods.match_keys)
+        return any(key in ADDED_LABELS and key not in names for key in keys)
+
+    def _find_unlabelled(self, shape: PodShape) -> int:
+        nodes = 0
+        for constraint in shape.spread:
+            nodes |= self._index.all & ~self._index.with_key(constraint.topology_key)
+        return nodes
+
+    def _find_skewed(self, shape: PodShape) -> int:
+        labelled = self._index.all & ~self._find_unlabelled(shape) if shape.spread else 0
+        skewed = 0
+        for constraint in shape.spread:
+            skewed |= self._find_full_domains(shape, constraint, labelled)
+        return skewed
+
+    def _find_full_domains(self, shape: PodShape, constraint: SpreadConstraint, counted: int) -> int:
+        index, labels = self._index, dict(shape.labels)
+        if constraint.honors_affinity:
+            counted &= self._affinity.find_matching_nodes(shape.placement)
+        if constraint.honors_taints:
+            counted &= self._taints.find_tolerated_nodes(shape.placement)
+        selector = constraint.pods.select(labels)
+        pods: Counter[str] = Counter()
+        for other, nodes in self._infos.list_pods():
+            if (
+                other.namespace == shape.namespace
+                and not other.deleting
+                and matches_labels(selector, dict(other.labels))
+            ):
+                pods.update(node for node in nodes if index.bit.get(node, 0) & counted)
+        domains = {value: nodes for value, nodes in index.by_value(constraint.topology_key) if nodes & counted}
+        in_domain: Counter[str] = Counter()
+        for node, count in pods.items():
+            in_domain[index.nodes[node].labels[constraint.topology_key]] += count
+        least = min((in_domain[value] for value in domains), default=0) if len(domains) >= constraint.min_domains else 0
+        most = constraint.max_skew + least - matches_labels(selector, labels)
+        full = 0
+        for value, domain in domains.items():
+            if in_domain[value] > most:
+                full |= domain
+        if most < 0:
+            full |= index.all
+        return full
