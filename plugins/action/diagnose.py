@@ -18,7 +18,6 @@ from ansible_collections.kubewin.csi.plugins.action import preflight_info
 from ansible_collections.kubewin.csi.plugins.modules.diagnose import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results import diagnosed, observed, read_rows
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import DEFAULT_DRIVER
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import read_argument_spec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import serialize
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
@@ -60,11 +59,8 @@ class ActionModule(ClusterAction):
     def read_run(self) -> dict[str, Any]:
         """The hosts of the play, and the drivers that the inputs name or that this collection installed."""
         installed = self.task_vars.get("kubewin_installed") or {}
-        own = [] if self.inputs["drivers"] else installed.get("own_drivers") or []
-        return {
-            "hosts": read_rows(diagnosed, self.task_vars),
-            "drivers": own or self.inputs["drivers"] or [DEFAULT_DRIVER],
-        }
+        drivers = self.inputs["drivers"] or installed.get("own_drivers") or []
+        return {"hosts": read_rows(diagnosed, self.task_vars), "drivers": drivers}
 
     def sum_up(self) -> None:
         """The list is printed once, with what failed."""

@@ -21,7 +21,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.csi_proxy import RECOMMENDED
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import declared
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.controllers import choose_driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.controllers_observe import find_controllers
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.installed import find_controllers
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import UNREAD, DriverRequest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.observe import read_snapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import plan_driver
@@ -46,7 +46,8 @@ class ActionModule(ClusterAction):
         """Return the plan and its objects."""
         if not options["driver"]:
             # The variables that set a driver's options bear its name.
-            chosen = choose_driver(find_controllers(self.connect(options)), "driver")
+            option = "kubewin_drivers" if self.inputs else "driver"
+            chosen = choose_driver(find_controllers(self.connect(options)), option, "controller")
             self.result.update(self.call(ActionModule, **{**self._task.args, "driver": chosen}))
             return
         driver = find_driver(options["driver"])

@@ -14,6 +14,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import read_argument_spec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import pipes
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.controllers import choose_driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal import explain_refusal
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal_observe import (
     list_applied_objects,
@@ -34,11 +35,11 @@ class ActionModule(ClusterAction):
 
     def sum_up(self) -> None:
         """What is removed and what stays."""
-        csi_proxy, drivers = self.inputs["remove_csi_proxy"], self.inputs["drivers"]
+        csi_proxy = self.inputs["remove_csi_proxy"]
         names = [f"{item['kind']} {item['name']}" for item in self.result.get("objects") or ()]
         lines = [f"{'would remove' if self.check_mode else 'removed'} {name}" for name in names]
         if not names:
-            lines = [f"nothing of {', '.join(drivers)} is there"]
+            lines = [f"nothing of {', '.join(self.result.get('drivers') or ())} is there"]
         if self.result.get("namespaces"):
             kept = f"kept: namespace {', '.join(self.result['namespaces'])}, claims, volumes"
             lines.append(kept if csi_proxy else f"{kept}, csi-proxy")
@@ -49,8 +50,10 @@ class ActionModule(ClusterAction):
     def work(self, options: Mapping[str, Any]) -> None:
         """Refuse while a volume or csi-proxy is in use, else delete and wait; return the deleted objects."""
         deadline = time.monotonic() + options["timeout"]
-        drivers = [find_driver(name) for name in options["drivers"]]
-        client = self.connect(options)
+        client, names = self.connect(options), list(options["drivers"])
+        if not names and not options["csi_proxy"]:
+            names = [self._choose_driver(client)]
+        self.result["drivers"], drivers = names, [find_driver(name) for name in names]
         applied = [(driver, list_applied_objects(client, driver)) for driver in drivers]
         # A run that continues after the plugin was deleted does not check volumes again: it finishes the rest.
         used = [
@@ -68,6 +71,16 @@ class ActionModule(ClusterAction):
         self.result.update(objects=[], namespaces=[])
         for kind, item in (each for _driver, objects in applied for each in objects):
             self._delete(client, kind, item, deadline, options["timeout"])
+
+    def _choose_driver(self, client: Client) -> str:
+        """The only driver of which this collection has objects, also after a removal that was interrupted."""
+        applied = {key: list_applied_objects(client, driver) for key, driver in DRIVERS.items()}
+        first = {
+            key: (f"{objects[0][0].kind} {objects[0][1]['metadata']['name']}",)
+            for key, objects in applied.items()
+            if objects
+        }
+        return choose_driver(first, "kubewin_drivers" if self.inputs else "drivers", "node plugin of this collection")
 
     def _delete(self, client: Client, kind: Kind, item: Mapping[str, Any], deadline: float, timeout: int) -> None:
         """Delete one object, a DaemonSet with its pods by the deadline in monotonic seconds, and add it to the result."""

@@ -13,15 +13,16 @@ from ansible_collections.kubewin.csi.plugins.action import driver_info
 from ansible_collections.kubewin.csi.plugins.modules.handover import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec, read_argument_spec
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.declared import DRIVER
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.controllers import choose_driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.run import HandoverRun, describe_handover
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.installed import find_node_plugins
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import find_driver
 
 
 class ActionModule(ClusterAction):
     """Hands all Nodes over in one go; a run that follows continues where this one ended."""
 
-    argument_spec: ClassVar[ArgumentSpec] = {**DRIVER, **read_argument_spec(DOCUMENTATION)}
+    argument_spec: ClassVar[ArgumentSpec] = read_argument_spec(DOCUMENTATION)
     remainder = (
         "Run again to continue. A Node that was being handed over to the platform has its former plugin, unless the new one "
         "already worked there"
@@ -29,13 +30,17 @@ class ActionModule(ClusterAction):
 
     def work(self, options: Mapping[str, Any]) -> None:
         """Show the plan and perform it; return the Nodes that were handed over."""
-        driver = find_driver(options["driver"])
+        client, name = self.connect(options), options["driver"]
+        if not name:
+            option = "kubewin_drivers" if self.inputs else "driver"
+            name = choose_driver(find_node_plugins(client), option, "node plugin for Windows")
+        driver = find_driver(name)
         if options["direction"] == "to_kubewin" and not options["definition"]:
             planned = self.call(
                 driver_info.ActionModule, driver=driver.key, replace=options["replace"], require=True, show=True
             )
             options = {**options, "definition": planned["definition"]}
-        run = HandoverRun(self.connect(options), driver, options, self.show)
+        run = HandoverRun(client, driver, options, self.show)
         plan = run.read_plan()
         self.result.update(handover=describe_handover(plan), kept=[])
         self.show(*self.result["handover"]["summary"])

@@ -12,10 +12,9 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.modules.node_info import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results import read_rows, reported, unsettled
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import DEFAULT_DRIVER
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import read_argument_spec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observe import read_installed_drivers
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.installed import find_controllers, find_node_plugins
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import CORDONED, SERVING_LABEL
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
@@ -34,7 +33,7 @@ class ActionModule(ClusterAction):
     def work(self, options: Mapping[str, Any]) -> None:
         """Return the Nodes, which host is which, and why a host is none."""
         if options["installed"]:
-            self.result.update(drivers=list(options["drivers"]) or [DEFAULT_DRIVER], installed=[], own_drivers=[])
+            self.result.update(drivers=list(options["drivers"]), installed=[], own_drivers=[])
         try:
             self._read(options)
         except ClusterError as error:
@@ -43,7 +42,9 @@ class ActionModule(ClusterAction):
             self.result.update({"nodes": {}, "matched": {}, "errors": {}, "nodes_without_host": [], **self.result})
             self.result.update(unread=str(error), reason=error.reason)
             if options["installed"]:
-                self.show(f"{error} Only these drivers are read: {', '.join(self.result['drivers'])}.")
+                self.show(
+                    f"{error} Only these drivers are read: {', '.join(self.result['drivers']) or 'none; set kubewin_drivers'}."
+                )
 
     def _read(self, options: Mapping[str, Any]) -> None:
         unreadable = describe_unreadable(options["hosts"])
@@ -84,9 +85,9 @@ class ActionModule(ClusterAction):
         if self.inputs:
             self.result["unsettled"] = read_rows(unsettled, self.task_vars, kubewin_nodes=self.result)
         if options["installed"]:
-            installed = read_installed_drivers(client)
-            drivers = list(options["drivers"] or installed.every) or [DEFAULT_DRIVER]
-            self.result.update(drivers=drivers, installed=list(installed.every), own_drivers=list(installed.own))
+            installed = list(find_node_plugins(client))
+            self.result.update(installed=installed, own_drivers=list(find_node_plugins(client, own=True)))
+            self.result["drivers"] = list(options["drivers"] or installed or find_controllers(client))
 
 
 def describe_nodes(nodes: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:

@@ -24,7 +24,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.lease_keeper i
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec, read_argument_spec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import serialize
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observe import read_installed_drivers
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.installed import find_node_plugins
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import CLUSTER_ARG_SPEC
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import identify_run, is_dead
@@ -342,7 +342,7 @@ class ActionModule(ClusterAction):
 
     def _drivers(self) -> list[str]:
         """The drivers that you name, else the installed ones."""
-        return list(self._options["drivers"] or read_installed_drivers(self._client).every)
+        return list(self._options["drivers"] or find_node_plugins(self._client))
 
     def _gate(self, driver: str, nodes: Sequence[str]) -> None:
         # A driver that you do not name need not serve every node. The verification proves more than a read of the host.

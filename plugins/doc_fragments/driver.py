@@ -14,26 +14,19 @@ NOTE = (
     "then from the variable C(kubewin_*) that sets it for all drivers. A variable that is blank or empty counts as not set."
 )
 
-_NAMED = {
-    "driver": {
-        "description": "Key of the driver, such as V(vsphere) or V(azure_disk).",
-        "type": "str",
-        "required": True,
-    }
-}
+_DRIVER = {"description": "Key of the driver, such as V(vsphere) or V(azure_disk).", "type": "str", "required": True}
 
 
 def _text(module: str) -> str:
     """The options of a module. JSON is YAML."""
-    options = {
-        name: option.documented() for name, (_role, option) in declared.list_module_options(module).items()
-    } | _NAMED
+    options = {name: option.documented() for name, (_role, option) in declared.list_module_options(module).items()}
+    options["driver"] = _DRIVER
     first = next(role for role, _option in declared.list_module_options(module).values())
     return json.dumps({"options": options, "notes": [NOTE.format(first)]})
 
 
 class ModuleDocFragment:
-    """Documentation fragment kubewin.csi.driver: a part for each module, and one for those that only take the driver's name."""
+    """Documentation fragment kubewin.csi.driver: a part for each module."""
 
 
 # Set here, because the sanity test of a fragment's YAML takes only a literal in the class.
@@ -41,6 +34,5 @@ for _part, _content in (
     ("DOCUMENTATION", _text(declared.INFO)),
     ("APPLY", _text(declared.APPLY)),
     ("ROLLOUT", _text(declared.ROLLOUT)),
-    ("NAMED", json.dumps({"options": _NAMED})),
 ):
     setattr(ModuleDocFragment, _part, _content)

@@ -28,7 +28,8 @@ attributes:
     support: none
 options:
   drivers:
-    description: Keys of the drivers, such as V(vsphere) or V(azure_disk). Without drivers, the task removes nothing.
+    description: Keys of the drivers, such as V(vsphere) or V(azure_disk). Without O(csi_proxy) it defaults to the only driver of which this
+      collection has objects, and is required if there are several.
     type: list
     elements: str
     default: []
@@ -65,6 +66,12 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+drivers:
+  description: The drivers of which objects are removed.
+  returned: always, after the cluster was read
+  type: list
+  elements: str
+  sample: [vsphere]
 objects:
   description: Deleted objects, in check mode the planned ones.
   returned: success

@@ -22,7 +22,6 @@ description:
     hand-over.
 extends_documentation_fragment:
   - kubewin.csi.cluster
-  - kubewin.csi.driver.named
   - kubewin.csi.attributes
 attributes:
   check_mode:
@@ -32,6 +31,10 @@ attributes:
     description: Will not return details about what has changed.
     support: none
 options:
+  driver:
+    description: Key of the driver, such as V(vsphere) or V(azure_disk). Defaults to the only driver with a node plugin for Windows nodes.
+      Required if there are several.
+    type: str
   direction:
     description:
       - V(to_platform) replaces this collection's node plugin by another one, such as a platform's.

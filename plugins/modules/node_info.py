@@ -52,7 +52,7 @@ options:
     type: bool
     default: false
   drivers:
-    description: Drivers to return as RV(drivers). Defaults to the installed ones.
+    description: Drivers to return as RV(drivers). Defaults to those that the cluster has.
     type: list
     elements: str
     default: []
@@ -107,7 +107,7 @@ errors:
   type: dict
   sample: {}
 drivers:
-  description: O(drivers), or RV(installed) without. If both are empty, V(vsphere).
+  description: O(drivers), else RV(installed), else the drivers whose Linux controller the cluster has.
   returned: with O(installed)
   type: list
   elements: str

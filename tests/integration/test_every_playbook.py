@@ -248,8 +248,6 @@ class Cluster:
     def given(self, cell: Cell, core: str) -> dict[str, Any]:
         """The variables of a run."""
         given = dict(cell.variables)
-        if cell.playbook != "build_csi_proxy":
-            given["kubewin_drivers"] = "vsphere"
         if cell.playbook == "upgrade":
             given |= {"kubewin_upgrade_tasks": str(self.tasks), "kubewin_upgrade_nodes": self.upgraded(cell)}
         if cell.playbook == "enable_csi":

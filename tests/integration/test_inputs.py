@@ -104,8 +104,6 @@ def test_a_removal_from_the_whole_cluster_cannot_be_limited() -> None:
 
 def test_a_driver_and_a_direction_have_to_be_named() -> None:
     # An unanswered question of a survey is no name.
-    message, _run = refused("remove", "localhost,", **ALONE, kubewin_drivers="")
-    assert "kubewin_drivers is not given, expected the drivers to remove" in message
     message, _run = refused("handover", "localhost,", kubewin_drivers="smb,vsphere", kubewin_handover="to_platform")
     assert "kubewin_drivers is smb, vsphere" in message
 

@@ -81,22 +81,17 @@ def not_named(playbook: str, given: Mapping[str, object], chosen: Chosen) -> Ite
     if playbook == "remove":
         proxy = switched(given.get("kubewin_remove_csi_proxy"))
         spared = ", ".join(host for host in chosen.windows if host not in chosen.hosts)
-        if not drivers and not proxy:
-            yield (
-                "kubewin_drivers is not given, expected the drivers to remove. Name one or more of "
-                f"{known}, for example -e kubewin_drivers=vsphere."
-            )
         if proxy and not chosen.windows:
             yield (
                 f"kubewin_remove_csi_proxy is set, and no host of the inventory matches kubewin_hosts ({chosen.pattern}). "
                 "Use the inventory of the Windows hosts from which to remove csi-proxy."
             )
-        if drivers and spared:
+        if (drivers or not proxy) and spared:
             yield (
-                f"--limit leaves out {spared}, but the node plugin of {', '.join(drivers)} is removed from all nodes. "
-                "Run without --limit. To remove only csi-proxy from some hosts, use --limit without kubewin_drivers."
+                f"--limit leaves out {spared}, but the node plugin of {', '.join(drivers) or 'the driver'} is removed from all nodes. "
+                "Run without --limit. To remove only csi-proxy from some hosts, use --limit with kubewin_remove_csi_proxy alone."
             )
-    elif playbook == "handover" and (len(drivers) != 1 or not given.get("kubewin_handover")):
+    elif playbook == "handover" and (len(drivers) > 1 or not given.get("kubewin_handover")):
         yield (
             f"kubewin_drivers is {', '.join(drivers) or 'not given'} and kubewin_handover "
             f"{given.get('kubewin_handover') or 'not given'}, expected one driver and to_platform or to_kubewin. "

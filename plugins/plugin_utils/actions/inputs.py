@@ -19,7 +19,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.target import 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.options import is_toleration
 
 # What enable_csi deploys, and what others read, where no driver is named and none is installed.
-DEFAULT_DRIVER = "vsphere"
 _BATCH = re.compile(r"[1-9][0-9]*%?")
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _NAME = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -180,10 +179,6 @@ _COUNT = Input("expected a number above 0", _number(1), type="int")
 _EMPTY: Mapping[str, object] = {"dict": {}, "list": []}
 # Where a playbook has another default than the others.
 _DEFAULTS: Mapping[tuple[str, str], object] = {
-    **{
-        (playbook, "kubewin_drivers"): None
-        for playbook in ("diagnose", "handover", "remove", "status", "upgrade", "verify")
-    },
     ("upgrade", "kubewin_batches"): "1",
     # The shell's directory.
     ("gather", "kubewin_output_dir"): os.environ.get("PWD", "."),
@@ -246,9 +241,9 @@ INPUTS: dict[str, Input] = {
         drivers=Input(
             f"expected one or more of {', '.join(sorted(DRIVERS))}", _drivers, type="raw", parse=_parse_drivers
         ).of(
-            f"Drivers to work on: {', '.join(f'C({driver})' for driver in sorted(DRIVERS))}. C(remove) and C(handover) have no default. "
+            f"Drivers to work on: {', '.join(f'C({driver})' for driver in sorted(DRIVERS))}. C(enable_csi) defaults to the driver whose "
+            "controller the cluster has, C(remove) and C(handover) to the one with a node plugin; if there are several, they ask. "
             "C(verify), C(diagnose) and the gate of C(upgrade) default to all installed drivers; C(status) always reads all of them.",
-            DEFAULT_DRIVER,
         ),
     ),
     **_of(

@@ -252,7 +252,8 @@ def _row(
         if absent and node:
             verdict, why = (_worst(["waiting", found[0]]), f"{missing}; {found[1]}") if found else ("waiting", missing)
         else:
-            verdict, why = found or ("not checked", "the gate did not check this Node")
+            unchecked = "the gate did not check this Node" if rollouts else "the cluster has no driver"
+            verdict, why = found or ("not checked", unchecked)
     return {"node": node, "host": host["name"], "csi_proxy": _proxy(observed), "verdict": verdict, "why": why}
 
 

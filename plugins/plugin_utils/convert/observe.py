@@ -24,7 +24,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.observation im
     VolumeSide,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import ConversionRecord, RecordedWorkload
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.controllers_observe import list_controllers
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.installed import list_controllers
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError

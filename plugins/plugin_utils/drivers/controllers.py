@@ -47,22 +47,22 @@ def identify_controller(deployment: Mapping[str, Any]) -> tuple[Driver, str] | N
     )
 
 
-def choose_driver(controllers: Mapping[str, Sequence[str]], option: str) -> str:
-    """Return the key of the only driver with a controller. ClusterError driver_not_chosen if there is none, or a choice.
+def choose_driver(installed: Mapping[str, Sequence[str]], option: str, part: str) -> str:
+    """Return the key of the only installed driver. ClusterError driver_not_chosen if there is none, or a choice.
 
-    controllers: of find_controllers. option: the input that names a driver.
+    installed: by driver, the objects that show it. option: the input that names a driver. part: of a driver, as text.
     """
-    if len(controllers) == 1:
-        return next(iter(controllers))
-    if not controllers:
+    if len(installed) == 1:
+        return next(iter(installed))
+    if not installed:
         raise ClusterError(
-            f"{option} is not set: no Deployment of a known driver's controller exists, expected one. Install the driver "
-            f"first, or set {option} if the platform hides its controller. Known drivers: {', '.join(sorted(DRIVERS))}.",
+            f"{option} is not set: the cluster has no {part} of a known driver, expected one. Install the driver first, or "
+            f"set {option} if the platform hides its controller. Known drivers: {', '.join(sorted(DRIVERS))}.",
             "driver_not_chosen",
         )
-    listed = "; ".join(f"{key} (Deployment {', '.join(names)})" for key, names in controllers.items())
+    listed = "; ".join(f"{key} ({', '.join(names)})" for key, names in installed.items())
     raise ClusterError(
-        f"{option} is not set: the cluster has the controllers of {len(controllers)} drivers, expected one: {listed}. Set "
-        f"{option} to what this run is for.",
+        f"{option} is not set: the cluster has the {part} of {len(installed)} drivers, expected one: {listed}. Set {option} "
+        "to what this run is for.",
         "driver_not_chosen",
     )

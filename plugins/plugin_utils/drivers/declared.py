@@ -178,9 +178,6 @@ OPTIONS: dict[str, DriverOption] = {
 }  # fmt: skip
 
 
-DRIVER: dict[str, Any] = {"driver": {"type": "str", "required": True}}
-
-
 def list_module_options(module: str) -> dict[str, tuple[str, DriverOption]]:
     """The options that a module takes under its own names, each with its name in the roles."""
     return {option.named or name: (name, option) for name, option in OPTIONS.items() if module in option.modules}
@@ -190,4 +187,6 @@ def make_argument_spec(module: str) -> dict[str, Any]:
     """The part of a module's argument spec that is declared here."""
     found = {name: option.spec() for name, (_role, option) in list_module_options(module).items()}
     # It holds names of Secrets, not secrets.
-    return DRIVER | {name: {**one, "no_log": False} if "secret" in name else one for name, one in found.items()}
+    return {"driver": {"type": "str", "required": True}} | {
+        name: {**one, "no_log": False} if "secret" in name else one for name, one in found.items()
+    }

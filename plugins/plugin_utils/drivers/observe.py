@@ -12,7 +12,7 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import parse_image_tag
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.access import list_deploy_needs, list_roles
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.controllers_observe import list_controllers
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.installed import list_controllers
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import (
     DriverController,
     DriverRequest,

@@ -25,8 +25,8 @@ description:
     ansible-core and the Python packages of this collection in the decision environment.
 options:
   drivers:
-    description: Drivers that every Windows node needs, as a list or divided by commas.
-    default: vsphere
+    description: Drivers that every Windows node needs, as a list or divided by commas. Defaults to the only driver whose Linux controller
+      the cluster has.
   interval:
     description: Seconds between two reads.
     type: int
@@ -94,17 +94,20 @@ class Cluster:
         from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
         from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.lists import as_list
         from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS, refuse_unknown_driver
+        from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.controllers import choose_driver
+        from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.installed import find_controllers
         from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
         from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import create_client
 
         self._kinds = kinds
-        drivers = as_list(args.get("drivers") or "vsphere")
+        access = {name: args[name] for name in ("kubeconfig", "context") if args.get(name)}
+        self._client = create_client(partial(get_api_client, **access), 60.0)
+        drivers = as_list(args.get("drivers") or "")
         for name in drivers:
             if name not in DRIVERS:
                 raise ValueError(refuse_unknown_driver(name))
+        drivers = drivers or [choose_driver(find_controllers(self._client), "kubewin_drivers", "controller")]
         self._drivers = {name: DRIVERS[name] for name in drivers}
-        access = {name: args[name] for name in ("kubeconfig", "context") if args.get(name)}
-        self._client = create_client(partial(get_api_client, **access), 60.0)
 
     def needs(self) -> list[dict[str, str]]:
         """What each Windows node needs now."""

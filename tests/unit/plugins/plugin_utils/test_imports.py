@@ -47,7 +47,7 @@ PERFORMS = {
     "apply",
     "baselines",
     "cleanup",
-    "controllers_observe",
+    "installed",
     "journal_store",
     "lease",
     "observe",

@@ -70,17 +70,13 @@ def test_a_playbook_without_hosts_cannot_be_limited(playbook: str) -> None:
 @pytest.mark.parametrize(
     ("playbook", "given", "expected"),
     [
-        (
-            "remove",
-            {},
-            "kubewin_drivers is not given, expected the drivers to remove. Name one or more of aws_ebs, ",
-        ),
+        ("remove", {}, ""),
         ("remove", {"kubewin_drivers": ["smb"]}, ""),
         ("remove", {"kubewin_remove_csi_proxy": "yes"}, ""),
         (
             "handover",
             {"kubewin_handover": "to_kubewin"},
-            "kubewin_drivers is not given and kubewin_handover to_kubewin, expected one driver",
+            "",
         ),
         (
             "handover",
@@ -114,6 +110,8 @@ def test_a_removal_from_all_nodes_cannot_be_limited_and_one_from_hosts_can() -> 
     limited = Chosen(limit="win-1", hosts=("win-1",), windows=WINDOWS)
     (sentence,) = not_named("remove", {"kubewin_drivers": "smb"}, limited)
     assert sentence.startswith("--limit leaves out win-2, but the node plugin of smb is removed from all nodes")
+    (sentence,) = not_named("remove", {}, limited)
+    assert sentence.startswith("--limit leaves out win-2, but the node plugin of the driver is removed from all nodes")
     assert list(not_named("remove", {"kubewin_remove_csi_proxy": True}, limited)) == []
     (sentence,) = not_named("remove", {"kubewin_remove_csi_proxy": True}, Chosen(hosts=("localhost",), pattern="win"))
     assert "no host of the inventory matches kubewin_hosts (win)" in sentence

@@ -7,10 +7,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observe import (
-    find_target,
-    read_installed_drivers,
-)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.installed import find_node_plugins
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observe import find_target
 
 VSPHERE, SMB = DRIVERS["vsphere"], DRIVERS["smb"]
 OPENSHIFT = "openshift-cluster-csi-drivers"
@@ -67,9 +65,10 @@ def test_without_any_the_catalog_says_where_ours_would_be() -> None:
 
 
 def test_a_driver_is_installed_if_a_node_plugin_for_windows_is_there_of_whichever_owner() -> None:
-    found = read_installed_drivers(cluster(LINUX, OPERATORS))
-    assert (found.every, found.own) == (("vsphere",), ())
+    theirs = (f"DaemonSet {OPENSHIFT}/{OPERATORS['metadata']['name']}",)
+    assert find_node_plugins(cluster(LINUX, OPERATORS)) == {"vsphere": theirs}
+    assert find_node_plugins(cluster(LINUX, OPERATORS), own=True) == {}
     going = {**OPERATORS, "metadata": {**OPERATORS["metadata"], "deletionTimestamp": "2026-11-23T20:00:00Z"}}
     ours = daemon_set(SMB.daemonset, SMB.namespace, SMB.name, ours=True)
-    assert read_installed_drivers(cluster(going, ours)).every == ("smb",)
-    assert read_installed_drivers(cluster(going, ours)).own == ("smb",)
+    mine = {"smb": (f"DaemonSet {SMB.namespace}/{SMB.daemonset}",)}
+    assert find_node_plugins(cluster(going, ours)) == find_node_plugins(cluster(going, ours), own=True) == mine

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.controllers import choose_driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.controllers_observe import find_controllers
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.installed import find_controllers
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 
 OPTION = "kubewin_drivers"
@@ -38,18 +38,18 @@ def controllers(*deployments: dict[str, Any]) -> dict[str, tuple[str, ...]]:
 
 @pytest.mark.parametrize(("item", "driver"), [(SMB, "smb"), (RENAMED_EBS, "aws_ebs")], ids=["by name", "by image"])
 def test_the_only_installed_controller_decides(item: dict[str, Any], driver: str) -> None:
-    assert choose_driver(controllers(APP, item), OPTION) == driver
+    assert choose_driver(controllers(APP, item), OPTION, "controller") == driver
 
 
 def test_two_controllers_are_named_and_the_run_asks_for_one() -> None:
     with pytest.raises(ClusterError) as refused:
-        choose_driver(controllers(SMB, APP, RENAMED_EBS), OPTION)
+        choose_driver(controllers(SMB, APP, RENAMED_EBS), OPTION, "controller")
     assert str(refused.value) == (
-        "kubewin_drivers is not set: the cluster has the controllers of 2 drivers, expected one: aws_ebs (Deployment "
+        "kubewin_drivers is not set: the cluster has the controller of 2 drivers, expected one: aws_ebs (Deployment "
         "infra/storage); smb (Deployment kube-system/csi-smb-controller). Set kubewin_drivers to what this run is for."
     )
 
 
 def test_without_a_controller_no_driver_is_assumed() -> None:
-    with pytest.raises(ClusterError, match="no Deployment of a known driver's controller exists, expected one"):
-        choose_driver(controllers(APP), OPTION)
+    with pytest.raises(ClusterError, match="the cluster has no controller of a known driver, expected one"):
+        choose_driver(controllers(APP), OPTION, "controller")

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Looking for a driver's controller."""
+"""Reads which drivers a cluster has: their controllers, and their node plugins for Windows nodes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.controllers import identify_controller
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import ObservedDaemonSet
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MANAGER
 
 
 def list_controllers(client: Client, driver: Driver, namespace: str = "") -> Iterator[tuple[dict[str, Any], str]]:
@@ -39,10 +42,29 @@ def list_controllers(client: Client, driver: Driver, namespace: str = "") -> Ite
 
 
 def find_controllers(client: Client) -> dict[str, tuple[str, ...]]:
-    """Read the Deployments of the catalog's controllers, as "namespace/name" by driver."""
+    """Read the Deployments of the catalog's controllers, as "Deployment namespace/name" by driver."""
     pairs = (
-        (controller[0].key, f"{item['metadata']['namespace']}/{item['metadata']['name']}")
+        (controller[0].key, f"Deployment {item['metadata']['namespace']}/{item['metadata']['name']}")
         for item in client.list(kinds.DEPLOYMENT).items
         if (controller := identify_controller(item)) is not None
     )
     return {key: tuple(sorted(names)) for key, names in sorted(group_values(pairs).items())}
+
+
+def find_node_plugins(client: Client, *, own: bool = False) -> dict[str, tuple[str, ...]]:
+    """Read the DaemonSets that provide the catalog's drivers on Windows nodes, as "DaemonSet namespace/name" by driver.
+
+    own: only those of this collection.
+    """
+    observed = [ObservedDaemonSet.from_object(item) for item in client.list(kinds.DAEMON_SET).items]
+    plugins = {
+        key: tuple(
+            f"DaemonSet {daemon_set.namespace}/{daemon_set.name}"
+            for daemon_set in observed
+            if daemon_set.is_node_plugin_of(driver.name)
+            and not daemon_set.going
+            and (not own or daemon_set.managed_by == MANAGER)
+        )
+        for key, driver in DRIVERS.items()
+    }
+    return {key: names for key, names in plugins.items() if names}
