@@ -76,7 +76,6 @@ class ActionModule(ClusterAction):
                 node_timeout=float(options["node_timeout"]),
             ),
             tuple(RolloutHost.from_option(host) for host in options["hosts"]),
-            float(options["prepull_timeout"] if options["prepull"] else 0),
             options["force_conflicts"],
         )
         client = self.connect(options)

@@ -22,7 +22,6 @@ description:
     node fails, stops, and the remaining nodes keep their former pods, until you fix the node or change the options and run again.
   - One run at a time changes a DaemonSet, and holds the Lease C(kubewin-roll-NAME) in its namespace. Other runs wait for it, then read
     everything again and replace the pods of their own nodes.
-  - With O(prepull) first pulls the images on nodes that lack them, so that no node is without its plugin meanwhile.
   - Skips nodes that are not Ready, and names them in a warning.
   - Requires the ClusterRole C(kubewin-csi-roll) in the driver's namespace. Deletes each pod by its uid and resourceVersion.
 extends_documentation_fragment:
@@ -98,7 +97,7 @@ roll:
       elements: str
 reason:
   description:
-    - Stable key of the failure. V(roll_refused), V(pull_failed), V(canary_failed), V(roll_stopped), V(locked) if another run holds the Lease for too
+    - Stable key of the failure. V(roll_refused), V(canary_failed), V(roll_stopped), V(locked) if another run holds the Lease for too
       long.
     - Every module that works with the cluster has these too, V(forbidden), V(conflict), V(invalid), V(not_found), V(admission_refused),
       V(unauthorized), V(unreachable), V(too_many_requests), V(configuration) and V(api_error).

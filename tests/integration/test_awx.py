@@ -54,7 +54,6 @@ WRONG = {
     "kubewin_gate_timeout": "0",
     "kubewin_fail_on": "blockers",
     "kubewin_readiness_gate": "maybe",
-    "kubewin_prepull": "2",
     "kubewin_allow_downgrade": "down",
     "kubewin_create_cluster_objects": "all",
     "kubewin_skip_unreachable": "win-1",

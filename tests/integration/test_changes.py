@@ -41,7 +41,7 @@ from lab.handle import Lab, eventually, ready
 
 PLAYBOOK = "playbooks/enable-csi.yml"
 DISK = DRIVERS["azure_disk"]
-ROLES = ("cluster-objects", "roll", "prepull", "azure-disk")
+ROLES = ("cluster-objects", "roll", "azure-disk")
 NODES = ["win-1", "win-2"]
 VARIABLES = {"kubewin_drivers": "azure_disk", "kubewin_create_cluster_objects": "yes", "kubewin_node_timeout": 300}
 
@@ -204,9 +204,6 @@ def test_a_run_killed_at_several_points_succeeds_when_run_again(cluster: Lab, ro
     assert at_rest(cluster, DISK)
 
 
-NEWER = {"azure_disk_csi_mode": "csi_proxy", "kubewin_prepull": "yes"}
-
-
 def late(lab: Lab, role: Path, tmp_path: Path, choice: Choice, size: int, **of_next_run: Any) -> list[LateWrite] | None:
     """A change that is killed with its writes held, until the next run has made it. of_next_run: options of that run alone."""
     options = reported(lab, azure_disk_csi_mode="host_process", azure_disk_csi_resources=memory(size))
@@ -251,36 +248,3 @@ def test_no_write_of_a_change_is_accepted_after_the_next_run(cluster: Lab, role:
         assert accepted(found) == [], f"write {number}"
         assert at_rest(cluster, DISK)
     assert number > 3
-
-
-def test_images_are_pulled_everywhere_before_the_first_pod_is_replaced(cluster: Lab, role: Path) -> None:
-    size = cluster.audit_size()
-    run = apply(cluster, role, **NEWER, azure_disk_csi_version="1.34.4")
-    assert run.code == 0, run.screen
-    assert set(images(cluster, DISK).values()) == {"mcr.microsoft.com/oss/v2/kubernetes-csi/azuredisk-csi:v1.34.4"}
-    done = [line.split()[0] + " " + line.rpartition("/")[2] for line in writes(cluster, size) if "/pods" in line]
-    first_plugin = next(place for place, line in enumerate(done) if "-pull-" not in line and line.startswith("delete"))
-    assert sum(line.startswith("create") for line in done[:first_plugin]) == len(NODES)
-    assert sum("-pull-" in line for line in done[:first_plugin]) == len(NODES)
-    assert pulling(cluster) == []
-
-
-@pytest.mark.torture
-def test_images_that_cannot_be_pulled_stop_it_before_any_pod_is_touched(cluster: Lab, role: Path) -> None:
-    pods = plugins(cluster, DISK)
-    bad = {
-        "azure_disk_csi_images": {"driver": "mcr.microsoft.com/azuredisk-csi:nosuchtag"},
-        "kubewin_prepull_timeout": 6,
-    }
-    refused = apply(cluster, role, **NEWER, **bad)
-    assert refused.code != 0
-    assert "azuredisk-csi:nosuchtag" in refused.failures[0]["result"]["msg"]
-    assert plugins(cluster, DISK) == pods
-    assert at_rest(cluster, DISK)
-    assert pulling(cluster) == []
-
-
-def pulling(lab: Lab) -> list[str]:
-    """Pods that pull images."""
-    found = lab.pods("app.kubernetes.io/component=image-pull", DISK.namespace)
-    return [pod["metadata"]["name"] for pod in found]

@@ -331,15 +331,6 @@ INPUTS: dict[str, Input] = {
             "that takes longer gets its former plugin back.",
             600,
         ),
-        prepull=_SWITCH.of(
-            "Pull the images of a changed plugin on all nodes before the run replaces the first pod. Requires the "
-            "ClusterRole C(kubewin-csi-prepull).",
-            False,
-        ),
-        prepull_timeout=_SECONDS.of(
-            "Timeout in seconds for the pull on all nodes together. After it, the run fails before it replaces a pod.",
-            1800,
-        ),
         readiness_gate=_SWITCH.of(
             "Before the first change, check what the run does to volumes on Windows. Refuse a run that would leave "
             "them without a driver. Set it to C(false) if reading every pod and volume takes too long, or right "

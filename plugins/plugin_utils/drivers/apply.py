@@ -10,8 +10,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.pull import find_missing_images
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.pull_apply import ImagePuller
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal_observe import read_uses
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.apply import Roller, hold_lease
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.decide import (
@@ -36,14 +34,13 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MOD
 
 @dataclass(frozen=True, slots=True)
 class DeployRequest:
-    """A driver's objects as they should be. hosts: state of the Windows hosts. prepull_timeout: seconds
-    to pull images before the first pod is replaced, 0 to pull none. force: take over fields of other field managers."""
+    """A driver's objects as they should be. hosts: state of the Windows hosts. force: take over fields of other
+    field managers."""
 
     driver: Driver
     definitions: Sequence[dict[str, Any]]
     options: RollOptions
     hosts: Sequence[RolloutHost] = ()
-    prepull_timeout: float = 0.0
     force: bool = False
 
 
@@ -137,10 +134,6 @@ def deploy(client: Client, request: DeployRequest, notify: Notify, applied: Call
         return _apply(client, request, found, applied)
     plugin = find_daemon_set(list(request.definitions))
     name, namespace = str(plugin["metadata"]["name"]), str(plugin["metadata"]["namespace"])
-    if request.prepull_timeout:
-        pods = client.list(kinds.POD, namespace, label_selector=build_selector(plugin)).items
-        missing = find_missing_images(plugin, pods, client.list_windows_nodes(), request.options.nodes)
-        ImagePuller(client, request.driver.name, plugin, notify).run(missing, request.prepull_timeout)
     # As long as another run may take for all Nodes, one after the other.
     patience = request.options.node_timeout * max(1, len(found.roll.state.expected))
     with hold_lease(client, namespace, name, notify, patience) as bound:

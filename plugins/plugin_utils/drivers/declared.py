@@ -150,18 +150,6 @@ OPTIONS: dict[str, DriverOption] = {
         modules=(APPLY,),
         playbooks="kubewin_node_timeout",
     ),
-    "prepull": _declare_switch(
-        "Pull the images of a changed plugin on its Nodes before the run replaces the first pod. Requires the ClusterRole "
-        "C(kubewin-csi-prepull) in the driver's namespace.",
-        modules=(APPLY,),
-        playbooks="kubewin_prepull",
-    ),
-    "prepull_timeout": _declare_seconds(
-        "Timeout in seconds for the pull on all Nodes together.",
-        1800,
-        modules=(APPLY,),
-        playbooks="kubewin_prepull_timeout",
-    ),
     "gate_timeout": _declare_seconds(
         "Timeout in seconds until the driver works on all Nodes.",
         600,

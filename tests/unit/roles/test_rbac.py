@@ -26,7 +26,6 @@ IN_NAMESPACES = {
     for name in (
         "deploy",
         "roll",
-        "prepull",
         "handover",
         "hold",
         "records",
@@ -143,7 +142,6 @@ TAKEOVERS = (
 BY_ROLE = {
     "kubewin-csi-deploy": {("patch", "daemonsets", "csi-smb-node-win")},
     "kubewin-csi-roll": {("patch", "pods", "any")},
-    "kubewin-csi-prepull": {("create", "pods", "any")},
     "kubewin-csi-handover": {("patch", "pods", "any"), ("patch", "daemonsets", "csi-smb-node-win")},
     "kubewin-csi-proof-pods": {("create", "pods", "any"), ("patch", "pods", "any"), ("create", "pods/exec", "any")},
     "kubewin-csi-proof-namespace": {("create", "namespaces", "any")},

@@ -77,7 +77,7 @@ def refused(playbook: str, variables: dict[str, Any]) -> list[str]:
 def test_only_what_is_set_is_evaluated() -> None:
     given = {
         "kubewin_quiesce": "drain",
-        "kubewin_prepull": "yes",
+        "kubewin_readiness_gate": "yes",
         "kubewin_batches": "",
     }
     assert refused("enable_csi", given) == ["kubewin_quiesce is drain, expected cordon or none."]
@@ -160,7 +160,7 @@ def test_values_are_converted_and_those_of_a_play_override_the_inventory() -> No
     inventory = {"kubewin_hosts": "nobody", "kubewin_quiesce": "none", "kubewin_skip_unreachable": "yes"}
     result = run_of("enable_csi", inventory, kubewin_hosts="win", kubewin_quiesce="cordon", kubewin_gate_timeout="90")
     assert (result["hosts"], result["quiesce"], result["gate_timeout"]) == ("win", "cordon", 90)
-    assert (result["skip_unreachable"], result["prepull"], result["drivers"]) == (True, False, [])
+    assert (result["skip_unreachable"], result["allow_downgrade"], result["drivers"]) == (True, False, [])
     assert result["proven"] == {}
 
 

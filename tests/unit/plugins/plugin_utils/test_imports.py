@@ -51,7 +51,6 @@ PERFORMS = {
     "journal_store",
     "lease",
     "observe",
-    "pull_apply",
     "read",
     "records",
     "removal_observe",

@@ -103,7 +103,7 @@ def test_an_invalid_value_is_refused_and_shown(name: str, value: object, expecte
         ("kubewin_upgrade_nodes", ["win-1\nwin-2\n", "['win-1', 'win-2']", "win-1,win-2,", "[]", ""]),
         ("kubewin_gate_timeout", [1, "600"]),
         ("kubewin_quiesce_timeout", [0, "0"]),
-        ("kubewin_prepull", [True, "no", "True", 1]),
+        ("kubewin_allow_downgrade", [True, "no", "True", 1]),
         ("kubewin_replace", ["", "vmware-system-csi/vsphere-csi-node-windows"]),
         ("kubewin_verify_nodes", ["", [], "win-1,win-2.example.com"]),
         ("kubewin_verify_storage_classes", [{}, {"smb": "team-share"}]),
@@ -125,7 +125,7 @@ def test_every_form_of_an_input_is_accepted(name: str, values: list[object]) -> 
 
 def test_every_wrong_variable_is_reported_at_once_and_foreign_ones_are_ignored() -> None:
     errors = wrong(
-        {"kubewin_quiesce": "drain", "kubewin_node_timeout": "x", "kubewin_mine": "?", "kubewin_prepull": "yes"}
+        {"kubewin_quiesce": "drain", "kubewin_node_timeout": "x", "kubewin_mine": "?", "kubewin_allow_downgrade": "yes"}
     )
     assert [sentence.split()[0] for sentence in errors] == ["kubewin_quiesce", "kubewin_node_timeout"]
 
