@@ -38,9 +38,8 @@ class ActionModule(ClusterAction):
     }
 
     def read_run(self) -> dict[str, Any]:
-        """The release of csi-proxy that the run installs; the plan is shown."""
-        release = read_variable(self._templar, self.task_vars, "csi_proxy_version")
-        return {"csi_proxy_version": release or RECOMMENDED, "show": True}
+        """The plan is shown."""
+        return {"show": True}
 
     def work(self, options: Mapping[str, Any]) -> None:
         """Return the plan and its objects."""
@@ -51,7 +50,8 @@ class ActionModule(ClusterAction):
             self.result.update(self.call(ActionModule, **{**self._task.args, "driver": chosen}))
             return
         driver = find_driver(options["driver"])
-        request = read_request(options)
+        release = options["csi_proxy_version"] or read_variable(self._templar, self.task_vars, "csi_proxy_version")
+        request = read_request({**options, "csi_proxy_version": release or RECOMMENDED})
         client = self.connect(options)
         observed = read_snapshot(client, driver, request)
         planned = plan_driver(driver, request, observed)

@@ -28,7 +28,8 @@ options:
     type: str
     required: false
   csi_proxy_version:
-    description: Release of csi-proxy that this collection installs. Older releases lead to notes.
+    description: Release of csi-proxy that this collection installs. Older releases lead to notes. Defaults to the variable
+      C(csi_proxy_version) of the role C(csi_proxy).
     type: str
   replace:
     description:
@@ -104,37 +105,10 @@ driver_plan:
           (which shows the owner), C(recreates) (whether the owner creates it again) and C(how) to remove it there.
       type: list
       elements: dict
-    topology_keys:
-      description: Topology keys of a registered node. A key that ends in a slash is a prefix.
-      type: list
-      elements: str
-    mirrors:
-      description: Other repositories in which upstream publishes the driver's image.
-      type: list
-      elements: str
-    in_tree:
-      description: The in-tree plugin that the driver replaces, null if there is none.
-      type: str
-    fstypes:
-      description: File systems that a StorageClass may name for Windows, empty for a driver that mounts shares.
-      type: list
-      elements: str
-    drain_to:
-      description: Modes to which a node can change only while it has no volume of this driver.
-      type: list
-      elements: str
     switch:
       description: Change of mode of the running node plugin, with C(from), C(to), C(drain) (whether the node must have no volume) and
         C(counters) (directory on the hosts with a file for each volume in use); null if the mode stays.
       type: dict
-    credentials:
-      description: Credentials that you provide, each with C(needed_by), C(what) and C(required).
-      type: list
-      elements: dict
-    prerequisites:
-      description: Prerequisites that cannot be checked in the cluster.
-      type: list
-      elements: str
     deployable:
       description: Whether there is no blocker.
       type: bool

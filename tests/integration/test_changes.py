@@ -189,7 +189,9 @@ def test_a_run_killed_at_several_points_succeeds_when_run_again(cluster: Lab, ro
         eventually(lambda: not at_rest(cluster, DISK), "the DaemonSet controller reads the new template")
         # Its pod ends only after the run was killed.
         (pod,) = [
-            one for one in cluster.pods(f"app={DISK.app_label}", DISK.namespace) if one["spec"]["nodeName"] == "win-2"
+            one
+            for one in cluster.pods(f"app={DISK.app_label}", DISK.namespace)
+            if one["spec"].get("nodeName") == "win-2"
         ]
         with cluster.held(pod):
             killed(role, tmp_path / "2", lambda: "win-2" in moved(), "the second node's turn", **options)

@@ -282,7 +282,7 @@ class Driver:
     images exist for; windows_since: by build, the first release that has one. wmic_below: csi-proxy releases before this
     one need wmic.exe for this driver, None when it never matters. fstypes: values of csi.storage.k8s.io/fstype with which
     a class makes volumes for Windows, empty when the driver mounts shares. capabilities: what its node plugin supports.
-    mirrors: other repositories that upstream publishes the driver's image to. platform_daemonsets: by platform, the
+    platform_daemonsets: by platform, the
     DaemonSet with which it brings this driver to Windows nodes itself. avoid_nodes: by label, the values of Nodes that it
     keeps away from. prerequisites: what is required but not visible in the cluster. drain_to: modes to which a node
     may be switched only without volumes of this driver on it. counters: directory on a host where its HostProcess mode
@@ -317,7 +317,6 @@ class Driver:
     wmic_below: str | None = None
     fstypes: tuple[str, ...] = ()
     capabilities: Table = field(default_factory=dict)
-    mirrors: tuple[str, ...] = ()
     platform_daemonsets: Mapping[str, str] = field(default_factory=dict)
     avoid_nodes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     credentials: tuple[Credential, ...] = ()

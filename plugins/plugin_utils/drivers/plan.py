@@ -107,17 +107,7 @@ class DriverPlan:
             "pipes": list(self.rule.all_pipes) if self.rule else [],
             "platform": self.platform,
             "providers": [provider.as_dict() for provider in self.providers],
-            "topology_keys": list(self.driver.topology_keys),
-            "mirrors": list(self.driver.mirrors),
-            "in_tree": self.driver.in_tree,
-            "fstypes": list(self.driver.fstypes),
-            "drain_to": list(self.driver.drain_to),
             "switch": self.change.as_dict() if self.change else None,
-            "credentials": [
-                {"needed_by": credential.needed_by, "what": credential.what, "required": credential.required}
-                for credential in self.driver.credentials
-            ],
-            "prerequisites": list(self.driver.prerequisites),
             "deployable": self.deployable,
             "refusal": self.refusal,
             "summary": self.summary(),

@@ -159,7 +159,6 @@ DRIVER = base.Driver(
     # Source: the ID that the API of EC2 gives a volume.
     handle=r"vol-[0-9A-Za-z]+",
     capabilities=_CAPABILITIES,
-    mirrors=("registry.k8s.io/provider-aws/aws-ebs-csi-driver",),
     platform_daemonsets={"eks": "ebs-csi-node-windows"},
     avoid_nodes={"eks.amazonaws.com/compute-type": ("fargate", "auto", "hybrid")},
     credentials=(
