@@ -271,7 +271,7 @@ def test_a_plan_without_a_driver_is_for_the_only_one_that_is_installed_and_else_
     with lab.without("Deployment", "vsphere-csi-controller"):
         run = play(str(playbook), "localhost,", env=env)
     assert run.code != 0
-    assert "driver is not set: no Deployment of a known driver's controller exists" in run.screen
+    assert "driver is not set: the cluster has no controller of a known driver" in run.screen
 
 
 @pytest.mark.usefixtures("may_create")
