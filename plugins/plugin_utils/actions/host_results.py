@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.summary import RunFacts, brief
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.start import INPUTS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import SERVING_LABEL, SERVING_VALUE
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.cluster_node import CORDON_REASON
 
 # What is read of a host's variables.
 _READ = ("csi_proxy_plan", "csi_proxy_result", "kubewin_evidence", "kubewin_node_name", "kubewin_nodes", INPUTS)
@@ -181,9 +182,14 @@ def diagnosed(one: HostResult) -> dict[str, Any]:
 
 
 def unmarked(one: HostResult) -> dict[str, Any] | None:
-    """The Node and whether its csi-proxy serves, if the Node had another label when it was read; None if the host was not read."""
+    """The Node and whether its csi-proxy serves, if the Node had another label when it was read; None if the host was not read.
+
+    Not for a Node on which a run changes csi-proxy: it removed the label so that the plugin's pod ends, and restores it.
+    """
     known = proof(one)
-    return None if known is None or known["serving"] == one.marked else {"node": one.node, "serving": known["serving"]}
+    if known is None or known["serving"] == one.marked or one.facts.get("cordoned_for") == CORDON_REASON:
+        return None
+    return {"node": one.node, "serving": known["serving"]}
 
 
 def verified(one: HostResult) -> dict[str, Any]:

@@ -147,8 +147,8 @@ def test_a_host_is_settled_when_nothing_of_it_may_be_changed() -> None:
 
 
 def test_a_node_is_labelled_by_whether_its_csi_proxy_serves_unless_it_was_already() -> None:
-    def node(labels: dict[str, str]) -> dict[str, Any]:
-        return {"kubewin_nodes": {"matched": {"a": "win-1"}, "nodes": {"win-1": {"labels": labels}}}}
+    def node(labels: dict[str, str], **facts: str) -> dict[str, Any]:
+        return {"kubewin_nodes": {"matched": {"a": "win-1"}, "nodes": {"win-1": {"labels": labels, **facts}}}}
 
     labelled = {"kubewin.io/csi-proxy": "serving"}
     stopped = {"csi_proxy_plan": {"csi_proxy": {**STATE, "serving": False}}}
@@ -157,6 +157,8 @@ def test_a_node_is_labelled_by_whether_its_csi_proxy_serves_unless_it_was_alread
     assert rows("unmarked", a={**stopped, **node(labelled)}) == [{"node": "win-1", "serving": False}]
     assert rows("unmarked", a={**stopped, **node({})}) == []
     assert rows("unmarked", a={**node({}), "csi_proxy_plan": LOST}) == []
+    # Another run removed it, and is about to restart csi-proxy.
+    assert rows("unmarked", a={**read(), **node({}, cordoned_for="csi-proxy is being replaced")}) == []
 
 
 def test_a_host_of_the_play_without_a_result_counts_as_lost_and_other_hosts_do_not_count() -> None:
