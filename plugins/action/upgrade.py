@@ -29,7 +29,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import CL
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import identify_run, is_dead
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import SECONDS, read_uptime
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.termination import Interrupted
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.begin import UpgradeRefusedError, plan_batches
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import Decision, DelegatedStep, StopUpgrade
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import Journal
@@ -128,11 +127,8 @@ class ActionModule(ClusterAction):
         self._upgrade.take_lease()
         try:
             yield
-        except (ClusterError, Interrupted) as error:
-            (lease.stop if error.reason in ("unreachable", "interrupted") else lease.end)()
-            raise
         except BaseException:
-            lease.end()
+            lease.end(unanswered=self._upgrade.has_unanswered_writes)
             raise
         if self._over:
             lease.end()

@@ -92,6 +92,11 @@ class Upgrade:
             raise TypeError("a write of an upgrade that does not hold the lease")
         self.lease.confirm()
 
+    @property
+    def has_unanswered_writes(self) -> bool:
+        """Whether a write of this run may still arrive at the API server."""
+        return self._client.has_unanswered_writes
+
     def take_lease(self) -> None:
         """Take the Lease. ClusterError locked if another run does."""
         self.lease.take()

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,12 @@ import yaml
 from ansible_collections.kubewin.csi.plugins.action.upgrade import ActionModule
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import INPUTS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.lists import as_list
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import identify_process
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import ChangeObject
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import Journal, UpgradeTarget
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.run import Upgrade
+from unit.plugins.plugin_utils.kube.fakes import ApiError, ObjectStore, Response, client_of
 
 PLAYBOOKS = Path(__file__).parents[4] / "playbooks"
 PREFIX = "kubewin_upgrade_"
@@ -44,3 +51,26 @@ def test_the_first_step_has_every_option_and_the_others_only_their_own() -> None
 def test_the_playbook_documents_the_actions_default(name: str) -> None:
     option, default = SPEC[name.removeprefix(PREFIX)], INPUTS[name].default
     assert option["default"] == (as_list(default) if option["type"] == "list" else default)
+
+
+@pytest.mark.parametrize("lost", [True, False], ids=["first try without an answer", "refused at once"])
+def test_the_lease_stays_while_a_write_of_a_failed_step_may_arrive(lost: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = ObjectStore()
+    store._put("/api/v1/nodes/win-1", {"metadata": {"name": "win-1"}, "spec": {}})
+    request, answers = store.request, [TimeoutError(), ApiError(403)] if lost else [ApiError(403)]
+
+    def refuse_nodes(method: str, path: str, **params: Any) -> Response:
+        if (method, path) == ("PATCH", "/api/v1/nodes/win-1"):
+            raise answers.pop(0) if len(answers) > 1 else answers[0]
+        return request(method, path, **params)
+
+    monkeypatch.setattr(store, "request", refuse_nodes)
+    options = {**{name: rule.get("default") for name, rule in SPEC.items()}, "name": "nine", "namespace": "kubewin"}
+    make: Any = ActionModule
+    action = make(None, None, None, None, None, None)
+    action._options = {**options, "kubeconfig": "", "context": "", "host": ""}
+    holder = identify_process(os.getpid())
+    action._upgrade = upgrade = Upgrade(client_of(store), options, holder, lambda _line: None, lambda *_step: {})
+    with pytest.raises(ClusterError), action._hold_lease(holder):
+        upgrade.executor.execute(ChangeObject("cordon", "win-1", Journal("nine", "tasks", UpgradeTarget(), "", ())))
+    assert any("/leases/" in path for path in store.things) == lost
