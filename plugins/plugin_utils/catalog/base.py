@@ -14,7 +14,13 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.capability import Table
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, has_fix, is_between, parse
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import (
+    Version,
+    find_closest,
+    has_fix,
+    is_between,
+    parse,
+)
 
 Mode = Literal["csi_proxy", "host_process"]
 
@@ -392,8 +398,5 @@ class Driver:
             for rule in self.list_mode_rules(parse(known.version))
             if (known_only or rule in self.list_published_rules(parse(known.version))) and mode in (None, rule.mode)
         ]
-        if not usable:
-            return None
-        below = [pair for pair in usable if pair[0] <= version]
-        found = max(below, key=lambda pair: pair[0]) if below else min(usable, key=lambda pair: pair[0])
-        return str(found[0]), found[1]
+        closest = find_closest(version, [release for release, _mode in usable])
+        return next(((str(release), mode) for release, mode in usable if release == closest), None)

@@ -1,11 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The drivers this collection knows, each imported by name.
-
-Modules are sent to where they run with what they import by name and nothing else, so a folder must never be searched
-here.
-"""
+"""The drivers that this collection knows."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 _FORM = re.compile(
@@ -46,6 +46,12 @@ def parse(text: str) -> Version:
     pre = suffix[1:] if suffix.startswith("-") else ""
     numbers = (int(match["major"]), int(match["minor"]), int(match["patch"] or 0))
     return Version(release=numbers, final=not pre, pre=pre)
+
+
+def find_closest(version: Version, candidates: Collection[Version]) -> Version | None:
+    """The candidate closest to a release: the newest that is not newer, else the oldest; None without candidates."""
+    older = [candidate for candidate in candidates if candidate <= version]
+    return max(older) if older else min(candidates, default=None)
 
 
 def is_between(version: Version, first: str | None, last: str | None) -> bool:

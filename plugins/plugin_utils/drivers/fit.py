@@ -10,7 +10,7 @@ from typing import Literal
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding, blocker
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver, ModeRule
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, parse
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, find_closest, parse
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverSnapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
 
@@ -89,19 +89,16 @@ def find_nearest(
     """
     versions = [version, *(parse(known.version) for known in driver.releases)]
     usable = [
-        (one, rule)
-        for one in dict.fromkeys(versions)
-        for rule in driver.list_mode_rules(one)
+        (release, rule)
+        for release in dict.fromkeys(versions)
+        for rule in driver.list_mode_rules(release)
         if rule.template is not None
-        and (one == version or rule in driver.list_published_rules(one))
+        and (release == version or rule in driver.list_published_rules(release))
         and mode in (None, rule.mode)
-        and not find_obstacles(driver, one, rule, snapshot)
+        and not find_obstacles(driver, release, rule, snapshot)
     ]
-    if not usable:
-        return None
-    below = [pair for pair in usable if pair[0] <= version]
-    best = max(pair[0] for pair in below) if below else min(pair[0] for pair in usable)
-    return next(pair for pair in usable if pair[0] == best)
+    closest = find_closest(version, [release for release, _rule in usable])
+    return next((pair for pair in usable if pair[0] == closest), None)
 
 
 def _is_too_old(node: ObservedNode, least: str) -> bool:

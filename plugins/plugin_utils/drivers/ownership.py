@@ -15,7 +15,7 @@ components.gke.io annotations beside the addon manager's label
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding, note, warning
@@ -45,7 +45,9 @@ _BUILDS = (("-eks-", "eks"), ("-gke.", "gke"), ("+rke2", "rke2"))
 # Put on every node of an AKS cluster: https://learn.microsoft.com/azure/aks/use-labels
 _AKS_LABEL = "kubernetes.azure.com/cluster"
 
+_AKS_MANAGED = "kubernetes.azure.com/managedby"
 _ADDON_MODE = "addonmanager.kubernetes.io/mode"
+_GKE_COMPONENT = "components.gke.io/component-name"
 
 # Whose service csi-proxy is where the platform prepares its Windows nodes.
 _CSI_PROXY = {
@@ -163,42 +165,39 @@ def find_owner(driver: Driver, running_on: str, observed: ObservedDaemonSet) -> 
     """Who brought a DaemonSet that provides this driver; None when it is ours. running_on: a key of PLATFORMS."""
     if observed.managed_by == MANAGER:
         return None
-    found = find_keeper(driver, running_on, observed.marks)
-    if found is not None:
-        return found
-    if (
-        not _describe_helm_removal(observed.marks)
-        and running_on
-        and observed.name == driver.platform_daemonsets.get(running_on)
-    ):
+    keeper = find_keeper(driver, running_on, observed.marks)
+    if keeper is not None:
+        return keeper
+    platforms = observed.name == driver.platform_daemonsets.get(running_on)
+    if running_on and platforms and not _is_of_helm(observed.marks):
         title = PLATFORMS[running_on]
-        return Owner(
-            f"installed by {title}", "", True, _SWITCHES.get(running_on, _describe_switch_elsewhere(title))(driver)
-        )
+        return Owner(f"installed by {title}", "", True, _describe_switch(running_on, driver, title))
     return _find_installer(observed.marks)
 
 
 def find_keeper(driver: Driver, running_on: str, marks: Marks) -> Owner | None:
     """The manager that restores a changed or deleted object, None when no mark shows one."""
     labels, notes = marks.labels, marks.annotations
-    for key in OPENSHIFT_OPERATOR:
-        if key in notes:
-            return Owner(
-                "managed by OpenShift's storage operator", f"annotation {key}", True, _describe_openshift_switch(driver)
+    operator = next((key for key in OPENSHIFT_OPERATOR if key in notes), "")
+    release, component = notes.get(HELM, ""), notes.get(_GKE_COMPONENT)
+    evidence = (
+        ("openshift", bool(operator), f"annotation {operator}"),
+        ("eks", labels.get(MANAGED_BY, "").upper() == "EKS", f"label {MANAGED_BY}=EKS"),
+        ("aks", labels.get(_AKS_MANAGED) == "aks", f"label {_AKS_MANAGED}=aks"),
+        ("aks", release.startswith("aks-managed"), f"annotation {HELM}={release}"),
+        ("gke", component is not None, f"annotation {_GKE_COMPONENT}={component}"),
+    )
+    for platform, is_marked, mark in evidence:
+        if is_marked:
+            is_operator = platform == "openshift"
+            manager = (
+                "managed by OpenShift's storage operator" if is_operator else f"installed by {PLATFORMS[platform]}"
             )
-    if labels.get(MANAGED_BY, "").upper() == "EKS":
-        return Owner("installed by EKS", f"label {MANAGED_BY}=EKS", True, _describe_eks_switch(driver))
-    if labels.get("kubernetes.azure.com/managedby") == "aks":
-        return Owner("installed by AKS", "label kubernetes.azure.com/managedby=aks", True, _describe_aks_switch(driver))
-    if notes.get(HELM, "").startswith("aks-managed"):
-        return Owner("installed by AKS", f"annotation {HELM}={notes[HELM]}", True, _describe_aks_switch(driver))
-    if "components.gke.io/component-name" in notes:
-        mark = f"annotation components.gke.io/component-name={notes['components.gke.io/component-name']}"
-        return Owner("installed by GKE", mark, True, _describe_gke_switch(driver))
+            return Owner(manager, mark, True, _describe_switch(platform, driver, ""))
     if labels.get(_ADDON_MODE) == "Reconcile":
-        switch = _SWITCHES.get(running_on, _describe_switch_elsewhere("the addon manager"))
         manager = f"installed by {PLATFORMS[running_on]}" if running_on else "managed by the addon manager"
-        return Owner(manager, f"label {_ADDON_MODE}=Reconcile", True, switch(driver))
+        how = _describe_switch(running_on, driver, "the addon manager")
+        return Owner(manager, f"label {_ADDON_MODE}=Reconcile", True, how)
     if marks.owner:
         return Owner(f"managed by {marks.owner}", "its controller", True, f"change {marks.owner}")
     tools = (
@@ -212,37 +211,29 @@ def _find_installer(marks: Marks) -> Owner:
     """Installed once; nothing restores it automatically."""
     managed = marks.labels.get(MANAGED_BY, "")
     release = marks.annotations.get(HELM, "")
-    if _describe_helm_removal(marks):
+    if _is_of_helm(marks):
         how = f"disable Windows in the values of Helm release {release or '?'}, or its next upgrade reinstalls it"
         return Owner("installed with Helm", f"release {release}" if release else "", False, how)
     how = "remove it from the manifests that you apply, or the next apply recreates it"
     return Owner(f"managed by {managed}" if managed else "not created by this collection", "", False, how)
 
 
-def _describe_helm_removal(marks: Marks) -> bool:
+def _is_of_helm(marks: Marks) -> bool:
     return HELM in marks.annotations or marks.labels.get(MANAGED_BY) == "Helm"
 
 
-def _describe_openshift_switch(driver: Driver) -> str:
-    return (
-        f'oc patch clustercsidriver {driver.name} --type=merge -p \'{{"spec":{{"managementState":"Unmanaged"}}}}\' '
-        "(its operator then manages none of its objects, including those for Linux)"
-    )
-
-
-def _describe_eks_switch(driver: Driver) -> str:
-    return (
-        "aws eks update-addon --cluster-name CLUSTER --addon-name aws-ebs-csi-driver --configuration-values "
-        '\'{"node":{"enableWindows":false}}\''
-    )
-
-
-def _describe_aks_switch(driver: Driver) -> str:
-    return f"{_switch_aks(driver, 'disable')} (which also removes the driver from Linux nodes)"
-
-
-def _describe_gke_switch(driver: Driver) -> str:
-    return f"{_switch_gke('DISABLED')} (which also removes the driver from Linux nodes)"
+def _describe_switch(platform: str, driver: Driver, source: str) -> str:
+    """How to disable the driver at its owner. source: whoever reads it where no platform's command is known."""
+    also_linux = "which also removes the driver from Linux nodes"
+    commands = {
+        "openshift": f'oc patch clustercsidriver {driver.name} --type=merge -p \'{{"spec":{{"managementState":"Unmanaged"}}}}\' '
+        "(its operator then manages none of its objects, including those for Linux)",
+        "eks": "aws eks update-addon --cluster-name CLUSTER --addon-name aws-ebs-csi-driver --configuration-values "
+        '\'{"node":{"enableWindows":false}}\'',
+        "aks": f"{_switch_aks(driver, 'disable')} ({also_linux})",
+        "gke": f"{_switch_gke('DISABLED')} ({also_linux})",
+    }
+    return commands.get(platform, f"disable it in the source that {source} reads")
 
 
 def _switch_aks(driver: Driver, action: str) -> str:
@@ -259,18 +250,6 @@ def enabling_command(driver: Driver, running_on: str) -> str:
     if running_on not in _HIDDEN or running_on not in driver.platform_daemonsets:
         return ""
     return _switch_aks(driver, "enable") if running_on == "aks" else _switch_gke("ENABLED")
-
-
-def _describe_switch_elsewhere(whom: str) -> Callable[[Driver], str]:
-    return lambda driver: f"disable it in the source that {whom} reads"
-
-
-_SWITCHES: dict[str, Callable[[Driver], str]] = {
-    "openshift": _describe_openshift_switch,
-    "eks": _describe_eks_switch,
-    "aks": _describe_aks_switch,
-    "gke": _describe_gke_switch,
-}
 
 
 def check_ownership(

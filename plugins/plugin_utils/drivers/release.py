@@ -12,7 +12,12 @@ from dataclasses import dataclass, replace
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding, blocker, note, warning
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import openshift
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import IMAGE_ROLES, Driver, ModeRule
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, parse, parse_image_tag
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import (
+    Version,
+    find_closest,
+    parse,
+    parse_image_tag,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import fit
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import (
     DriverController,
@@ -146,15 +151,11 @@ def _find_substitute(
         rules = _list_deployable_rules(driver, desired, version)
         if rules and not fit.find_missing_feature_states(driver, version, snapshot):
             usable.append((version, any(not fit.find_obstacles(driver, version, rule, snapshot) for rule in rules)))
-    usable = [one for one in usable if one[1]] or usable
-    found = [version for version, _fits in usable]
-    same = [version for version in found if version.minor in [one.minor for one in versions]]
-    older = [version for version in found if version < versions[0]]
-    if not found:
-        return None
-    return next((one for one in versions if one in found), None) or (
-        max(same) if same else max(older) if older else min(found)
-    )
+    candidates = [version for version, fits in usable if fits] or [version for version, _fits in usable]
+    minors = [version.minor for version in versions]
+    same = [version for version in candidates if version.minor in minors]
+    running = next((version for version in versions if version in candidates), None)
+    return running or max(same, default=None) or find_closest(versions[0], candidates)
 
 
 def _list_deployable_rules(driver: Driver, desired: DriverRequest, version: Version) -> list[ModeRule]:
