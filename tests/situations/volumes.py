@@ -276,7 +276,13 @@ def a_claim_that_is_lost(world: World) -> None:
     workload(world, "Deployment", "lost", pod_spec("lost"), on=["win-1"])
 
 
-@situation("5.2", "CSI-V24")
+@situation("5.2", "CSI-V24", starts_again={"Deployment shop/legacy": "no"})
+def a_claim_that_is_being_deleted_under_a_pod_that_names_its_node(world: World) -> None:
+    a_claim_that_is_being_deleted_under_its_pod(world)
+    world.get("Deployment", "legacy", SHOP)["spec"]["template"]["spec"]["nodeName"] = "win-1"
+
+
+@situation("5.2", "CSI-V24", starts_again={"Deployment shop/legacy": "no"})
 def a_claim_that_is_being_deleted_under_its_pod(world: World) -> None:
     metadata = world.get("PersistentVolumeClaim", "legacy", SHOP)["metadata"]
     metadata.update(deletionTimestamp=world.ago(minutes=1), finalizers=["kubernetes.io/pvc-protection"])

@@ -9,8 +9,7 @@ Operators' conditions, gates and lists are reported and never written.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from itertools import chain
+from dataclasses import replace
 from typing import Literal
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree, wmco
@@ -54,28 +53,19 @@ def view(snapshot: Snapshot, driver: Driver) -> model.DriverSnapshot:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterEvaluation:
-    """What came out. halves: those of the findings, by CSI name, that are about what a driver has in the cluster.
+def evaluate(
+    index: Index, demand: Mapping[str, int], moved: frozenset[str]
+) -> tuple[tuple[Finding, ...], Mapping[str, tuple[Finding, ...]]]:
+    """Findings about the cluster, and by CSI name about what a driver that Windows volumes need has there.
 
-    everywhere: those about the cluster as a whole.
+    moved: in-tree plugins that some of these volumes belong to.
     """
-
-    findings: tuple[Finding, ...]
-    halves: Mapping[str, tuple[Finding, ...]]
-    everywhere: tuple[Finding, ...] = ()
-
-
-def evaluate(index: Index, demand: Mapping[str, int], moved: frozenset[str]) -> ClusterEvaluation:
-    """Evaluate the cluster for the drivers that Windows volumes need. moved: in-tree plugins that some of them belong to."""
-    snapshot = index.snapshot
-    whole: tuple[Finding, ...] = ()
-    halves: dict[str, tuple[Finding, ...]] = {}
-    if index.windows:
-        whole = (*_classes(index, demand), *_openshift(index, demand))
-        halves = {name: tuple(_driver(index, BY_NAME[name], moved)) for name in sorted(demand) if name in BY_NAME}
-    findings = (*unread(snapshot.unread), *whole, *chain.from_iterable(halves.values()))
-    return ClusterEvaluation(findings, halves, whole)
+    cluster = unread(index.snapshot.unread)
+    if not index.windows:
+        return cluster, {}
+    names = [name for name in sorted(demand) if name in BY_NAME]
+    cluster += (*_classes(index, demand), *_openshift(index, demand))
+    return cluster, {name: tuple(_driver(index, BY_NAME[name], moved)) for name in names}
 
 
 # A driver's other half

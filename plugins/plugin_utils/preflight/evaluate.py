@@ -10,6 +10,7 @@ work there; the verdict of each volume; the verdict of each workload.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
+from itertools import chain
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight import (
@@ -60,13 +61,17 @@ def evaluate(snapshot: Snapshot, options: Options | None = None) -> Report:
     on_nodes = nodes.evaluate(index, subjects.demand, migrated(subjects), asked.host_facts_max_age)
     no_mbr = nodes.old_csi_proxy(index, in_tree.MBR_CSI_PROXY)
     on_volumes = volumes.evaluate(index, subjects, on_nodes.drivers, no_mbr)
-    of_cluster = cluster_checks.evaluate(index, subjects.demand, moved(subjects))
+    of_cluster, of_drivers = cluster_checks.evaluate(index, subjects.demand, moved(subjects))
     of_target = target.evaluate(now, asked.target, subjects.demand) if asked.target else ()
-    of_objects = (*of_cluster.findings, *on_nodes.findings, *on_volumes.findings, *of_target)
-    everywhere = [one for one in (*of_cluster.everywhere, *of_target) if one.doubt or one.severity == "blocker"]
-    on_workloads = workloads.evaluate(
-        index, use, subjects, on_volumes, of_objects, of_cluster.halves, on_nodes.against, everywhere
+    of_objects = (
+        *of_cluster,
+        *chain.from_iterable(of_drivers.values()),
+        *on_nodes.findings,
+        *on_volumes.findings,
+        *of_target,
     )
+    everywhere = [finding for finding in of_target if finding.doubt or finding.severity == "blocker"]
+    on_workloads = workloads.evaluate(index, use, subjects, on_volumes, of_drivers, on_nodes.against, everywhere)
     yes = {one.workload for one in on_workloads.verdicts if one.starts_again == "yes"}
     ready = (one for one in use.workloads if one.key in yes and not one.done)
     stopping = {(one.id, one.object, one.message) for one in on_workloads.stopping}

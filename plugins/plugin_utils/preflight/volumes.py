@@ -276,16 +276,12 @@ class _Volume:
 
     def _of_itself(self) -> None:
         subject, volume, claim = self._subject, self._subject.volume, self._subject.claim
-        policy = volume.policy if volume is not None else ""
-        what = f"it is being deleted{f', with policy {policy}' if policy else ''}, and {self._user()} uses it"
-        remedy = "before its last pod ends, set persistentVolumeReclaimPolicy of the volume to Retain"
-        if claim is not None and claim.deleting:
-            self._finds("CSI-V24", what, remedy, about=f"PersistentVolumeClaim {claim.key}")
-        elif volume is not None and volume.deleting:
+        if volume is not None and volume.deleting and not (claim is not None and claim.deleting):
             # The finalizer pv-protection keeps it while its claim exists, and pods start with it
             # (https://github.com/kubernetes/kubernetes, pkg/controller/volume/pvprotection, isBeingUsed).
-            finding = self._made("CSI-V24", what, remedy, about=f"PersistentVolume {subject.key}")
-            self.findings.append(replace(finding, severity="warning"))
+            what = f"it is being deleted, with policy {volume.policy or '(none)'}, and {self._user()} uses it"
+            remedy = "before its last pod ends, set persistentVolumeReclaimPolicy of the volume to Retain"
+            self.findings.append(replace(self._made("CSI-V24", what, remedy), severity="warning"))
         handle = None if volume is None else _handle(volume)
         if handle is not None and handle in self._twins:
             names, live = self._twins[handle]

@@ -5,12 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from itertools import chain
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import parse_time
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.admission import Admission
@@ -84,18 +82,17 @@ def evaluate(
     use: Usage,
     subjects: Subjects,
     volumes: VolumesEvaluation,
-    others: Iterable[Finding],
-    halves: Mapping[str, tuple[Finding, ...]],
+    of_drivers: Mapping[str, tuple[Finding, ...]],
     on_nodes: Mapping[str, tuple[Finding, ...]],
     everywhere: Sequence[Finding],
 ) -> WorkloadsEvaluation:
-    """A verdict for each workload that may run on Windows. others: the findings about everything else; halves: by CSI name,
-    those about what a driver has in the cluster. on_nodes: by node, and everywhere: those that keep any pod from starting.
+    """A verdict for each workload that may run on Windows. of_drivers: by CSI name, findings about what a driver has in the
+    cluster. on_nodes: by node, and everywhere: those that keep any pod from starting.
     """
     claims = Claims(index)
     scheduler = Scheduler(index, claims)
     capacity = AttachCapacity(index, scheduler.volume_limits)
-    mounts = Mounts(index, claims, use, subjects, volumes, halves)
+    mounts = Mounts(index, claims, use, subjects, volumes, of_drivers)
     rules: Rules = {
         "bind": (Admission(index), PersistentVolumeController(index, claims)),
         "provision": (ExternalProvisioner(index, claims),),
@@ -104,7 +101,7 @@ def evaluate(
         "stage": (mounts.stage, _NodeRule(index, on_nodes)),
         "publish": (mounts.publish,),
     }
-    evaluator = _Evaluator(index, subjects, volumes, capacity, others, everywhere)
+    evaluator = _Evaluator(index, subjects, volumes, capacity, everywhere)
     for workload in use.workloads:
         # Without a Windows node only what asks for one is about Windows.
         if workload.on_windows if index.windows else workload.nowhere:
@@ -123,12 +120,9 @@ class _Evaluator:
         subjects: Subjects,
         volumes: VolumesEvaluation,
         capacity: AttachCapacity,
-        others: Iterable[Finding],
         everywhere: Sequence[Finding],
     ) -> None:
         self._index, self._subjects, self._volumes, self._capacity = index, subjects, volumes, capacity
-        self._blocked = group_values((finding.object, finding) for finding in others if finding.severity == "blocker")
-        self._shown = {(finding.id, finding.object) for finding in others}
         lists = unread(index.snapshot.unread)
         self._vetoes = (*lists, *everywhere)
         self._starting: list[StartingWorkload] = []
@@ -151,7 +145,7 @@ class _Evaluator:
             answer, because = "yes", "it is complete and creates no more pods"
         vetoes: tuple[Finding, ...] = ()
         if answer != "yes":
-            own += self._explain(workload, walks, volumes, because)
+            own += _explain(workload, walks, volumes, because)
         elif not workload.done:
             vetoes = (*self._vetoes, *_elsewhere(self._index, workload, walks), *_waiting(self._index, workload))
             own += vetoes[len(self._vetoes) :]
@@ -163,7 +157,7 @@ class _Evaluator:
         causes: list[Finding] = []
         if answer != "yes":
             of_volumes = [finding for message in messages for finding in message.findings]
-            causes = self._find_causes((*own, *vetoes), walks) or _stopping(of_volumes)
+            causes = _stopping((*own, *vetoes)) or _stopping(of_volumes)
             if not causes:
                 remedy = "resolve what keeps the workload unknown, or suppress this finding"
                 own.append(_unknown(workload, because, remedy))
@@ -184,23 +178,6 @@ class _Evaluator:
             steps=steps,
             causes=tuple(dict.fromkeys(Cause(finding.id, finding.object) for finding in causes)),
         )
-
-    def _explain(
-        self, workload: Workload, walks: Walks, volumes: list[VolumeVerdict], because: str
-    ) -> Iterator[Finding]:
-        """What explains a workload that does not start again."""
-        if workload.nowhere:
-            yield _unknown(workload, because, "add a Windows node that accepts its pods")
-        else:
-            yield from _explaining(workload, walks, volumes, self._blocked)
-
-    def _find_causes(self, findings: Iterable[Finding], walks: Walks) -> list[Finding]:
-        """Those of findings that stop a workload, and those that its walks name or that are about the same object."""
-        of_walks = (
-            (finding,) if (finding.id, finding.object) in self._shown else self._blocked.get(finding.object, ())
-            for finding in walks.findings
-        )
-        return _stopping((*findings, *chain.from_iterable(of_walks)))
 
     def mark_crowded_workloads(self) -> None:
         """Make those unknown that start each by itself and find no room together."""
@@ -256,15 +233,14 @@ def _stopping(findings: Iterable[Finding]) -> list[Finding]:
     return [one for one in findings if one.doubt or one.severity == "blocker"]
 
 
-def _explaining(
-    workload: Workload, walked: Walks, volumes: list[VolumeVerdict], blocked: Container[str]
-) -> Iterator[Finding]:
-    """What the walk adds to findings about the same: blocked names the objects that have a blocker."""
-    far = any("CSI-V17" in one.findings for one in volumes)
-    for one in walked.findings:
-        observed = one.id == "CSI-W20" and (far or workload.system in ("mixed", "unknown"))
-        if not observed and one.object not in blocked:
-            yield one
+def _explain(workload: Workload, walks: Walks, volumes: list[VolumeVerdict], because: str) -> Iterator[Finding]:
+    """What explains a workload that does not start again."""
+    if workload.nowhere:
+        yield _unknown(workload, because, "add a Windows node that accepts its pods")
+        return
+    # Where its pods may run on Linux, or its volumes reach no Windows node, that is what to say.
+    undecided = workload.system in ("mixed", "unknown") or any("CSI-V17" in volume.findings for volume in volumes)
+    yield from (finding for finding in walks.findings if finding.id != "CSI-W20" or not undecided)
 
 
 def _unknown(workload: Workload, because: str, remedy: str) -> Finding:

@@ -50,9 +50,12 @@ class PersistentVolumeController:
                 self._missing(pod, split)
                 answers += split.answers("")
                 continue
-            if request.claim.deleting and not pod.node:
-                what = "it is being deleted, so the scheduler places no pod that uses it"
-                split.blocked(nodes, "CSI-V40", what, "wait until the claim is deleted, then recreate it")
+            if request.claim.deleting:
+                volume = request.volume
+                policy = f" with policy {volume.policy}" if volume is not None and volume.policy else ""
+                what = f"it is being deleted{policy}, so neither scheduler nor kubelet starts a pod with it"
+                remedy = "before its last pod ends, set persistentVolumeReclaimPolicy of the volume to Retain"
+                split.blocked(nodes, "CSI-V24", what, remedy)
             if request.bound:
                 because = self._bound(request, split)
             elif request.claim.volume:

@@ -71,12 +71,15 @@ class Mounts:
         use: Usage,
         subjects: Subjects,
         evaluated: VolumesEvaluation,
-        halves: Mapping[str, tuple[Finding, ...]],
+        of_drivers: Mapping[str, tuple[Finding, ...]],
     ) -> None:
         self._claims = claims
         self._uses: dict[str, _Use] = {}
         self._index, self._use, self._subjects, self._evaluated = index, use, subjects, evaluated
-        self._halves = {name: tuple(one for one in some if one.severity == "blocker") for name, some in halves.items()}
+        self._unusable_drivers = {
+            name: tuple(finding for finding in findings if finding.severity == "blocker")
+            for name, findings in of_drivers.items()
+        }
         self._control = {known.field: control_plane(index, known) for known in in_tree.PLUGINS}
         required = {name: driver.csi_driver.get("attachRequired", True) for name, driver in BY_NAME.items()}
         live = {one.name: one.spec.get("attachRequired", True) for one in index.snapshot.drivers}
@@ -160,7 +163,9 @@ class Mounts:
             return
         by_csi = nodes if subject.plugin is None else nodes & self._subjects.paths[subject.source.field].csi
         # A sidecar that does not know an in-tree kind attaches the other volumes.
-        lacks = tuple(one for one in self._halves.get(subject.driver, ()) if one.id != "CSI-C17" or subject.plugin)
+        lacks = tuple(
+            one for one in self._unusable_drivers.get(subject.driver, ()) if one.id != "CSI-C17" or subject.plugin
+        )
         if by_csi and lacks:
             yield Answer("attach", "blocked", by_csi, volume, lacks[0].message, lacks[0].evidence, lacks)
         zone = parse_volume_handle(subject.source).zone
