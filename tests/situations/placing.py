@@ -390,7 +390,7 @@ CASES = {
         Case("volume gone", "bind", "blocked", "CSI-V23", lambda world: world.remove("PersistentVolume", "pv-web"), nothing),
         Case("volume bound to an earlier claim of that name", "bind", "blocked", "CSI-V40",
              lambda world: disk(world)["claimRef"].update(uid="0-0"), nothing),
-        Case("claim being deleted", "bind", "blocked", "CSI-V40",
+        Case("claim being deleted", "bind", "blocked", "CSI-V24",
              lambda world: claim(world)["metadata"].update(deletionTimestamp=world.ago(hours=1)), nothing),
         Case("volume released by an earlier claim", "bind", "blocked", "CSI-V40", released("0-0"), released("")),
         Case("volume of another claim", "bind", "blocked", "CSI-V40",

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import BUILD_LABEL
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import (
-    ANYWHERE,
     Placement,
     Toleration,
 )
@@ -213,43 +212,25 @@ def _decide(
 def _by_placement(index: Index, workload: Workload, placement: Placement) -> tuple[System, str]:
     if placement.os:
         return _SYSTEMS.get(placement.os, "unknown"), f"spec.os.name is {placement.os}"
-    added = index.runtime_classes.get(placement.runtime_class, ANYWHERE)
     for key, value in placement.selector:
         if key in OS_LABELS:
             return _SYSTEMS.get(value, "unknown"), f"nodeSelector {key} is {value}"
         if key == BUILD_LABEL:
             return "windows", f"nodeSelector {key} is {value}"
-    for rule, nodes in _narrowing(index, placement, added):
-        if not nodes:
-            return "unknown", f"{rule} matches no node"
-        if not nodes & index.linux:
-            return "windows", f"{rule} matches Windows nodes only"
-        if not nodes & index.windows:
-            return "linux", f"{rule} matches Linux nodes only"
     fitting = index.fitting(placement)
-    for claim, nodes in _volume_places(index, workload):
-        fitting &= nodes
-        if fitting and not fitting & index.linux:
-            return "windows", f"claim {claim} can be reached from Windows nodes only"
-        if fitting and not fitting & index.windows:
-            return "linux", f"claim {claim} can be reached from Linux nodes only"
-    hints = ", ".join(_hints(placement))
-    return "mixed", "nothing restricts it to one operating system" + (f"; hints only: {hints}" if hints else "")
-
-
-def _narrowing(index: Index, placement: Placement, added: Placement) -> Iterator[tuple[str, int]]:
-    """The nodes that remain after each rule, in order; rules without an effect are omitted."""
-    if placement.selector:
-        shown = ",".join(f"{key}={value}" for key, value in placement.selector)
-        yield f"nodeSelector {shown}", index.fitting(Placement(selector=placement.selector, tolerations=_ANY))
-    if placement.terms is not None:
-        some = Placement(selector=placement.selector, terms=placement.terms, tolerations=_ANY)
-        yield "node affinity", index.fitting(some)
-    if placement.runtime_class and added != ANYWHERE:
-        selector = placement.selector + added.selector
-        some = Placement(selector=selector, terms=placement.terms, tolerations=_ANY)
-        yield f"runtimeClassName {placement.runtime_class}", index.fitting(some)
-    yield "its list of tolerations", index.fitting(placement)
+    places = [
+        ("its node selector and affinity match", index.fitting(replace(placement, tolerations=_ANY))),
+        ("its tolerations accept", fitting),
+        *((f"claim {claim} can be reached from", fitting & nodes) for claim, nodes in _volume_places(index, workload)),
+    ]
+    for reason, nodes in places:
+        if nodes and not nodes & index.linux:
+            return "windows", f"{reason} Windows nodes only"
+        if nodes and not nodes & index.windows:
+            return "linux", f"{reason} Linux nodes only"
+    if not fitting:
+        return "unknown", "its node selector, affinity and tolerations match no node"
+    return "mixed", "nothing restricts it to one operating system"
 
 
 _ANY = (Toleration(operator="Exists"),)
@@ -265,11 +246,3 @@ def _volume_places(index: Index, workload: Workload) -> Iterator[tuple[str, int]
             yield key, index.matching(volume.terms)
         elif claim.selected_node in index.bit:
             yield key, index.bit[claim.selected_node]
-
-
-def _hints(placement: Placement) -> Iterator[str]:
-    for one in placement.tolerations:
-        if one.key == "os" and one.value.lower() == "windows":
-            yield f"toleration {one.key}={one.value}"
-    if placement.windows_options:
-        yield "securityContext.windowsOptions"

@@ -58,7 +58,7 @@ class Placement:
     """What says where a pod may run.
 
     os: spec.os.name. selector: spec.nodeSelector, sorted. terms: required node affinity. runtime_class: whose scheduling
-    is merged into pods at admission and does not show in templates. windows_options: a hint only. scheduler:
+    is merged into pods at admission and does not show in templates. scheduler:
     spec.schedulerName, empty for the default one. gated: it has schedulingGates.
     """
 
@@ -67,7 +67,6 @@ class Placement:
     terms: tuple[Term, ...] | None = None
     tolerations: tuple[Toleration, ...] = ()
     runtime_class: str = ""
-    windows_options: bool = False
     scheduler: str = ""
     gated: bool = False
 
@@ -76,7 +75,7 @@ class Placement:
         """Read a core/v1 PodSpec.
 
         Reads os.name, nodeSelector, affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution, tolerations
-        (key, operator, value, effect, tolerationSeconds), runtimeClassName, securityContext.windowsOptions, schedulerName, schedulingGates.
+        (key, operator, value, effect, tolerationSeconds), runtimeClassName, schedulerName, schedulingGates.
         """
         fields = tuple(map(spec.get, _PLACING))
         if _LAST and fields == _LAST[0][0]:
@@ -103,7 +102,6 @@ class Placement:
                 )
             ),
             runtime_class=str(spec.get("runtimeClassName") or ""),
-            windows_options=bool((spec.get("securityContext") or {}).get("windowsOptions")),
             scheduler="" if scheduler == "default-scheduler" else sys.intern(scheduler),
             gated=bool(spec.get("schedulingGates")),
         )

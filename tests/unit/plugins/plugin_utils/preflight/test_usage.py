@@ -49,14 +49,14 @@ RULES: list[tuple[str, dict[str, Any], str, str]] = [
     ("the label", {"nodeSelector": {"kubernetes.io/os": "windows"}}, "windows", "nodeSelector kubernetes.io/os"),
     ("the old label", {"nodeSelector": {"beta.kubernetes.io/os": "linux"}}, "linux", "nodeSelector beta.kubernetes.io/os"),
     ("a build", {"nodeSelector": {"node.kubernetes.io/windows-build": "10.0.1"}}, "windows", "windows-build"),
-    ("any other label", {"nodeSelector": {"kubernetes.io/hostname": "win-1"}}, "windows", "matches Windows nodes only"),
-    ("affinity", {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": hostnames("linux-1")}}}, "linux", "node affinity"),
-    ("a runtime class", {"runtimeClassName": "win", "tolerations": []}, "windows", "runtimeClassName win"),
+    ("any other label", {"nodeSelector": {"kubernetes.io/hostname": "win-1"}}, "windows", "match Windows nodes only"),
+    ("affinity", {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": hostnames("linux-1")}}}, "linux", "affinity match"),
+    ("a runtime class", {"runtimeClassName": "win", "tolerations": []}, "windows", "match Windows nodes only"),
     ("taints", {"tolerations": []}, "linux", "tolerations"),
     ("where its volume is", {"of_volume": {"nodeAffinity": {"required": hostnames("win-1", "win-2")}}}, "windows", "claim shop/x"),
     ("where its volume is, on the other", {"of_volume": {"nodeAffinity": {"required": hostnames("linux-2")}}}, "linux", "claim shop/x"),
-    ("nothing", {}, "mixed", "hints only: toleration os=Windows"),
-    ("a selector that fits nothing", {"nodeSelector": {"a": "b"}}, "unknown", "matches no node"),
+    ("nothing", {}, "mixed", "nothing restricts it"),
+    ("a selector that fits nothing", {"nodeSelector": {"a": "b"}}, "unknown", "match no node"),
 ]  # fmt: skip
 
 
