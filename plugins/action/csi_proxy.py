@@ -69,7 +69,7 @@ class ActionModule(WindowsAction):
         inputs = task_vars[INPUTS]
         return {
             "needed": not plans or bool(needed),
-            **{name: inputs[name] for name in ("allow_downgrade", "quiesce", "quiesce_timeout") if name in inputs},
+            **{name: inputs[name] for name in ("allow_downgrade", "quiesce") if name in inputs},
         }
 
     def prepare(self, options: dict[str, Any]) -> model.Desired:

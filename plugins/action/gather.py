@@ -30,6 +30,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.support.observe import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.support.parts import Missing, Part, cut
 
 # Subdirectories of the folder: files of the hosts, which an earlier task wrote, and the readiness report.
+# Of all files before compression. The least important are left out first.
+_LIMIT_MIB = 100
 _WRITTEN = ("hosts", "readiness")
 
 
@@ -53,7 +55,7 @@ class ActionModule(ClusterAction):
 
     def _write(self, options: Mapping[str, Any], folder: Path) -> None:
         self.secrets |= {*self._secrets_of_run()} - {""}
-        unread = self._report_readiness(options["cluster_name"], folder)
+        unread = self._report_readiness(folder)
         redactor = Redactor([*self.secrets])
         redactor.learn(read_names(folder, options["hosts"]))
         hosts = redactor.redact_structure(options["hosts"])
@@ -67,7 +69,7 @@ class ActionModule(ClusterAction):
             gathered.missing.append(Missing("cluster", redactor.redact_message(str(error))))
         parts = [cut(part) for part in [*gathered.parts, *read_files(folder, redactor)]]
         archive = build_archive(
-            options["cluster_name"] or "cluster", parts, gathered.missing, hosts, options["limit_mib"], datetime.now(timezone.utc), redactor
+            preflight_info.name_cluster(options) or "cluster", parts, gathered.missing, hosts, _LIMIT_MIB, datetime.now(timezone.utc), redactor
         )  # fmt: skip
         path = None
         if not self.check_mode:
@@ -86,13 +88,13 @@ class ActionModule(ClusterAction):
             lines=explain(archive.files, archive.missing, [str(host["name"]) for host in hosts], path),
         )
 
-    def _report_readiness(self, cluster_name: str, folder: Path) -> str:
+    def _report_readiness(self, folder: Path) -> str:
         """Write the readiness report; return why there is none."""
         hosts = read_rows(observed, self.task_vars)
         try:
             self.call(
                 preflight_info.ActionModule,
-                cluster_name=cluster_name, hosts=hosts, output_dir=str(folder / "readiness"), details=False, before=True,
+                hosts=hosts, output_dir=str(folder / "readiness"), details=False, before=True,
             )  # fmt: skip
         except TaskError as error:
             return "" if "verdict" in error.returned else str(error)

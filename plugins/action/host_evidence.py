@@ -9,10 +9,8 @@ import json
 import re
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.modules.host_evidence import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.gathered import gather_folder
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.secrets import held
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import read_argument_spec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.files import write_whole
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.redactor import Redactor
 from ansible_collections.kubewin.csi.plugins.plugin_utils.support.parts import Part, cut
@@ -28,11 +26,14 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.desired import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import ChannelError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import WindowsHost
 
+# What is read of the end of each log.
+_LOG_BYTES = 1024 * 1024
+
 
 class ActionModule(WindowsAction):
     """Reads the host and writes files on the controller."""
 
-    argument_spec = options.LOOK | read_argument_spec(DOCUMENTATION)
+    argument_spec = options.LOOK
     _doing = "reading logs, events and settings"
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -56,7 +57,7 @@ class ActionModule(WindowsAction):
             snapshot = observe.observe(node, desired, with_mounts=True)
             state = self._redactor.redact_structure(prove.describe_state(desired, snapshot))
             parts.append(Part("csi-proxy.json", json.dumps(state, indent=1, sort_keys=True)))
-            for one in evidence.collect(node, desired, snapshot, options["log_kib"] * 1024):
+            for one in evidence.collect(node, desired, snapshot, _LOG_BYTES):
                 text = self._redactor.redact_log(one.raw)
                 parts.append(cut(Part(one.name, text, self._redactor.redact_message(one.problem))))
         except ChannelError as error:

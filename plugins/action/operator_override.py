@@ -11,6 +11,7 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.modules.operator_override import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import read_argument_spec
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.wmco import OPERATOR_NAMESPACE
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
@@ -18,7 +19,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.modify import mod
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.observe import OPERATOR
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.override import Planned, plan
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import number
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scope import OPERATOR_NAMESPACE
 
 
 class ActionModule(ClusterAction):

@@ -244,8 +244,8 @@ def read_release() -> str:
 
 
 def name_cluster(options: Mapping[str, Any]) -> str:
-    """The name of the cluster in the report: as given, else the context or the host of the API server that the task uses."""
-    name = options["cluster_name"] or options.get("context") or os.environ.get("K8S_AUTH_CONTEXT")
+    """The name of the cluster in the report: the context or the host of the API server that the task uses."""
+    name = options.get("context") or os.environ.get("K8S_AUTH_CONTEXT")
     host = options.get("host") or os.environ.get("K8S_AUTH_HOST")
     if name or host:
         return str(name or urlsplit(host).hostname or "")

@@ -370,15 +370,13 @@ class ActionModule(ClusterAction):
 
     def _read_data(self, *, compare: bool) -> dict[str, Any]:
         """List each volume through the pod that uses it. One that cannot be read is reported; the others are processed."""
-        given = {
-            name: self._options["verify"][name]
-            for name in ("tolerations", "image", "step_timeout")
-            if name in self._options["verify"]
-        }
+        names = {"tolerations": "tolerations", "image": "image", "timeout": "step_timeout"}
+        verify = self._options["verify"]
+        given = {option: verify[name] for name, option in names.items() if name in verify}
         # Baselines from before the first node belong to an earlier attempt.
         data = self._call_data(
             claims=self.result["claims"], keep_going=True, compare=compare, renew=not compare,
-            growing=self._options["growing"], **given,
+            append_only=self._options["append_only"], **given,
         )  # fmt: skip
         self.show(*data["report"].splitlines())
         return data

@@ -79,8 +79,6 @@ class ActionModule(ActionBase):
         if problems:
             return {**result, **failed("configuration", "\n".join(dict.fromkeys(problems)))}
         values = parse_inputs(playbook, inputs)
-        if "cluster_name" in values:
-            values["cluster_name"] = values["cluster_name"] or values["context"]
         hosts = pattern if windows and playbook in ON_HOSTS else "localhost"
         if playbook == "upgrade":
             # Its other plays are on localhost.
@@ -126,11 +124,10 @@ class ActionModule(ActionBase):
                 options = driver_options.variables(driver)
                 templates = {name: self._task_vars[name] for name in options if name in self._task_vars}
                 yield from driver_options.wrong(driver, self._templar.template(templates))
-        own = as_list(inputs.get(names.OWN))
         set_names = {name for host in [*windows, "localhost"] for name in self._set_outside(host)} | {
             name for name in self._of_play if not name.startswith("_")
         }
-        refused, elsewhere = names.refused(playbook, set_names, self._extra, _typed(), own, _options_of)
+        refused, elsewhere = names.refused(playbook, set_names, self._extra, _typed(), _options_of)
         for sentence in elsewhere:
             self._display.warning(sentence)
         if playbook not in _WITHOUT_PACKAGES:

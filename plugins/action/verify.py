@@ -37,6 +37,9 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.verdict import 
     list_proven_nodes,
 )
 
+# How many steps all verifications together may take.
+_STEPS = 12
+
 
 class ActionModule(ClusterAction):
     """Proves volumes of each driver on each node, and deletes what it created."""
@@ -94,7 +97,7 @@ class ActionModule(ClusterAction):
             self.show(*steps)
             self.result["changed"] = bool(ended)
             return
-        limits = VerifyLimits(step=options["step_timeout"], whole=options["timeout"], parallel=options["parallel"])
+        limits = VerifyLimits(step=options["timeout"], whole=_STEPS * options["timeout"], parallel=options["parallel"])
         prover = Prover(
             client, scope, request, limits, lambda: secrets.token_hex(8), self.show, identify_process(os.getpid())
         )

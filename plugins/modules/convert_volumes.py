@@ -92,15 +92,11 @@ options:
       - Without it a converted volume keeps the policy V(Retain) and its claim the lock, so that O(state=rolled_back) works.
     type: bool
     default: false
-  compare:
-    description:
-      - V(content) reads all data twice and compares names, sizes and content.
-      - V(none) only checks that the new volume attaches and mounts.
-    type: str
-    choices: [content, none]
-    default: content
   compare_limit:
-    description: Maximum MiB to read from a volume. A volume with more data is refused before anything is deleted.
+    description:
+      - Maximum MiB to read from a volume. Names, sizes and content of its files are compared before and after. A volume with more data
+        is refused before anything is deleted.
+      - V(0) compares nothing and only checks that the new volume attaches and mounts.
     type: int
     default: 1024
   image:

@@ -26,19 +26,11 @@ attributes:
     support: full
     details: In check mode no archive is written.
 options:
-  cluster_name:
-    description: Name of the cluster on the page.
-    type: str
-    default: ""
   hosts:
     description: The hosts of the run, each with C(name), C(node), C(problem), C(csi_proxy), C(findings) and C(parts).
     type: list
     elements: dict
     default: []
-  limit_mib:
-    description: MiB that all files together may have before they are compressed. Those that explain least are left out first.
-    type: int
-    default: 100
   output_dir:
     description: Directory of the archive.
     type: path

@@ -23,17 +23,11 @@ attributes:
     description: Can run in check mode.
     support: full
     details: In check mode no file is written.
-options:
-  log_kib:
-    description: KiB that are read of the end of each log.
-    type: int
-    default: 1024
 """
 
 EXAMPLES = r"""
 - name: Read logs and events of the host
   kubewin.csi.host_evidence:
-    log_kib: 64
 """
 
 RETURN = r"""

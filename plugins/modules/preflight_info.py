@@ -27,10 +27,6 @@ attributes:
     support: full
     details: In check mode no file is written to O(output_dir).
 options:
-  cluster_name:
-    description: Name of the cluster in the report. Defaults to the name of the context, then to the host of the API server.
-    type: str
-    default: ""
   hosts:
     description: Facts of the hosts, for example from RV(kubewin.csi.csi_proxy_info#module:csi_proxy).
     type: list
@@ -174,7 +170,7 @@ options:
     type: path
   snapshot_from:
     description:
-      - Report on this snapshot of an earlier run. No cluster is contacted. O(hosts) and O(cluster_name) are those of the snapshot.
+      - Report on this snapshot of an earlier run. No cluster is contacted. O(hosts) and the name of the cluster are those of the snapshot.
     type: path
   compare:
     description:

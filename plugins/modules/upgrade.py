@@ -143,7 +143,7 @@ options:
       - Timeout in seconds for one node, from its cordon until its workloads run again. It starts again after each external action.
     type: int
     default: 3600
-  patience:
+  wait_timeout:
     description: Seconds to wait while something blocks the next batch, before the run pauses.
     type: int
     default: 0
@@ -155,10 +155,6 @@ options:
     elements: str
     choices: [cluster, nodes, workloads]
     default: [cluster, nodes, workloads]
-  delete_unowned:
-    description: Also evict pods without a controller. Nothing creates them again.
-    type: bool
-    default: false
   drivers:
     description: Drivers to check and verify. Defaults to all installed drivers.
     type: list
@@ -171,7 +167,7 @@ options:
   verify:
     description:
       - Options of P(kubewin.csi.verify#module) for the verification of volumes, without C(drivers), C(nodes) and C(move).
-        Its C(image), C(step_timeout) and C(tolerations) also apply to baselines.
+        Its C(image), C(timeout) and C(tolerations) also apply to baselines.
     type: dict
     default: {}
   readiness:
@@ -182,8 +178,8 @@ options:
     description: Save baselines of the data of Windows workloads before the first node, and compare them after the last one.
     type: bool
     default: true
-  growing:
-    description: Files that workloads only append to, as O(kubewin.csi.volume_data#module:growing).
+  append_only:
+    description: Files that workloads only append to, as O(kubewin.csi.volume_data#module:append_only).
     type: list
     elements: str
     default: []
@@ -191,10 +187,6 @@ options:
     description: Existing namespace of the journal and the lease.
     type: str
     default: kubewin
-  operator_namespace:
-    description: Namespace of WMCO.
-    type: str
-    default: openshift-windows-machine-config-operator
   output_dir:
     description: Directory on the controller for copies of the journal.
     type: path

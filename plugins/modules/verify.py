@@ -78,14 +78,12 @@ options:
     description: Maximum number of Nodes in parallel. Each has one volume and one pod at a time.
     type: int
     default: 4
-  step_timeout:
-    description: Timeout in seconds for one step, such as attaching and mounting a volume.
+  timeout:
+    description:
+      - Timeout in seconds for one step, such as attaching and mounting a volume. All nodes together have twelve times as long; nodes
+        that were not reached are reported.
     type: int
     default: 300
-  timeout:
-    description: Timeout in seconds for all nodes together. Nodes that were not reached are reported.
-    type: int
-    default: 3600
 seealso:
   - module: kubewin.csi.gate
 """

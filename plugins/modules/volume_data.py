@@ -69,7 +69,7 @@ options:
     description: Replace existing baselines. By default they stay, so that you can repeat a run.
     type: bool
     default: false
-  growing:
+  append_only:
     description:
       - Patterns of files that may grow, such as logs. Their former contents must still be at the beginning. New files that match are not
         difference. V(*) matches any text. A pattern with a slash matches the path from the volume's root, any other one the name. Case is
@@ -121,7 +121,7 @@ EXAMPLES = r"""
     claims: [data-orders-0, data-orders-1]
     name: orders-2026
     compare: true
-    growing: ['*.log', 'journal/*']
+    append_only: ['*.log', 'journal/*']
 """
 
 RETURN = r"""

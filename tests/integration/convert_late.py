@@ -114,7 +114,7 @@ def _side_by_side(
     given = {
         "kubewin_convert_claims": f"{NAMESPACE}/{story.claim}",
         "kubewin_output_dir": str(folder),
-        "kubewin_convert_tolerations": [{"operator": "Exists"}],
+        "kubewin_pod_tolerations": [{"operator": "Exists"}],
     }
     with proxied(lab) as one, proxied(lab) as two:
         processes = []

@@ -52,7 +52,7 @@ def by_playbook_two_workloads_at_once_and_nothing_more_afterwards(lab: Lab, fold
         "kubewin_kubeconfig": str(kubeconfig_of_account(lab)),
         "kubewin_output_dir": os.path.relpath(folder, ROOT),
         "kubewin_convert_final": True,
-        "kubewin_convert_tolerations": [{"operator": "Exists"}],
+        "kubewin_pod_tolerations": [{"operator": "Exists"}],
     }
     simulated = play(PLAYBOOK, "localhost,", "--check", variables=given)
     assert simulated.code == 0, simulated.screen

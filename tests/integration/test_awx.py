@@ -50,7 +50,6 @@ WRONG = {
     "kubewin_drivers": ["vsphere", "nfs"],
     "kubewin_batches": "half",
     "kubewin_quiesce": "drain",
-    "kubewin_quiesce_timeout": "soon",
     "kubewin_gate_timeout": "0",
     "kubewin_fail_on": "blockers",
     "kubewin_readiness_gate": "maybe",
@@ -262,7 +261,7 @@ def test_an_upgrade_that_was_approved_compares_its_data_in_another_container(ben
         }
         more: dict[str, Any] = {
             "kubewin_verify_storage_classes": {"vsphere": "orders"},
-            "kubewin_upgrade_growing": "times.txt",
+            "kubewin_upgrade_append_only": "times.txt",
         }
         first = bench.run("upgrade", asked, **more)
         assert first.code == 0, first.screen

@@ -43,7 +43,11 @@ PLAYBOOK = "playbooks/enable-csi.yml"
 DISK = DRIVERS["azure_disk"]
 ROLES = ("cluster-objects", "roll", "azure-disk")
 NODES = ["win-1", "win-2"]
-VARIABLES = {"kubewin_drivers": "azure_disk", "kubewin_create_cluster_objects": "yes", "kubewin_node_timeout": 300}
+VARIABLES = {
+    "kubewin_drivers": "azure_disk",
+    "kubewin_create_cluster_objects": "yes",
+    "azure_disk_csi_node_timeout": 300,
+}
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +125,10 @@ def test_a_mode_is_switched_by_two_slices_at_once_and_nothing_in_use_is_lost(clu
 
 def test_a_failed_canary_gets_its_former_plugin_and_no_other_node_changes(cluster: Lab, role: Path) -> None:
     pods, was = plugins(cluster, DISK), images(cluster, DISK)
-    bad = {"azure_disk_csi_images": {"driver": "mcr.microsoft.com/azuredisk-csi:nosuchtag"}, "kubewin_node_timeout": 10}
+    bad = {
+        "azure_disk_csi_images": {"driver": "mcr.microsoft.com/azuredisk-csi:nosuchtag"},
+        "azure_disk_csi_node_timeout": 10,
+    }
     with recorded(cluster, DISK) as record:
         run = apply(cluster, role, azure_disk_csi_mode="host_process", **bad)
     assert run.code != 0

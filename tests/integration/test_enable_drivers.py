@@ -39,7 +39,7 @@ HOST_PROCESS = "3.8.0"  # of vSphere: a release has one mode
 # The lab has only vSphere's own installation; of the others this collection makes what belongs to the cluster.
 COMMON: dict[str, Any] = {
     "kubewin_create_cluster_objects": "yes",
-    "kubewin_verify_step_timeout": 300,
+    "kubewin_verify_timeout": 300,
     "smb_csi_storage_class": {"create": True, "parameters": {"source": "//server/share"}},
 }
 MODES = {

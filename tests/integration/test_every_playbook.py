@@ -67,12 +67,12 @@ def upgrade(cluster: str, kubelet: str) -> Cell:
         "kubewin_upgrade_name": f"to-{kubelet}",
         "kubewin_upgrade_target": f"kubelet={kubelet}",
         "kubewin_upgrade_hook": "tasks",
-        "kubewin_verify_step_timeout": 300,
+        "kubewin_verify_timeout": 300,
     }
     return Cell(cluster, "upgrade", variables, leaves={"kubelet": f"v{kubelet}.0"})
 
 
-VERIFY = {"kubewin_verify_namespace": "kubewin", "kubewin_verify_step_timeout": 300, "kubewin_verify_parallel": 2}
+VERIFY = {"kubewin_verify_namespace": "kubewin", "kubewin_verify_timeout": 300}
 # A change of csi-proxy and one of the node plugin, each batch after the one before.
 CHANGE = {"kubewin_batches": "1,100%", "vsphere_csi_resources": {"driver": {"limits": {"memory": "600Mi"}}}}
 # In this order each cell finds most of what it begins with.

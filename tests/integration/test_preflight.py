@@ -16,12 +16,12 @@ from typing import Any
 
 import pytest
 import yaml
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.wmco import OPERATOR_NAMESPACE
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.observe import take
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.override import REASON
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scope import OPERATOR_NAMESPACE
 from integration.kube import connect
 from integration.playbooks import ROOT, Run, play
 from lab.cluster.access import RBAC
@@ -136,7 +136,7 @@ def test_a_run_only_reads_and_the_shipped_role_is_enough(lab: Lab, config: str, 
     size = lab.audit_size()
     folder = tmp_path / "made" / "by it"
     # As one gives a path on a command line: of where the run is started, not of where the playbook is.
-    given = {"kubewin_output_dir": os.path.relpath(folder, ROOT), "kubewin_cluster_name": "the lab"}
+    given = {"kubewin_output_dir": os.path.relpath(folder, ROOT)}
     run = preflight(lab, os.path.relpath(config, ROOT), **given)
     assert run.code == 0, run.screen
     assert run.changed == []

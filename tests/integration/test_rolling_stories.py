@@ -31,7 +31,7 @@ OPTIONS = {
     "kubewin_drivers": "azure_disk",
     "kubewin_create_cluster_objects": "yes",
     "kubewin_batches": "1,2",
-    "kubewin_node_timeout": 8,
+    "azure_disk_csi_node_timeout": 8,
     "azure_disk_csi_mode": "host_process",
     "azure_disk_csi_max_unavailable": "2",
 }
@@ -158,7 +158,7 @@ def test_a_node_that_is_down_is_named_and_keeps_no_other_waiting(cluster: Cluste
 @pytest.mark.torture
 def test_a_node_that_goes_down_with_its_pod_replaced_keeps_no_other_waiting(cluster: Cluster, tmp_path: Path) -> None:
     lab, newer = cluster.lab, cluster.newer()
-    options = cluster.options(**newer, kubewin_node_timeout=60)
+    options = cluster.options(**newer, azure_disk_csi_node_timeout=60)
     with recorded(lab, DISK) as record:
         with ExitStack() as hanging:
             hanging.enter_context(lab.settings(node_delays={"win-3": 600.0}))
@@ -223,7 +223,7 @@ def test_slices_of_two_users_with_other_settings_each_change_their_own_nodes(clu
         running = [
             start(
                 str(cluster.role), "localhost,", record=tmp_path / f"{number}.jsonl",
-                variables=cluster.options(**options, roll_nodes=nodes, kubewin_node_timeout=60),
+                variables=cluster.options(**options, roll_nodes=nodes, azure_disk_csi_node_timeout=60),
             )
             for number, (nodes, options) in enumerate(users.items())
         ]  # fmt: skip

@@ -88,7 +88,7 @@ def test_a_node_whose_volumes_move_is_left_alone_and_as_it_was(old: Lab, by_the_
     old.api.post(PODS, starting)
     old.api.patch("/api/v1/nodes/win-1", {"spec": {"unschedulable": by_the_administrator or None}})
     before = plugins(old)
-    run = enable(old, NEW, "--tags", "proxy", kubewin_quiesce_timeout=5)
+    run = enable(old, NEW, "--tags", "proxy", csi_proxy_quiesce_timeout=5)
     assert run.code != 0
     assert "pod default/starting is starting" in run.failures[-1]["result"]["msg"]
     assert re.search(

@@ -70,7 +70,7 @@ def test_a_node_without_volumes_is_first_and_the_others_follow_when_it_is_proven
     before = volumes(eight, list(DATABASES))
     wanted = given(
         eight, "nine", NINE, tmp_path, kubewin_upgrade_hook="wmco", kubewin_upgrade_unproven_canary=True,
-        kubewin_upgrade_patience=300, kubewin_upgrade_node_timeout=300,
+        kubewin_upgrade_wait_timeout=300, kubewin_upgrade_node_timeout=300,
     )  # fmt: skip
     record = tmp_path / "record.jsonl"
     with eight.settings(wmco=Wmco(step=0.1)), Witness(eight, list(DATABASES)) as witness:

@@ -84,10 +84,10 @@ def upgraded(lab: Lab, name: str, folder: Path, **inventory: Any) -> None:
         "kubewin_upgrade_name": name,
         "kubewin_upgrade_hook": "tasks",
         "kubewin_upgrade_tasks": str(tasks),
-        "kubewin_upgrade_growing": "times.txt",
+        "kubewin_upgrade_append_only": "times.txt",
         "kubewin_verify_namespace": "kubewin",
         "kubewin_verify_storage_classes": {"azure_disk": "fast"},
-        "kubewin_verify_step_timeout": 30,
+        "kubewin_verify_timeout": 30,
         "kubewin_output_dir": str(folder / "kept"),
     }
     before = volumes(lab, list(DATABASES))

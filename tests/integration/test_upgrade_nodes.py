@@ -99,9 +99,8 @@ def given(lab: Lab, name: str, target: dict[str, str], output: Path | None, **mo
         "kubewin_upgrade_target": target,
         "kubewin_verify_namespace": "kubewin",
         "kubewin_verify_storage_classes": {"vsphere": "fast"},
-        "kubewin_verify_step_timeout": 300,
-        "kubewin_verify_parallel": 3,
-        "kubewin_upgrade_growing": "times.txt",
+        "kubewin_verify_timeout": 300,
+        "kubewin_upgrade_append_only": "times.txt",
         **({"kubewin_output_dir": os.path.relpath(output, ROOT)} if output else {}),
         **more,
     }
@@ -145,7 +144,7 @@ def from_8_to_9(lab: Lab, folder: Path, kills: Sequence[Instant]) -> None:
     before = volumes(lab, list(DATABASES))
     assert all("vsphereVolume" in source for _uid, _name, _volume, source, _policy in before.values())
     wanted = given(
-        lab, "nine", NINE, folder / "kept", kubewin_upgrade_hook="wmco", kubewin_upgrade_patience=1800,
+        lab, "nine", NINE, folder / "kept", kubewin_upgrade_hook="wmco", kubewin_upgrade_wait_timeout=1800,
         kubewin_upgrade_node_timeout=1800,
     )  # fmt: skip
     with (

@@ -204,7 +204,7 @@ def test_what_tasks_do_to_an_upgrade(four: Lab, tmp_path: Path, core: str) -> No
     story.ends_in_order(both, 2, "failed", "win-2", "win-3")
 
     for seconds in longer(6):
-        hung = story.run(deeds={"win-2": "hang"}, kubewin_upgrade_tasks_timeout=int(seconds))
+        hung = story.run(deeds={"win-2": "hang"}, kubewin_upgrade_node_timeout=int(seconds))
         # Otherwise the time was over before the task began.
         if "task Wait for ever: " in story.why("win-2"):
             break

@@ -79,7 +79,7 @@ def _kubeconfig(lab: Lab) -> Path:
 
 
 def given(lab: Lab, *drivers: str, **variables: Any) -> dict[str, Any]:
-    numbers = {"kubewin_verify_parallel": 3, "kubewin_verify_step_timeout": 300}
+    numbers = {"kubewin_verify_timeout": 300}
     access = {"kubewin_kubeconfig": str(_kubeconfig(lab)), "kubewin_cluster_only": True}
     return {"kubewin_drivers": drivers, **access, **numbers, **variables}
 
@@ -181,7 +181,7 @@ def test_a_node_without_csi_proxy_and_one_with_outdated_volumes_fail_and_another
     try:
         with ready.settings(rolled_back=("win-3",)):
             for seconds in longer(6):
-                run = verify(ready, "vsphere", kubewin_verify_namespace=GIVEN, kubewin_verify_step_timeout=int(seconds))
+                run = verify(ready, "vsphere", kubewin_verify_namespace=GIVEN, kubewin_verify_timeout=int(seconds))
                 # Otherwise also nodes on which nothing is wrong had too little time.
                 if not any("(waited " in by_node(run)[node].get("error", "") for node in ("win-1", "win-3")):
                     break

@@ -105,7 +105,7 @@ class Shop:
             "kubeconfig": str(self.kubeconfig),
             "namespace": storage.NAMESPACE,
             "claims": list(claims or CLAIMS),
-            "growing": ["*.log"],
+            "append_only": ["*.log"],
             "limit": 4096,
             "rate": 4096,
             "step_timeout": 300,

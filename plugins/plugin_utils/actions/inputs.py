@@ -23,7 +23,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.options import
 _BATCH = re.compile(r"[1-9][0-9]*%?")
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _NAME = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_SIZE = re.compile(r"[1-9][0-9]*([.][0-9]+)?([KMGTPE]i|[kMGTPE])?")
 # As the filter bool reads them.
 _YES = frozenset({"true", "yes", "on", "y", "t", "1"})
 _WORDS = _YES | {"false", "no", "off", "n", "f", "0"}
@@ -175,8 +174,6 @@ _TOLERATIONS = Input(
 _SECONDS = Input("expected a number of seconds above 0", _number(1), type="int")
 _SOME_SECONDS = Input("expected a number of seconds", _number(0), type="int")
 _SWITCH = Input("expected true or false", lambda value: str(value).lower() in _WORDS, type="bool")
-_SOME = Input("expected a number", _number(0), type="int")
-_COUNT = Input("expected a number above 0", _number(1), type="int")
 _EMPTY: Mapping[str, object] = {"dict": {}, "list": []}
 # Where a playbook has another default than the others.
 _DEFAULTS: Mapping[tuple[str, str], object] = {
@@ -203,12 +200,6 @@ def _of(playbooks: str, **rules: Input) -> dict[str, Input]:
 
 
 INPUTS: dict[str, Input] = {
-    **_of(
-        f"{_CLUSTER} build_csi_proxy",
-        own_variables=_names("expected names of variables", re.compile(r"[A-Za-z_][A-Za-z0-9_]*")).of(
-            "Names of your own variables that have a prefix of this collection."
-        ),
-    ),
     **_of(
         _CLUSTER,
         kubeconfig=replace(_RAW, secret=True).of(
@@ -296,15 +287,9 @@ INPUTS: dict[str, Input] = {
             "until no volume operation is in flight.",
             "cordon",
         ),
-        quiesce_timeout=_SOME_SECONDS.of(
-            "Timeout in seconds for volume operations in flight. After it, nothing is changed on the node and it is "
-            "uncordoned.",
-            300,
-        ),
     ),
     **_of(
         "enable_csi gather preflight upgrade",
-        cluster_name=_ANY.of("Name of the cluster in the report. Defaults to the name of the context."),
     ),
     **_of(
         "diagnose enable_csi preflight upgrade",
@@ -327,11 +312,6 @@ INPUTS: dict[str, Input] = {
     **_of(
         "enable_csi",
         allow_downgrade=_SWITCH.of("Allow a csi-proxy release lower than the one in place.", False),
-        node_timeout=_SECONDS.of(
-            "Rolling update of a node plugin: timeout in seconds until the driver works again on one node. A canary "
-            "that takes longer gets its former plugin back.",
-            600,
-        ),
         readiness_gate=_SWITCH.of(
             "Before the first change, check what the run does to volumes on Windows. Refuse a run that would leave "
             "them without a driver. Set it to C(false) if reading every pod and volume takes too long, or right "
@@ -380,14 +360,6 @@ INPUTS: dict[str, Input] = {
         ),
     ),
     **_of(
-        "gather",
-        gather_limit=_COUNT.of(
-            "Maximum size of all files in MiB, before compression. The least important files are left out first.",
-            100,
-        ),
-        gather_log_limit=_COUNT.of("Maximum size in KiB of the end of each log that is read on a host.", 1024),
-    ),
-    **_of(
         "remove",
         remove_csi_proxy=_SWITCH.of(
             "Also remove csi-proxy from the Windows hosts of the inventory. Without C(kubewin_drivers), remove csi-"
@@ -400,7 +372,6 @@ INPUTS: dict[str, Input] = {
             "terminate.",
             False,
         ),
-        remove_timeout=_SECONDS.of("Timeout in seconds until a driver's plugin pods have ended.", 300),
     ),
     **_of(
         "handover",
@@ -427,7 +398,20 @@ INPUTS: dict[str, Input] = {
     **_of(
         "verify",
         verify_nodes=_NODES.of("Verify these Nodes only. Each must have the driver and be Ready."),
-        verify_move=_SWITCH.of("Also read the file on another Node.", True),
+    ),
+    **_of(
+        "convert_volumes upgrade verify",
+        pod_image=_IMAGE.of(
+            "Image of the pods that write and read volumes. It must contain C(cmd), C(ping) and C(tar). Defaults to nanoserver of each "
+            "Node's build."
+        ),
+        pod_tolerations=_TOLERATIONS.of(
+            "Additional tolerations of these pods, as in a pod. Taints that mark Windows nodes are always tolerated."
+        ),
+    ),
+    **_of(
+        "convert_volumes upgrade",
+        namespace=_SPACE.of("Existing namespace of the journal, the lease, the baselines and the records.", "kubewin"),
     ),
     **_of(
         "upgrade verify",
@@ -438,21 +422,13 @@ INPUTS: dict[str, Input] = {
         ).of(
             "StorageClass by driver, as in C({smb: team-share}). Defaults to a class of the driver that fits Windows."
         ),
-        verify_image=_IMAGE.of(
-            "Image of the pods. It must contain C(cmd) and C(ping). Defaults to nanoserver of each Node's build."
+        verify_timeout=_SECONDS.of(
+            "Timeout in seconds for one step, such as attaching and mounting a volume. All Nodes together have twelve times as long.",
+            300,
         ),
-        verify_size=Input("expected a size above 0, such as 10Gi", _text(_SIZE)).of("Size of each claim.", "10Gi"),
         verify_namespace=_SPACE.of(
             "Existing namespace for the pods. Without it, each run creates and deletes a namespace."
         ),
-        verify_tolerations=_TOLERATIONS.of(
-            "Additional tolerations of the pods, as in a pod. Taints that mark Windows nodes are always tolerated."
-        ),
-        verify_parallel=_COUNT.of("Number of Nodes that are verified at the same time.", 4),
-        verify_step_timeout=_SECONDS.of(
-            "Timeout in seconds for one step, such as attaching and mounting a volume.", 300
-        ),
-        verify_timeout=_SECONDS.of("Timeout in seconds for all verifications together.", 3600),
     ),
     **_of(
         "upgrade",
@@ -491,14 +467,14 @@ INPUTS: dict[str, Input] = {
             "Approved pauses, as the paused run named them, such as C(canary). Set it beside C(kubewin_upgrade_pause);"
             " the journal keeps it."
         ),
-        upgrade_growing=Input(
+        upgrade_append_only=Input(
             "expected patterns such as *.log,journal/*",
             lambda value: isinstance(value, (str, list, tuple)),
             type="raw",
             parse=as_list,
         ).of(
             "Patterns of files that may grow, such as C(*.log,journal/*); see "
-            "O(kubewin.csi.volume_data#module:growing)."
+            "O(kubewin.csi.volume_data#module:append_only)."
         ),
         upgrade_windows=replace(_RAW, parse=lambda value: as_list(value, ";")).of(
             "Hours in which nodes may start, such as C(Sat,Sun 22:00-04:00). Give several as a list, or separate "
@@ -506,67 +482,47 @@ INPUTS: dict[str, Input] = {
         ),
         upgrade_time_zone=_ANY.of("Time zone of C(kubewin_upgrade_windows).", "UTC"),
         upgrade_stop_on=_LIST.of("Conditions outside the current node that stop the run.", "cluster,nodes,workloads"),
-        upgrade_namespace=_SPACE.of("Existing namespace of the journal, the lease and the baselines.", "kubewin"),
-        upgrade_operator_namespace=_SPACE.of("Namespace of WMCO.", "openshift-windows-machine-config-operator"),
         upgrade_node_timeout=_SECONDS.of(
-            "Timeout in seconds for one node, from its cordon until its workloads run again. Your tasks, the gate and "
-            "the verification have C(kubewin_upgrade_tasks_timeout); after each of them this timeout starts again.",
+            "Timeout in seconds for each phase of one node: its drain, your tasks, the gate, the verification and the start of its "
+            "workloads. After it, the run terminates the current task.",
             3600,
         ),
-        upgrade_tasks_timeout=_SECONDS.of(
-            "Timeout in seconds for the hook, gate and verification of one node, each. After it, the run terminates "
-            "the current task.",
-            7200,
-        ),
-        upgrade_patience=_SOME_SECONDS.of(
+        upgrade_wait_timeout=_SOME_SECONDS.of(
             "Seconds to wait for the cluster's update, WMCO, an unavailable node or a window, before the run pauses.",
             0,
         ),
         upgrade_unproven_canary=_SWITCH.of(
             "From a release of WMCO without csi-proxy, upgrade one node without volumes first, unproven.", False
         ),
-        upgrade_delete_unowned=_SWITCH.of("Also evict pods without a controller. Nothing creates them again.", False),
         upgrade_data=_SWITCH.of(
             "Compare the data on the volumes of Windows workloads before the first and after the last node. Baselines "
-            "are kept in C(kubewin_upgrade_namespace).",
+            "are kept in C(kubewin_namespace).",
             True,
         ),
     ),
     **_of(
         "convert_volumes",
         convert_claims=_LIST.of("Claims whose in-tree volumes the run converts, as C(namespace/name). Required."),
-        convert_storage_class=_ANY.of("With C(re_claim): StorageClass of the new claim."),
-        convert_volume_name=_ANY.of("With C(re_claim): name of the new volume. One claim only."),
+        convert_storage_class=_ANY.of(
+            "Create each claim again with this StorageClass (C(re_claim)). By default each claim is kept."
+        ),
         convert_volume_handle=_ANY.of("For Google Cloud: handle of one volume."),
-        convert_project=_ANY.of("For Google Cloud: project of the disks."),
-        convert_namespace=_SPACE.of("An existing namespace for the records.", "kubewin"),
-        convert_second_namespace=_SPACE.of(
-            "Another existing namespace for the second copy of each record. With C(kubewin_output_dir), the run "
-            "writes another copy there.",
-            "kubewin-records",
-        ),
-        convert_image=_IMAGE.of("Image of the helper pod. It must contain C(cmd), C(ping) and C(tar)."),
-        convert_tolerations=_TOLERATIONS.of(
-            "Tolerations of the helper pod, in addition to those for taints that mark Windows nodes."
-        ),
         convert_roll_back=_SWITCH.of("Roll the conversion back.", False),
         convert_allow_managed=_SWITCH.of(
             "Convert objects that Argo CD, Flux, Helm or an operator manages. Pause these first.", False
         ),
-        convert_variant=_one_of("in_place", "re_claim").of(
-            "C(in_place) keeps the claim; C(re_claim) creates it again with another StorageClass or volume name.",
-            "in_place",
+        convert_compare_limit=Input("expected a number", _number(0), type="int").of(
+            "Maximum size in MiB of the data that the run reads of a volume to compare it. A larger volume is refused; C(0) compares "
+            "nothing.",
+            1024,
         ),
-        convert_compare=_one_of("content", "none").of(
-            "How to compare the data of a volume before and after the conversion. C(none) compares nothing.", "content"
-        ),
-        convert_compare_limit=_SOME.of("Maximum size in MiB of the data that a comparison reads of a volume.", 1024),
         convert_final=_SWITCH.of(
             "Make the conversion final: restore the policy and unlock the claim. It can no longer be rolled back.",
             False,
         ),
-        convert_parallel=_COUNT.of("Number of workloads that are converted at the same time.", 4),
-        convert_step_timeout=_SECONDS.of("Timeout in seconds for one wait.", 600),
+        convert_timeout=_SECONDS.of(
+            "Timeout in seconds for one wait, such as reading a volume for its comparison.", 600
+        ),
     ),
     **_of(
         "build_csi_proxy",

@@ -11,7 +11,6 @@ from difflib import get_close_matches
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import INPUTS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 
-OWN = "kubewin_own_variables"
 DRIVER_ROLES = tuple(f"{driver}_csi" for driver in sorted(DRIVERS))
 TAKE_DRIVERS = frozenset({"enable_csi", "handover", "upgrade"})
 # Roles whose variables a user sets, and the playbooks that take them.
@@ -26,7 +25,6 @@ DECIDED: Mapping[str, str] = {
     "csi_proxy_state": "enable_csi installs, remove removes",
     "csi_proxy_node": "kubewin_node_name names the Node of a host",
     "csi_proxy_quiesce": "kubewin_quiesce sets it",
-    "csi_proxy_quiesce_timeout": "kubewin_quiesce_timeout sets it",
     **{
         f"{role}_{option}": "kubewin_hosts and --limit choose the hosts, and their Nodes follow"
         for role in DRIVER_ROLES
@@ -60,19 +58,17 @@ def refused(
     given: Iterable[str],
     extra: Iterable[str],
     typed: Iterable[str],
-    own: Iterable[str],
     options: Callable[[str], Iterable[str]],
 ) -> tuple[list[str], list[str]]:
     """Sentences for variables that cannot be meant, and for those that another playbook takes.
 
     given: names set outside the playbook, in the inventory or as extra variables. extra: those among them that are extra
-    variables. typed: those among these that were given one by one (-e name=value), so for this run alone. own: names that
-    the user declared as theirs. options: the variables of a role, by its name.
+    variables. typed: those among these that were given one by one (-e name=value), so for this run alone. options: the variables of a role, by its name.
     """
-    names, declared = set(given) | set(extra), set(own)
+    names = set(given) | set(extra)
     wrong: list[str] = []
     elsewhere: list[str] = []
-    for name in sorted(names - declared):
+    for name in sorted(names):
         takers = _takers(name, options)
         if takers is None and name not in extra and _of_another_project(name, options):
             elsewhere.append(f"{name} is not a variable of this collection and is ignored.")
@@ -109,12 +105,12 @@ def _unknown(playbook: str, name: str, extra: bool, options: Callable[[str], Ite
     elif ours:
         near = _near(name, [*INPUTS, *(options(role) if role in ROLES else ())])
         meant = f"Did you mean {near}? " if near else ""
-        yield f"{name} is not a variable of this collection. {meant}Use another prefix for your own variable, or add its name to {OWN}."
+        yield f"{name} is not a variable of this collection. {meant}Use another prefix for your own variable."
     elif extra:
         # Without our prefix it may belong to another project, unless it is a near miss of one of ours.
         names = [*INPUTS, *(one for role, takers in ROLES.items() if playbook in takers for one in options(role))]
         for near in get_close_matches(name, names, 1, 0.92):
-            yield f"{name} is not a variable of this collection. Did you mean {near}? If it is your own, add it to {OWN}."
+            yield f"{name} is not a variable of this collection. Did you mean {near}? Give your own variable another name."
 
 
 def _elsewhere(playbook: str, name: str, takers: Iterable[str]) -> str:

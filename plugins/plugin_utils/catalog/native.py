@@ -152,6 +152,6 @@ def build_google_handle(name: str, migrated: str, spec: Mapping[str, Any], proje
         raise TranslationError(
             f"PersistentVolume {name} does not name the {lacking} of disk {disk}, expected "
             "projects/<project>/zones/<zone>/disks/<disk>",
-            "Set volume_handle.",
+            "Set kubewin_convert_volume_handle.",
         )
     return f"projects/{project}/{kind}/{location}/disks/{disk}"

@@ -23,6 +23,7 @@ _AZURE_FILE, _VSPHERE = "kubernetes.io/azure-file", "kubernetes.io/vsphere-volum
 _AWS, _AZURE_DISK, _GCE = "kubernetes.io/aws-ebs", "kubernetes.io/azure-disk", "kubernetes.io/gce-pd"
 _CINDER = "kubernetes.io/cinder"
 
+OPERATOR_NAMESPACE = "openshift-windows-machine-config-operator"
 # Prefix of its annotations and labels of Nodes, and those with the state of an upgrade: pkg/metadata/metadata.go.
 PREFIX = "windowsmachineconfig.openshift.io/"
 VERSION, DESIRED = f"{PREFIX}version", f"{PREFIX}desired-version"

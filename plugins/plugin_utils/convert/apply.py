@@ -298,7 +298,7 @@ class Converter:
                     raise ConversionStoppedError(
                         f"the data of {record.namespace}/{record.claim} could not be read: {error}. Every attempt "
                         f"failed for {self._limits.step:.0f} s. Check the helper pod's node and the connection to "
-                        f"the API server; raise step_timeout for large volumes. {explain.describe_state(record)}",
+                        f"the API server; raise kubewin_convert_timeout for large volumes. {explain.describe_state(record)}",
                         "timeout",
                     ) from error
                 self._notify(f"{record.namespace}/{record.claim}: reading again: {error}")

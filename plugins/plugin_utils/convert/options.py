@@ -61,7 +61,7 @@ def parse_run_options(options: Mapping[str, Any]) -> RunOptions:
             raise ConversionOptionError(
                 f"{name} is {options[name]!r}, which in_place does not change. Set variant to re_claim."
             )
-    for name, least in (("compare_limit", 1), ("parallel", 1), ("step_timeout", 1)):
+    for name, least in (("compare_limit", 0), ("parallel", 1), ("step_timeout", 1)):
         if options[name] < least:
             raise ConversionOptionError(f"{name} is {options[name]}, expected at least {least}.")
     namespaces = list_record_namespaces(options)
@@ -90,7 +90,7 @@ def parse_run_options(options: Mapping[str, Any]) -> RunOptions:
     )
     limits = ConversionLimits(
         step=float(options["step_timeout"]),
-        compare=options["compare_limit"] << 20 if options["compare"] == "content" else 0,
+        compare=options["compare_limit"] << 20,
         image=options["image"],
         tolerations=tuple(options["tolerations"]),
     )

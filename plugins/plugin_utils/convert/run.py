@@ -148,8 +148,7 @@ class Conversions:
             raise ClusterError(
                 f"PersistentVolumeClaim {desired.namespace}/{desired.claim} is locked by run {lock}, and its record is in "
                 "none of the given stores. Name the stores of that run (record_dir, record_namespace, "
-                "second_record_namespace; kubewin_output_dir, kubewin_convert_namespace, "
-                f"kubewin_convert_second_namespace). {'; '.join(records.warnings)}".strip(),
+                f"second_record_namespace; kubewin_output_dir, kubewin_namespace). {'; '.join(records.warnings)}".strip(),
                 "record_unreadable",
             )
         return record

@@ -67,7 +67,7 @@ class DataRun:
         desired = DataRequest(
             image=options["image"],
             tolerations=tuple(options["tolerations"]),
-            append_only=tuple(options["growing"]),
+            append_only=tuple(options["append_only"]),
             wait_timeout=options["step_timeout"],
         )
         limits = ReadLimits(options["limit"] << 20, options["rate"] << 20, options["timeout"])
@@ -188,7 +188,7 @@ class DataRun:
         entry |= summarize_counts(after)
         if before is None:
             try:
-                kept = self._baselines.write(claim, after, self._options["growing"])
+                kept = self._baselines.write(claim, after, self._options["append_only"])
             except BaselineError as error:
                 if error.reason != "conflict":
                     raise
@@ -198,7 +198,7 @@ class DataRun:
             self.changed = True
             self._report(entry, explain.describe_manifest(kept))
             return
-        comparison = compare_manifests(before, after, self._options["growing"])
+        comparison = compare_manifests(before, after, self._options["append_only"])
         entry |= {
             "verdict": comparison.verdict,
             "differences": [serialize(difference) for difference in comparison.differences[:_SHOWN]],

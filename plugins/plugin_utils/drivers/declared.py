@@ -148,7 +148,6 @@ OPTIONS: dict[str, DriverOption] = {
         "Timeout in seconds for one Node, from the end of its former plugin pod until the driver works there again.",
         600,
         modules=(APPLY,),
-        playbooks="kubewin_node_timeout",
     ),
     "gate_timeout": _declare_seconds(
         "Timeout in seconds until the driver works on all Nodes.",

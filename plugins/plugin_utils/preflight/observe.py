@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, TypeVar
 
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.wmco import OPERATOR_NAMESPACE
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
@@ -54,7 +55,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.revisions im
     in_doubt,
     with_revisions,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scope import OPERATOR_NAMESPACE, Scope, maps
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scope import Scope, maps
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scope import scope as scope_of
 
 T = TypeVar("T")

@@ -21,8 +21,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.worklo
 
 Key = tuple[str, str, str]
 
-OPERATOR_NAMESPACE = "openshift-windows-machine-config-operator"
-
 
 @dataclass(frozen=True, slots=True)
 class Scope:

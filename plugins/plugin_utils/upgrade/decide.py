@@ -314,12 +314,12 @@ def _find_hold(
     if target.openshift and not is_at_least(cluster.openshift, target.openshift):
         return (
             f"OpenShift is {cluster.openshift or 'unknown'}, expected {target.openshift} before its nodes. Start its "
-            "update and run again; a higher kubewin_upgrade_patience waits for it"
+            "update and run again; a higher kubewin_upgrade_wait_timeout waits for it"
         )
     if journal.hook == "wmco" and not is_at_least(cluster.wmco, target.wmco):
         return (
             f"WMCO is {cluster.wmco or 'unknown'}, expected {target.wmco}: "
-            f"{_describe_install_plan(cluster.plans, target)}, and run again; a higher kubewin_upgrade_patience waits for it"
+            f"{_describe_install_plan(cluster.plans, target)}, and run again; a higher kubewin_upgrade_wait_timeout waits for it"
         )
     unavailable = find_unavailable_nodes(journal, observed)
     for entry in batch:

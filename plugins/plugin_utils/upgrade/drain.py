@@ -46,10 +46,7 @@ def plan_drain(
                 )
             continue
         if not pod.owner[0] and not force:
-            never.append(
-                f"{pod.title} has no controller that would recreate it; delete it, or set "
-                "kubewin_upgrade_delete_unowned"
-            )
+            never.append(f"{pod.title} has no controller that would recreate it; delete it")
             continue
         evict.append(pod)
         if pod.uid in refused:

@@ -15,6 +15,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import F
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import Waits
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS, refuse_unknown_driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import parse
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.wmco import OPERATOR_NAMESPACE
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import bind_client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.namespaces import check_namespace, read_cluster_uid
@@ -80,7 +81,7 @@ class Upgrade:
         self._client = client = bind_client(client, self._confirm)
         folder = Path(options["output_dir"]) if options["output_dir"] else None
         self.journal_store = JournalStore(client, options["namespace"], options["name"], folder)
-        self.observer = UpgradeObserver(client, options["operator_namespace"], self._check_lease)
+        self.observer = UpgradeObserver(client, OPERATOR_NAMESPACE, self._check_lease)
         self.executor = UpgradeExecutor(client, self.observer, notify)
 
     def _check_lease(self) -> None:
@@ -105,7 +106,7 @@ class Upgrade:
     def refuse(self) -> None:
         """Refuse what would fail half way: missing permissions and the journal's namespace."""
         options = self._options
-        required = needs(options["namespace"], options["operator_namespace"], self.desired.hook, self.desired.target)
+        required = needs(options["namespace"], OPERATOR_NAMESPACE, self.desired.hook, self.desired.target)
         require(self._client, required, "an upgrade", "kubewin-csi-upgrade and kubewin-csi-records")
         if why := check_namespace(self._client, options["namespace"], "the journal is"):
             raise UpgradeRefusedError(why)
@@ -329,7 +330,7 @@ def parse_request(params: Mapping[str, Any]) -> UpgradeRequest:
     for name in params["drivers"]:
         if name not in DRIVERS:
             raise UpgradeRefusedError(refuse_unknown_driver(name))
-    for name, least in (("node_timeout", 1), ("patience", 0)):
+    for name, least in (("node_timeout", 1), ("wait_timeout", 0)):
         if params[name] < least:
             raise UpgradeRefusedError(f"{name} is {params[name]}, expected at least {least}.")
     releases = params["target"] or {}
@@ -359,9 +360,8 @@ def parse_rules(params: Mapping[str, Any]) -> UpgradeRules:
         raise UpgradeRefusedError(str(error)) from error
     return UpgradeRules(
         budget=float(params["node_timeout"]),
-        wait_timeout=float(params["patience"]),
+        wait_timeout=float(params["wait_timeout"]),
         pause=tuple(params["pause"]),
         windows=windows,
         stop_on=frozenset(params["stop_on"]),
-        force=params["delete_unowned"],
     )

@@ -94,4 +94,4 @@ def choose_remedy(why: str, node: str, pod: str) -> str:
     for words, text_of_remedy in _REMEDIES:
         if all(word in text for word in words):
             return text_of_remedy.format(node=node)
-    return f"kubectl describe pod {pod} while it runs (raise step_timeout for more time), and the node plugin's log on {node}"
+    return f"kubectl describe pod {pod} while it runs (raise kubewin_verify_timeout for more time), and the node plugin's log on {node}"

@@ -188,7 +188,7 @@ def playbook(words: list[str]) -> None:
     if ours:
         (name,) = ours
         assert (ROOT / "playbooks" / f"{name}.yml").is_file(), words
-        refused, elsewhere = names.refused(name, [], given, given, [], options_of)
+        refused, elsewhere = names.refused(name, given, given, [], options_of)
         assert (refused, elsewhere) == ([], []), words
     values(given)
 
@@ -329,7 +329,7 @@ def group(found: Mapping[str, Any]) -> None:
 
 def variables(given: Mapping[str, Any]) -> None:
     """Variables of hosts or of a play."""
-    assert names.refused("enable_csi", given, [], [], [], options_of) == ([], []), given
+    assert names.refused("enable_csi", given, [], [], options_of) == ([], []), given
     for name in given:
         assert name.startswith(("kubewin_", "csi_proxy_", *names.DRIVER_ROLES)) or name in of_connections(), name
     values(given)

@@ -127,14 +127,13 @@ def test_a_report_names_the_context_of_its_cluster(tmp_path: Path, monkeypatch: 
     kubeconfig = tmp_path / "config"
     kubeconfig.write_text(json.dumps(config), encoding="utf-8")
     for options, expected in (
-        ({"cluster_name": "shop"}, "shop"),
         ({"context": "erp-test"}, "erp-test"),
         ({"kubeconfig": str(kubeconfig)}, "erp-prod"),
         ({"kubeconfig": config}, "erp-prod"),
         ({"host": "https://api.erp.example.com:6443"}, "api.erp.example.com"),
         ({"kubeconfig": str(tmp_path / "none")}, ""),
     ):
-        assert name_cluster({"cluster_name": "", **options}) == expected
+        assert name_cluster(options) == expected
 
 
 def test_a_run_is_refused_for_what_it_would_break_and_for_nothing_else(tmp_path: Path) -> None:

@@ -89,9 +89,8 @@ def test_names_are_evaluated_with_the_variables_of_the_real_roles() -> None:
         "csi_proxy_vesion": "1.3.0",
         "azure_disk_csi_mode": "auto",
         "csi_proxy_version": "1.3.0",
-        "kubewin_site": "x",
     }
-    problems = refused("enable_csi", {**given, "kubewin_own_variables": "kubewin_site"})
+    problems = refused("enable_csi", given)
     assert len(problems) == 1
     assert "csi_proxy_vesion is not a variable of this collection. Did you mean csi_proxy_version?" in problems[0]
 

@@ -30,11 +30,12 @@ def test_false_and_zero_are_answers() -> None:
 
 
 def test_a_variable_of_the_driver_outranks_one_for_all_drivers() -> None:
-    for_all = {"kubewin_node_timeout": 900, "kubewin_batches": "2, 50%"}
-    assert taken(declared.APPLY, **for_all) == {"node_timeout": 900, "batches": ["2", "50%"]}
-    own = {"smb_csi_node_timeout": "60", "smb_csi_batches": 1, "vsphere_csi_node_timeout": 7}
-    assert taken(declared.APPLY, **for_all, **own) == {"node_timeout": "60", "batches": ["1"]}
-    assert taken(declared.APPLY, **for_all, smb_csi_node_timeout="")["node_timeout"] == 900
+    for_all = {"kubewin_gate_timeout": 900, "kubewin_batches": "2, 50%"}
+    assert taken(declared.APPLY, **for_all) == {"batches": ["2", "50%"]}
+    own = {"smb_csi_gate_timeout": "60", "smb_csi_batches": 1, "vsphere_csi_gate_timeout": 7}
+    assert taken(declared.APPLY, **for_all, **own) == {"batches": ["1"]}
+    assert taken(declared.ROLLOUT, **for_all, **own) == {"timeout": "60"}
+    assert taken(declared.ROLLOUT, **for_all, smb_csi_gate_timeout="") == {"timeout": 900}
 
 
 @pytest.mark.parametrize(
