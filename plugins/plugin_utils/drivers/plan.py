@@ -13,7 +13,12 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import F
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import serialize
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver, ModeRule
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, parse
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import options, ownership, surroundings
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import options, ownership, prerequisites
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.mode_change import (
+    ModeChange,
+    check_mode_change,
+    find_mode_change,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import (
     DriverController,
     DriverRequest,
@@ -21,8 +26,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import (
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.release import ReleaseChoice, choose_release
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.settings import make_settings
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.switch import ModeChange, find_mode_change
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.switch import check_mode_change as switch_findings
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import is_absent_or_ours
 
 
@@ -133,7 +136,7 @@ def plan_driver(driver: Driver, desired: DriverRequest, snapshot: DriverSnapshot
     findings = [
         *_check_access(driver, desired, snapshot, namespace),
         *choice.findings,
-        *_check_surroundings(driver, desired, snapshot, controller, choice, namespace),
+        *_check_prerequisites(driver, desired, snapshot, controller, choice, namespace),
     ]
     rendered: dict[str, Any] = {}
     if choice.rule is not None and choice.version is not None:
@@ -145,11 +148,11 @@ def plan_driver(driver: Driver, desired: DriverRequest, snapshot: DriverSnapshot
         )  # fmt: skip
         if ownership.detect_platform(snapshot) == "gke" and namespace != "kube-system":
             rendered["priority_class"] = ""
-            findings.append(surroundings.note_missing_priority(driver, namespace))
-        findings += surroundings.check_storage_class(rendered["storage_class"], snapshot.storage_class, driver)
-        findings += surroundings.check_parameters(desired, rendered["storage_class"], driver)
+            findings.append(prerequisites.note_missing_priority(driver, namespace))
+        findings += prerequisites.check_storage_class(rendered["storage_class"], snapshot.storage_class, driver)
+        findings += prerequisites.check_parameters(desired, rendered["storage_class"], driver)
     change = find_mode_change(driver, choice.rule, snapshot, namespace)
-    findings += switch_findings(driver, change, snapshot)
+    findings += check_mode_change(driver, change, snapshot)
     return DriverPlan(
         driver=driver,
         namespace=namespace,
@@ -205,7 +208,7 @@ def _check_access(driver: Driver, desired: DriverRequest, snapshot: DriverSnapsh
     return [blocker("CSI-D60", "this account", "it lacks required permissions", remedy)]
 
 
-def _check_surroundings(
+def _check_prerequisites(
     driver: Driver,
     desired: DriverRequest,
     snapshot: DriverSnapshot,
@@ -213,15 +216,15 @@ def _check_surroundings(
     choice: ReleaseChoice,
     namespace: str,
 ) -> list[Finding]:
-    found = [*surroundings.check_namespace(snapshot, namespace)]
-    found += surroundings.check_controller(driver, desired, snapshot, controller)
+    found = [*prerequisites.check_namespace(snapshot, namespace)]
+    found += prerequisites.check_controller(driver, desired, snapshot, controller)
     if choice.version is not None:
-        found += surroundings.check_objects(driver, desired, snapshot, choice.version, namespace)
-    found += surroundings.check_openshift(snapshot, namespace, driver.service_account)
-    found += surroundings.check_providers(driver, desired, snapshot, namespace)
+        found += prerequisites.check_objects(driver, desired, snapshot, choice.version, namespace)
+    found += prerequisites.check_openshift(snapshot, namespace, driver.service_account)
+    found += prerequisites.check_providers(driver, desired, snapshot, namespace)
     if choice.rule is not None and choice.version is not None:
-        found += surroundings.check_nodes(driver, desired, choice.rule, choice.version, snapshot)
-        found += surroundings.check_ports(driver, choice.rule, snapshot)
-        found += surroundings.check_issues(driver, choice.rule, choice.version)
+        found += prerequisites.check_nodes(driver, desired, choice.rule, choice.version, snapshot)
+        found += prerequisites.check_ports(driver, choice.rule, snapshot)
+        found += prerequisites.check_issues(driver, choice.rule, choice.version)
         found += ownership.check_ownership(driver, desired, choice.rule, snapshot)
     return found

@@ -18,7 +18,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions impor
     parse,
     parse_image_tag,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import fit
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import compatibility
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import (
     DriverController,
     DriverRequest,
@@ -149,8 +149,10 @@ def _find_substitute(
     for known in driver.releases:
         version = parse(known.version)
         rules = _list_deployable_rules(driver, desired, version)
-        if rules and not fit.find_missing_feature_states(driver, version, snapshot):
-            usable.append((version, any(not fit.find_obstacles(driver, version, rule, snapshot) for rule in rules)))
+        if rules and not compatibility.find_missing_feature_states(driver, version, snapshot):
+            usable.append(
+                (version, any(not compatibility.find_obstacles(driver, version, rule, snapshot) for rule in rules))
+            )
     candidates = [version for version, fits in usable if fits] or [version for version, _fits in usable]
     minors = [version.minor for version in versions]
     same = [version for version in candidates if version.minor in minors]
@@ -186,10 +188,10 @@ def _choose_mode(
     driver: Driver, version: Version, usable: Sequence[ModeRule], snapshot: DriverSnapshot, running: ControllerRelease
 ) -> tuple[ModeRule, list[Finding]]:
     """The first mode, in upstream's order, that nothing keeps from running; else the first with what is in its way."""
-    in_the_way = {rule.mode: fit.find_obstacles(driver, version, rule, snapshot) for rule in usable}
+    in_the_way = {rule.mode: compatibility.find_obstacles(driver, version, rule, snapshot) for rule in usable}
     rule = next((one for one in usable if not in_the_way[one.mode]), usable[0])
     if in_the_way[rule.mode]:
-        near = fit.find_nearest(driver, version, snapshot)
+        near = compatibility.find_nearest(driver, version, snapshot)
         help_ = "" if near is None else f"; nearest that works: {_check_combination(near, running)}"
         return rule, [replace(one, remedy=one.remedy + help_) for one in in_the_way[rule.mode]]
     if rule is usable[0]:
@@ -254,7 +256,9 @@ def _refuse_mode(
     mode = None if desired.mode == "auto" else desired.mode
     # What is closest by release alone is named even where this cluster has to change for it.
     by_release = driver.find_nearest(version, mode) or driver.find_nearest(version)
-    here = fit.find_nearest(driver, version, snapshot, mode) or fit.find_nearest(driver, version, snapshot)
+    here = compatibility.find_nearest(driver, version, snapshot, mode) or compatibility.find_nearest(
+        driver, version, snapshot
+    )
     remedy = "this collection can deploy none of its releases"
     if here is not None:
         remedy = f"nearest that works: {_check_combination(here, running)}"

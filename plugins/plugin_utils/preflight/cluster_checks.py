@@ -15,7 +15,7 @@ from typing import Literal
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree, wmco
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import parse, parse_image_tag
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import model, ownership, release, surroundings
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import model, ownership, prerequisites, release
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluster import ObservedController
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedTemplate
@@ -85,7 +85,7 @@ def _driver(index: Index, driver: Driver, moved: frozenset[str]) -> Iterator[Fin
         observed_controller = controller.observed if controller is not None else None
         live = (observed.csi_driver or {}).get("spec") or {}
         attaches = bool(live.get("attachRequired", driver.csi_driver.get("attachRequired", True)))
-        for one in passed_on(surroundings.check_controller(driver, desired, observed, observed_controller)):
+        for one in passed_on(prerequisites.check_controller(driver, desired, observed, observed_controller)):
             yield one if attaches else _for_new_ones(one)
         if controller is not None:
             # A claim that waits for its volume has these as blockers, by the step that would make it.
@@ -93,12 +93,12 @@ def _driver(index: Index, driver: Driver, moved: frozenset[str]) -> Iterator[Fin
             if attaches:
                 yield from lacking_sidecar("attacher", driver, controller, moved)
             yield from _skew(driver, controller, providers, observed)
-    of_objects = surroundings.check_objects(
+    of_objects = prerequisites.check_objects(
         driver, desired, observed, version or parse(driver.default_version), namespace
     )
     yield from passed_on(one for one in of_objects if one.id != "CSI-D20" or "csidrivers" not in index.unread)
     for provider in providers:
-        yield from passed_on(surroundings.check_namespace(observed, provider.namespace))
+        yield from passed_on(prerequisites.check_namespace(observed, provider.namespace))
         if snapshot.cluster.openshift and not provider.placement.os:
             about = f"DaemonSet {provider.namespace}/{provider.name}"
             message = "its pods do not set their operating system, so security constraints of Linux are applied to them"
@@ -196,7 +196,7 @@ def _classes(index: Index, demand: Mapping[str, int]) -> Iterator[Finding]:
 
 
 def _file_system(parameters: Mapping[str, str]) -> str:
-    return next((value for key, value in parameters.items() if key.lower() in surroundings.FILE_SYSTEM), "")
+    return next((value for key, value in parameters.items() if key.lower() in prerequisites.FILE_SYSTEM), "")
 
 
 # OpenShift

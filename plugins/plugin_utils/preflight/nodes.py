@@ -16,7 +16,7 @@ from datetime import timedelta
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_proxy, in_tree, wmco
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver, ModeRule
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, parse, parse_image_tag
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.fit import match_image
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.compatibility import match_image
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.ownership import (
     detect_platform_of_nodes,
     enabling_command,

@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import model, ownership, surroundings
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import model, ownership, prerequisites
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.cluster_checks import lacking_sidecar, view
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedClass
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import BY_NAME, Index
@@ -130,7 +130,7 @@ class ExternalProvisioner:
         controller = index.controller(driver)
         if controller is None and ownership.may_hide_controller(driver, observed):
             return ()
-        lacks = surroundings.check_controller(
+        lacks = prerequisites.check_controller(
             driver, model.DriverRequest(), observed, controller.observed if controller else None
         )
         noted = [*passed_on(one for one in lacks if one.severity == "blocker")]

@@ -12,7 +12,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry impor
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import parse
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import plan_driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.surroundings import check_issues, check_objects
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.prerequisites import check_issues, check_objects
 from unit.plugins.plugin_utils.drivers.worlds import HOME, snapshot
 
 AUDIENCE = "api://AzureADTokenExchange"

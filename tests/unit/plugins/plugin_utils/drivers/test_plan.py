@@ -142,7 +142,7 @@ def test_release_and_mode(
         pytest.param({"missing_access": ("{rule}",)}, "CSI-D60", "{rule}", id="missing permission"),
     ],
 )
-def test_unfit_surroundings_block_the_plan(spoilt: dict[str, Any], expected: str, contains: str) -> None:
+def test_unmet_prerequisites_block_the_plan(spoilt: dict[str, Any], expected: str, contains: str) -> None:
     made = plan_driver(VSPHERE, DriverRequest(), snapshot(**spoilt))
     assert blockers(made) == {expected}
     assert contains in made.refusal

@@ -1,10 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is around a deployment and must be as the driver needs it.
-
-Namespace, objects of the controller, other providers. Pure.
-"""
+"""What a deployment needs of its cluster: namespace, objects of the controller, no other provider, nodes. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +13,10 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_pro
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver, ModeRule
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, parse, parse_image_tag
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import ownership
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.fit import match_image, read_containerd_release
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.compatibility import (
+    match_image,
+    read_containerd_release,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import (
     DriverController,
     DriverRequest,

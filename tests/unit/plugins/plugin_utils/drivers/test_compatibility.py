@@ -4,7 +4,10 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.fit import match_image, read_containerd_release
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.compatibility import (
+    match_image,
+    read_containerd_release,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
 
 

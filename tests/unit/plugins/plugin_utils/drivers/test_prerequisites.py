@@ -1,5 +1,5 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The surroundings of a deployment: names, OpenShift's own rules, other node plugins, interrupted hand-overs, ports."""
+"""The prerequisites of a deployment: names, OpenShift's own rules, other node plugins, interrupted hand-overs, ports."""
 
 from __future__ import annotations
 
