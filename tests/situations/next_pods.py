@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from situations.base import situation
+from situations.base import NO_OPENSHIFT, openshift, situation
 from situations.cluster import SHOP, owner_reference, pod, undecided, windows_nodes, workload
 from situations.world import Object, World
 
@@ -70,3 +70,29 @@ def a_stateful_set_that_keeps_ordinals_at_an_earlier_revision(world: World) -> N
 def a_stateful_set_with_a_partition_and_one_revision(world: World) -> None:
     a_stateful_set_that_keeps_ordinals_at_an_earlier_revision(world)
     world.get("StatefulSet", "db", SHOP)["status"]["updateRevision"] = "db-1"
+
+
+@situation("admission", "CSI-W20", starts_again={WEB: "no", "StatefulSet shop/db": "no"})
+def pods_that_pod_security_of_their_namespace_refuses(world: World) -> None:
+    world.get("Namespace", SHOP)["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = "restricted"
+
+
+@situation("admission", "CSI-W20", starts_again={WEB: "no", "StatefulSet shop/db": "yes"})
+def pods_that_mount_the_host_where_pod_security_is_baseline(world: World) -> None:
+    world.get("Namespace", SHOP)["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = "baseline"
+    _template(world)["volumes"].append({"name": "logs", "hostPath": {"path": "C:\\logs"}})
+
+
+@situation("admission", starts_again={WEB: "yes"})
+def pods_that_are_as_restricted_as_their_namespace(world: World) -> None:
+    pods_that_pod_security_of_their_namespace_refuses(world)
+    for one in world.objects:
+        template = (one.get("spec") or {}).get("template") or {}
+        if one["metadata"].get("namespace") == SHOP and template:
+            template["spec"]["securityContext"] = {"runAsNonRoot": True}
+
+
+@situation("admission", "CSI-W20", starts_again={WEB: "no"}, only_here=NO_OPENSHIFT)
+def pods_that_the_node_selector_of_their_namespace_keeps_on_linux(world: World) -> None:
+    openshift(world)
+    world.get("Namespace", SHOP)["metadata"]["annotations"] = {"openshift.io/node-selector": "kubernetes.io/os=linux"}

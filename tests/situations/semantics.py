@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from situations.base import AZURE_DISK, GCE, VSPHERE, on_windows, situation
-from situations.cluster import SHOP, csi, install, pod_spec, volume, windows_nodes, workload
+from situations.cluster import SHOP, claim_of, csi, install, pod_spec, volume, windows_nodes, workload
 from situations.foreign import Plugin, deploy
 from situations.world import World
 
@@ -134,3 +134,61 @@ def an_in_tree_disk_of_google_that_one_node_writes_or_many_read(world: World) ->
     made = volume(world, "pv-modes", source, "modes", accessModes=modes)
     made["metadata"]["labels"] = {"topology.kubernetes.io/zone": "a"}
     workload(world, "Deployment", "modes", pod_spec("modes", nodeSelector=zone), on=["win-1"])
+
+
+@situation(
+    "API semantics", "CSI-W09", starts_again={"Deployment shop/web": "unknown", "StatefulSet shop/db": "unknown"}
+)
+def nodes_that_are_being_deleted(world: World) -> None:
+    for node in windows_nodes(world):
+        node["metadata"].update(deletionTimestamp=world.ago(minutes=5), finalizers=["example.com/machine"])
+
+
+@situation("API semantics", "CSI-V40", starts_again={"StatefulSet shop/cache": "no"})
+def a_claim_that_is_not_of_the_pod_whose_name_it_bears(world: World) -> None:
+    claim = {
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": "vsphere-csi-windows",
+        "resources": {"requests": {"storage": "1Gi"}},
+    }
+    scratch = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": claim}}}
+    workload(world, "StatefulSet", "cache", pod_spec(extra_volumes=[scratch]), replicas=1, status={"replicas": 1})
+    claim_of(world, "cache-0-scratch", storage_class="vsphere-csi-windows")
+
+
+@situation("API semantics", "CSI-V31", starts_again={"Deployment shop/alone": "no"})
+def a_disk_for_one_pod_with_an_attacher_from_before(world: World) -> None:
+    volume(world, "pv-alone", csi(VSPHERE.name, "fcd-alone"), "alone", accessModes=["ReadWriteOncePod"])
+    workload(world, "Deployment", "alone", pod_spec("alone"), replicas=1, strategy={"type": "Recreate"})
+    controller = world.get("Deployment", VSPHERE.controller.deployments[0], VSPHERE.namespace)
+    for container in controller["spec"]["template"]["spec"]["containers"]:
+        if container["name"] == "csi-attacher":
+            container["image"] = "registry.k8s.io/sig-storage/csi-attacher:v3.1.0"
+
+
+def _claims_of_one_volume(world: World, mode: str) -> None:
+    world.add("StorageClass", "static", provisioner="kubernetes.io/no-provisioner", volumeBindingMode=mode,
+              reclaimPolicy="Delete", parameters={})  # fmt: skip
+    volume(world, "pv-free", csi(VSPHERE.name, "fcd-free"), storage_class="static")
+    for name in ("first", "second"):
+        claim_of(world, name, storage_class="static")
+        workload(world, "Deployment", name, pod_spec(name), replicas=1)
+
+
+_EACH = {"Deployment shop/first": "unknown", "Deployment shop/second": "unknown"}
+
+
+@situation("API semantics", "CSI-V41", starts_again=_EACH)
+def one_free_volume_for_two_claims_that_wait_for_pods(world: World) -> None:
+    _claims_of_one_volume(world, "WaitForFirstConsumer")
+
+
+@situation("API semantics", "CSI-V41", starts_again=_EACH)
+def one_free_volume_for_two_claims(world: World) -> None:
+    _claims_of_one_volume(world, "Immediate")
+
+
+@situation("API semantics", starts_again={"Deployment shop/first": "yes", "Deployment shop/second": "yes"})
+def a_free_volume_for_each_of_two_claims(world: World) -> None:
+    _claims_of_one_volume(world, "WaitForFirstConsumer")
+    volume(world, "pv-other", csi(VSPHERE.name, "fcd-other"), storage_class="static")

@@ -135,9 +135,10 @@ def detect_platform_of_nodes(kubernetes: str, nodes: Iterable[ObservedNode]) -> 
 
 
 def may_hide_controller(driver: Driver, snapshot: DriverSnapshot) -> bool:
-    """Whether the platform installs this driver and hides its controller."""
+    """Whether the platform installs this driver, as its own DaemonSet shows, and hides its controller."""
     name = detect_platform(snapshot)
-    return name in _HIDDEN and name in driver.platform_daemonsets
+    own = driver.platform_daemonsets.get(name, "")
+    return name in _HIDDEN and own in {observed.name for observed in snapshot.daemon_sets}
 
 
 def find_providers(driver: Driver, snapshot: DriverSnapshot, namespace: str) -> tuple[Provider, ...]:

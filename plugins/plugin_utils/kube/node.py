@@ -35,7 +35,8 @@ class ObservedNode:
 
     os: of nodeInfo, which the kubelet reports; the label can be edited. build: "20348", empty when unknown. runtime:
     "containerd://1.7.27". in_use, attached: unique volume names. node_ids: by driver, as the kubelet annotated them.
-    annotations: those of the Windows Machine Config Operator only. allocatable: quantities as text.
+    annotations: those of the Windows Machine Config Operator only. allocatable: quantities as text. deleting: its object has a
+    deletionTimestamp.
     """
 
     name: str
@@ -53,12 +54,13 @@ class ObservedNode:
     attached: tuple[str, ...] = ()
     annotations: Mapping[str, str] = field(default_factory=dict)
     allocatable: Mapping[str, str] = field(default_factory=dict)
+    deleting: bool = False
 
     @classmethod
     def from_object(cls, node: Mapping[str, Any]) -> ObservedNode:
         """Read a core/v1 Node.
 
-        Reads metadata (name, labels, annotations), spec (taints, unschedulable), status (conditions, nodeInfo
+        Reads metadata (name, labels, annotations, deletionTimestamp), spec (taints, unschedulable), status (conditions, nodeInfo
         (operatingSystem, kubeletVersion, kernelVersion, containerRuntimeVersion), volumesInUse, volumesAttached (name), allocatable).
         """
         metadata, spec, status = node["metadata"], node.get("spec") or {}, node.get("status") or {}
@@ -71,6 +73,7 @@ class ObservedNode:
         builds = (_BUILD.match(str(text)) for text in (labels.get(BUILD_LABEL), info.get("kernelVersion")))
         return cls(
             name=str(metadata["name"]),
+            deleting=bool(metadata.get("deletionTimestamp")),
             labels=dict(labels),
             os=str(info.get("operatingSystem", "")),
             taints=tuple(

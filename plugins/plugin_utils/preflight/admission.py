@@ -10,11 +10,14 @@ from __future__ import annotations
 
 from functools import partial
 
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluster import NODE_SELECTOR
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import found
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split import Split
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import Answer, PodToStart
+
+_ENFORCE = "pod-security.kubernetes.io/enforce"
 
 
 class Admission:
@@ -23,17 +26,21 @@ class Admission:
     def __init__(self, index: Index) -> None:
         self._index = index
         namespaces = index.snapshot.namespaces
-        self._terminating = frozenset(one.name for one in namespaces if one.phase == "Terminating")
+        self._namespaces = {namespace.name: namespace for namespace in namespaces}
+        self._violations = {template.key: template.violations for template in index.snapshot.templates}
 
     def __call__(self, pod: PodToStart, nodes: int) -> list[Answer]:
         """Whether the pod is created, wherever it goes."""
         split = Split("bind", nodes, partial(_make_finding, pod))
         self._check_namespace_lifecycle(pod, split)
         self._check_runtime_class(pod, split)
+        self._check_pod_security(pod, split)
+        self._check_node_selector(pod, split)
         return [answer for answer in split.answers("") if answer.word != "ok"]
 
     def _check_namespace_lifecycle(self, pod: PodToStart, split: Split) -> None:
-        if pod.namespace in self._terminating:
+        namespace = self._namespaces.get(pod.namespace)
+        if namespace is not None and namespace.phase == "Terminating":
             what = f"namespace {pod.namespace} is being deleted and accepts no new pod"
             remedy = "wait for the deletion, then recreate the namespace and its workloads"
             split.blocked(split.nodes, "CSI-W20", what, remedy)
@@ -47,6 +54,29 @@ class Admission:
             return
         what = f"RuntimeClass {name} does not exist, so its pods are rejected"
         split.blocked(split.nodes, "CSI-W20", what, "create the RuntimeClass, or correct the workload")
+
+    def _check_pod_security(self, pod: PodToStart, split: Split) -> None:
+        namespace = self._namespaces.get(pod.namespace)
+        level = namespace.labels.get(_ENFORCE, "") if namespace is not None else ""
+        baseline, restricted = self._violations.get(pod.workload, ("", ""))
+        violation = {"baseline": baseline, "restricted": restricted}.get(level, "")
+        if violation:
+            what = f"namespace {pod.namespace} enforces Pod Security {level}, which forbids {violation}"
+            remedy = f"change the pod template, or: kubectl label namespace {pod.namespace} {_ENFORCE}=privileged --overwrite"
+            split.blocked(split.nodes, "CSI-W20", what, remedy)
+
+    def _check_node_selector(self, pod: PodToStart, split: Split) -> None:
+        """OpenShift adds the namespace's selector to each pod (scheduling.openshift.io/OriginPodNodeEnvironment)."""
+        namespace = self._namespaces.get(pod.namespace)
+        if namespace is None or not namespace.selector or not self._index.snapshot.cluster.openshift:
+            return
+        nodes = split.nodes
+        for requirement in namespace.selector.split(","):
+            key, _equals, value = requirement.partition("=")
+            nodes &= self._index.with_label(key.strip(), value.strip())
+        what = f"{NODE_SELECTOR} of namespace {pod.namespace} is {namespace.selector}, which the node does not match"
+        remedy = f"kubectl annotate namespace {pod.namespace} {NODE_SELECTOR}= --overwrite"
+        split.blocked(split.nodes & ~nodes, "CSI-W20", what, remedy)
 
 
 def _make_finding(pod: PodToStart, id_: str, message: str, remedy: str) -> Finding:

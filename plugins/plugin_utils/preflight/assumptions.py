@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import BUILD_LABEL
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.fields import ASSUMED_OF_DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.pod_spec import Dependency
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
@@ -19,13 +20,21 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict impo
 # In the order of a report: what is assumed, by what pods depend on.
 _GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "admission": (
-        "Admission accepts the next pods and claims: quotas, limit ranges, Pod Security, webhooks, and on OpenShift the node "
-        "selector of a namespace",
+        "Admission accepts the next pods and claims: quotas, limit ranges, webhooks, and on OpenShift the default node selector",
         (),
     ),
     "room": (
         "The room that nodes have now stays for the next pods: no pod of higher priority takes it, and no autoscaler removes a node",
         ("device",),
+    ),
+    "nodes": (
+        "The upgrade keeps the nodes with their names, local disks and labels of builds",
+        ("node of its own",),
+    ),
+    "disks": (
+        "Restored and cloned disks come to no node that has the disk of their source, where csi-proxy leaves them offline "
+        "(csi-proxy issue 287)",
+        ("restored disk",),
     ),
     "references": (
         "What pods and drivers name exists and can be used",
@@ -37,6 +46,7 @@ _GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     # Everything else, so that no kind of dependency is left out.
     "fields": ("Fields that the report does not read keep no pod from starting", ()),
 }  # fmt: skip
+_OF_ONE_NODE = frozenset({"kubernetes.io/hostname", BUILD_LABEL, "nodeName"})
 _GROUP_OF = {kind: group for group, (_text, kinds) in _GROUPS.items() for kind in kinds}
 # Each pod depends on these.
 _ALWAYS = ("admission", "room")
@@ -44,14 +54,19 @@ _MANY = {"PriorityClass": "PriorityClasses", "SecretProviderClass": "SecretProvi
 _NAMED = 3
 
 
-def collect_assumptions(index: Index, subjects: Subjects, ready: Iterable[Workload]) -> tuple[Assumption, ...]:
-    """The assumptions of workloads that start again by every rule."""
+def collect_assumptions(
+    index: Index, subjects: Subjects, ready: Iterable[Workload], upgrades: bool
+) -> tuple[Assumption, ...]:
+    """The assumptions of workloads that start again by every rule. upgrades: the report is about other versions."""
     names: dict[str, dict[str, dict[str, None]]] = {group: defaultdict(dict) for group in _GROUPS}
     workloads: dict[str, dict[str, None]] = defaultdict(dict)
     for workload in ready:
         for group in _ALWAYS:
             workloads[group][workload.key] = None
-        for dependency in _list_dependencies(index, subjects, workload):
+        dependencies = [*_list_dependencies(index, subjects, workload)]
+        if upgrades:
+            dependencies += _list_node_dependencies(subjects, workload)
+        for dependency in dependencies:
             group = _GROUP_OF.get(dependency.kind, "fields")
             names[group][dependency.kind][dependency.name] = None
             workloads[group][workload.key] = None
@@ -69,16 +84,33 @@ def _list_dependencies(index: Index, subjects: Subjects, workload: Workload) -> 
         yield Dependency("field", f"spec of {workload.key}, which has no template")
     for key in subjects.by_workload.get(workload.key, ()):
         subject = subjects.subjects[key]
+        providers = index.providers.get(subject.driver, ())
         if subject.source.secret or subject.source.field == "azureFile":
             yield Dependency("Secret", f"of {subject.title}")
         for kind, field in subject.assumed:
             yield Dependency(kind, f"{field} of {subject.title}")
+        if subject.restored and any(one.plugin and not one.plugin.host_process for one in providers):
+            yield Dependency("restored disk", subject.title)
         for driver in index.snapshot.drivers:
             if driver.name == subject.driver:
                 fields = (field for field in ASSUMED_OF_DRIVERS if driver.spec.get(field))
                 yield from (Dependency("field", f"{field} of CSIDriver {driver.name}") for field in fields)
-        for plugin in index.providers.get(subject.driver, ()):
-            yield from plugin.dependencies
+        yield from (dependency for plugin in providers for dependency in plugin.dependencies)
+
+
+def _list_node_dependencies(subjects: Subjects, workload: Workload) -> Iterable[Dependency]:
+    """What a workload has of nodes that an upgrade by replacement, as clouds do it, takes away."""
+    template = workload.template
+    if template is not None:
+        terms = template.placement.terms or ()
+        keys = {key for key, _value in template.placement.selector} | {part.key for term in terms for part in term}
+        keys |= {"nodeName"} if template.node or any(part.field for term in terms for part in term) else set()
+        yield from (Dependency("node of its own", f"{key} of {workload.key}") for key in sorted(keys & _OF_ONE_NODE))
+    for key in subjects.by_workload.get(workload.key, ()):
+        subject = subjects.subjects[key]
+        of_node = any(part.key in _OF_ONE_NODE or part.field for term in subject.terms or () for part in term)
+        if of_node or subject.source.field in ("local", "hostPath"):
+            yield Dependency("node of its own", f"local disk of {subject.title}")
 
 
 def _sentence(text: str, names: Mapping[str, Mapping[str, None]]) -> str:

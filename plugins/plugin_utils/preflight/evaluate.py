@@ -88,7 +88,7 @@ def evaluate(snapshot: Snapshot, options: Options | None = None) -> Report:
         nodes=on_nodes.verdicts,
         workloads=on_workloads.verdicts,
         unread=tuple(asdict(one) for one in snapshot.unread),
-        assumptions=collect_assumptions(index, subjects, ready),
+        assumptions=collect_assumptions(index, subjects, ready, bool(asked.target)),
     )
 
 

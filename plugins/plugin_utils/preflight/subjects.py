@@ -77,6 +77,15 @@ class Subject:
         return fields
 
     @property
+    def restored(self) -> bool:
+        """Whether it is a disk whose claim was made from a snapshot or another claim."""
+        narrowed = (
+            self.claim.narrowed if self.claim is not None else self.made.narrowed if self.made is not None else ()
+        )
+        known = BY_NAME.get(self.driver)
+        return known is not None and bool(known.fstypes) and not {"dataSource", "dataSourceRef"}.isdisjoint(narrowed)
+
+    @property
     def plugin(self) -> InTree | None:
         """The in-tree plugin it belongs to, None for every other kind."""
         return in_tree.find_by_field(self.source.field)

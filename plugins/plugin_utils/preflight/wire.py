@@ -121,7 +121,7 @@ RevisionList = _listed(_object("revision", metadata=_TEMPLATE_METADATA))
 
 NodeList = _listed(
     _object(
-        metadata=_object("name labels annotations"),
+        metadata=_object("name labels annotations deletionTimestamp"),
         spec=_object("unschedulable", taints=_many(_object("key value effect"))),
         status=_object(
             "volumesInUse allocatable",
@@ -160,7 +160,9 @@ CapacityList = _listed(
     )
 )
 CsiDriverList = _listed(_project(fields.CSI_DRIVER))
-NamespaceList = _listed(_object(metadata=_NAME_AND_LABELS, status=_object("phase")))
+NamespaceList = _listed(
+    _object(metadata=_object("name labels", annotations=_object("openshift.io/node-selector")), status=_object("phase"))
+)
 RuntimeClassList = _listed(
     _object(metadata=_NAME_AND_LABELS, scheduling=_object("nodeSelector", tolerations=_TOLERATIONS))
 )

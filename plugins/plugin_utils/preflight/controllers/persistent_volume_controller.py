@@ -50,6 +50,11 @@ class PersistentVolumeController:
                 self._missing(pod, split)
                 answers += split.answers("")
                 continue
+            if request.foreign:
+                what = f"claim {request.claim.key} exists and belongs to no pod, so no pod may use it as its own"
+                split.blocked(nodes, "CSI-V40", what, "rename the claim's volume in the pod, or delete the claim")
+                answers += split.answers("")
+                continue
             if request.claim.deleting:
                 volume = request.volume
                 policy = f" with policy {volume.policy}" if volume is not None and volume.policy else ""
@@ -65,6 +70,9 @@ class PersistentVolumeController:
             else:
                 static = static or self._claims.static(pod)
                 because = self._open(request, pod, split, static.sure[request.volume_key])
+                if not self._made_for(request) and self._claims.is_contended(request):
+                    what = "more claims than free volumes of its class fit, and another claim may take the last one"
+                    split.unknown(nodes, "CSI-V41", what, "create a volume for each claim, or set spec.volumeName")
                 unsure = static.maybe[request.volume_key] & nodes
                 if unsure and not self._made_for(request):
                     what = "several volumes fit, and another claim of the pod may take the last one"

@@ -13,6 +13,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import model
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.controllers import identify_controller, list_images
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import ANYWHERE, Placement
 
+NODE_SELECTOR = "openshift.io/node-selector"
 PROFILE = "security.openshift.io/csi-ephemeral-volume-profile"
 
 
@@ -56,21 +57,24 @@ class ObservedController:
 
 @dataclass(frozen=True, slots=True)
 class ObservedNamespace:
-    """A Namespace. labels: those of Pod Security and of OpenShift's label sync only."""
+    """A Namespace. labels: those of Pod Security and of OpenShift's label sync only. selector: OpenShift's of nodes, None for none."""
 
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
     phase: str = "Active"
+    selector: str | None = None
 
     @classmethod
     def from_object(cls, namespace: Mapping[str, Any]) -> ObservedNamespace:
-        """Read a core/v1 Namespace: metadata (name, labels), status.phase."""
+        """Read a core/v1 Namespace: metadata (name, labels, OpenShift's annotation of nodes), status.phase."""
         labels = namespace["metadata"].get("labels") or {}
+        annotations = namespace["metadata"].get("annotations") or {}
         kept = ("pod-security.kubernetes.io/", "security.openshift.io/", "app.kubernetes.io/managed-by")
         return cls(
             name=str(namespace["metadata"]["name"]),
             labels={key: str(value) for key, value in labels.items() if key.startswith(kept)},
             phase=str((namespace.get("status") or {}).get("phase") or "Active"),
+            selector=annotations.get(NODE_SELECTOR),
         )
 
 

@@ -20,6 +20,7 @@ class KubeletAdmission:
 
     def __init__(self, index: Index) -> None:
         self._index = index
+        self._deleting = sum(index.bit[node.name] for node in index.node_list if node.deleting)
         self._not_ready = sum(index.bit[node.name] for node in index.node_list if not node.ready)
 
     def filter_pod(self, pod: PodToStart, split: Split) -> None:
@@ -31,5 +32,7 @@ class KubeletAdmission:
         if os and (other := self._index.linux if os == "windows" else self._index.windows):
             what = f"{SPEC_OS}{os}, and a kubelet of the other operating system rejects its pod"
             split.blocked(other, "CSI-W20", what, change_template(pod.workload, f"nodeSelector kubernetes.io/os={os}"))
+        what = "the node is being deleted, and its pods go with it"
+        split.unknown(self._deleting, "CSI-W21", what, "wait until the node is gone, then run preflight again")
         if not pod.node:
             split.blocked(self._not_ready, "CSI-W20", _NOT_READY, "check the conditions of the node")

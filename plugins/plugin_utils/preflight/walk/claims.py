@@ -34,7 +34,8 @@ _RETROACTIVE_DEFAULT = (1, 26)
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A claim of a pod. volume_key: what answers call it. missing: it is named, and does not exist. made: it comes with the pod.
+    """A claim of a pod. volume_key: what answers call it. missing: it is named, and does not exist. foreign: a claim that
+    the pod does not own has the name of one that comes with it. made: it comes with the pod.
 
     storage_class: with the default one filled in. volume: the one it has, asks for, or will be given by the volume
     controller.
@@ -43,6 +44,7 @@ class Request:
     volume_key: str
     claim: ObservedClaim
     missing: bool = False
+    foreign: bool = False
     made: bool = False
     storage_class: str = ""
     volume: ObservedVolume | None = None
@@ -111,6 +113,9 @@ class Claims:
         # Of a StatefulSet, else of a generic ephemeral volume; only a name that a volume is reserved for matters.
         names = (f"{made.name}-{pod}", f"{pod}-{made.name}")
         key = next((name for name in names if f"{namespace}/{name}" in self._index.reserved), names[0])
+        existing = self._index.claims.get(f"{namespace}/{names[1]}")
+        if existing is not None and not existing.pod:
+            return Request(f"new claim {namespace}/{made.name}", existing, foreign=True, made=True)
         claim = ObservedClaim(
             namespace=namespace,
             name=key,
@@ -154,6 +159,36 @@ class Claims:
             return request.volume
         volumes = self.candidates(request)
         return volumes[0] if len({reachable(self._index, volume) for volume in volumes}) == 1 else None
+
+    @cached_property
+    def _open_requests(self) -> Mapping[str, list[tuple[Request, int]]]:
+        """By class, claims without a volume and those that workloads make with their pods, each with how many of them."""
+        index = self._index
+        requests = [(self.there(claim), 1) for claim in index.snapshot.claims]
+        for template in index.snapshot.templates:
+            if template.owner or not template.runs:
+                continue
+            everywhere = template.kind == "DaemonSet"
+            pods = len(index.names(index.fitting(template.placement))) if everywhere else template.replicas
+            count = template.parallel if pods is None else pods
+            requests += [
+                (self.new(one, template.namespace, template.name), count) for one in template.volumes.ephemeral
+            ]
+            for made in template.claim_templates:
+                ordinals = range(template.first, template.first + count)
+                names = (f"{template.namespace}/{made.name}-{template.name}-{ordinal}" for ordinal in ordinals)
+                absent = sum(name not in index.claims for name in names)
+                requests.append((self.new(made, template.namespace, template.name), absent))
+        return group_values((request.storage_class, (request, count)) for request, count in requests if request.open)
+
+    def is_contended(self, request: Request) -> bool:
+        """Whether other claims may take every free volume that a claim could take, as which comes first is not known."""
+        names = {volume.name for volume in self.candidates(request)}
+        others = self._open_requests.get(request.storage_class, ())
+        if sum(count for dummy, count in others) <= len(names):
+            return False
+        rivals = (count for other, count in others if any(volume.name in names for volume in self.candidates(other)))
+        return sum(rivals) > len(names)
 
     def promised(self, request: Request) -> ObservedVolume | None:
         """A volume reserved for a claim that the scheduler takes for it and the volume controller never binds.

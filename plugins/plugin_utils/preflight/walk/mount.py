@@ -16,7 +16,7 @@ from functools import cached_property
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation import ZONES
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import parse
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import parse, parse_image_tag
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import parse_time
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import Requirement
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedAttachment
@@ -24,6 +24,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.worklo
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import BY_NAME, Index, union
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import found, unread
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.migration import control_plane
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.volume_restrictions import ALONE
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.subjects import Subject, Subjects
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Usage, Workload
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding, Severity
@@ -38,6 +39,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words i
     Word,
 )
 
+# https://kubernetes.io/docs/concepts/storage/persistent-volumes/#access-modes, the note on sidecars.
+_ATTACHES_ALONE = (3, 3, 0)
 _ATTACH = STEPS.index("attach")
 # After this the attach controller detaches by force.
 _DETACHING = timedelta(minutes=6)
@@ -194,6 +197,7 @@ class Mounts:
             if well := by_csi & self._well(key):
                 yield self._stops("unknown", "CSI-V32", subject, volume, well, what, remedy, evidence)
         yield from self._migrated(subject, volume, nodes)
+        yield from self._old_attacher(subject, volume, by_csi)
         if _one_node_only(subject):
             yield from self._one_node(pod, subject, volume, key, nodes)
 
@@ -231,6 +235,21 @@ class Mounts:
             what = f"kubelets mount {plugin.field} in-tree, and control plane {version} no longer attaches it that way"
             remedy = "deploy the driver on these nodes, then upgrade their kubelets"
             yield self._stops("blocked", "CSI-V50", subject, volume, in_tree_, what, remedy, evidence)
+
+    def _old_attacher(self, subject: Subject, volume: str, nodes: int) -> Iterator[Answer]:
+        """An external-attacher that refuses to attach a volume for one pod alone."""
+        driver = BY_NAME.get(subject.driver)
+        controller = self._index.controller(driver) if driver is not None else None
+        modes = subject.asked.access_modes if subject.asked is not None else ()
+        if not nodes or controller is None or ALONE not in modes:
+            return
+        images = (image for name, image in controller.images if "attacher" in f"{name} {image}")
+        version = next((parse_image_tag(image) for image in images), None)
+        if version is not None and version.release < _ATTACHES_ALONE:
+            about = f"Deployment {controller.observed.namespace}/{controller.observed.name}"
+            what = f"access mode {ALONE} needs external-attacher 3.3.0 or later, and {about} has {version}"
+            remedy = "upgrade the driver's installation"
+            yield self._stops("blocked", "CSI-V31", subject, volume, nodes, what, remedy, (f"{about}: {version}",))
 
     def _one_node(self, pod: PodToStart, subject: Subject, volume: str, key: str, nodes: int) -> Iterator[Answer]:
         """A volume that is attached to one node at a time: its holder, and the number of pods that need it."""

@@ -42,7 +42,7 @@ def to_start(index: Index, workload: Workload) -> tuple[PodToStart, ...]:
         shape=template.shape.complete(shape for shape, _node in leaving),
         leaving=leaving,
     )
-    if workload.ordinals:
+    if workload.ordinals or (workload.kind == "StatefulSet" and template.volumes.ephemeral):
         return tuple(_ordinals(index, workload, template, pod))
     count = template.replicas or template.parallel
     shared = claims if count > 1 or workload.kind == "DaemonSet" else ()
@@ -58,12 +58,17 @@ def _ordinals(index: Index, workload: Workload, template: ObservedTemplate, pod:
     """Ordinals with a claim or a volume that exists each by itself, all others together."""
     pod = replace(pod, shared=pod.claims if len(workload.ordinals) > 1 else ())
     alike = 0
-    for ordinal in workload.ordinals:
+    for ordinal in workload.ordinals or range(template.first, template.first + (template.replicas or 1)):
         own = {
             one.name: f"{workload.namespace}/{one.name}-{workload.name}-{ordinal}" for one in template.claim_templates
         }
         there = tuple(key for key in own.values() if key in index.claims)
-        if not there and not any(key in index.reserved for key in own.values()):
+        ephemeral = (f"{workload.namespace}/{workload.name}-{ordinal}-{one.name}" for one in template.volumes.ephemeral)
+        if (
+            not there
+            and not any(key in index.claims for key in ephemeral)
+            and not any(key in index.reserved for key in own.values())
+        ):
             alike += 1
             continue
         made = tuple(one for one in template.claim_templates if own[one.name] not in index.claims)

@@ -7,16 +7,19 @@ import json
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import BUILD_LABEL
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import Options, evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.pod_spec import find_dependencies
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.brief import render_brief
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.html import render_html
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.markdown import render_markdown
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.terminal import render_terminal
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Report
-from situations.cluster import SHOP, healthy, pod_spec
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Report, Target
+from situations.base import VSPHERE
+from situations.cluster import SHOP, csi, healthy, pod_spec, volume, workload
 from situations.named import SITUATIONS
 from situations.taken import PAIRS
+from situations.world import World
 
 MAIN = {"name": "main", "image": "registry.example.com/shop:1"}
 
@@ -143,3 +146,45 @@ def test_a_workload_that_does_not_start_again_adds_no_assumption() -> None:
     report = evaluate(world.snapshot())
     assert "fields" not in assumed(report)
     assert render_terminal(report).startswith("NOT READY: ")
+
+
+def plant_disk(world: World, **spec: Any) -> None:
+    volume(world, "pv-x", csi(VSPHERE.name, "fcd-x"), "x")
+    workload(world, "Deployment", "x", pod_spec("x", **spec), replicas=1)
+
+
+@pytest.mark.parametrize(
+    ("spec", "dependency"),
+    [
+        ({"nodeSelector": {"kubernetes.io/hostname": "win-1"}}, "kubernetes.io/hostname of Deployment shop/x"),
+        ({"nodeSelector": {BUILD_LABEL: "10.0.20348"}}, f"{BUILD_LABEL} of Deployment shop/x"),
+        ({"nodeName": "win-1"}, "nodeName of Deployment shop/x"),
+    ],
+)
+def test_an_upgrade_that_may_replace_nodes_assumes_what_workloads_have_of_them(
+    spec: dict[str, Any], dependency: str
+) -> None:
+    world = healthy().copy()
+    plant_disk(world, **spec)
+    assert "nodes" not in assumed(evaluate(world.snapshot()))
+    planned = evaluate(world.snapshot(), Options(target=Target(kubernetes="1.37")))
+    assert f"1 node of its own ({dependency})" in assumed(planned)["nodes"]
+
+
+def test_an_upgrade_that_may_replace_nodes_assumes_local_disks() -> None:
+    world = healthy().copy()
+    volume(world, "pv-local", {"local": {"path": "D:\\data"}, "nodeAffinity": {"required": {"nodeSelectorTerms": [
+        {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["win-1"]}]}]}}}, "local")  # fmt: skip
+    workload(world, "Deployment", "local", pod_spec("local"), replicas=1)
+    planned = evaluate(world.snapshot(), Options(target=Target(kubernetes="1.37")))
+    assert "1 node of its own (local disk of PersistentVolume pv-local)" in assumed(planned)["nodes"]
+
+
+@pytest.mark.parametrize("field", ["dataSource", "dataSourceRef"])
+def test_a_restored_disk_is_assumed_to_meet_no_disk_of_its_source(field: str) -> None:
+    world = healthy().copy()
+    plant_disk(world)
+    assert "disks" not in assumed(evaluate(world.snapshot()))
+    source = {"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": "monday"}
+    world.get("PersistentVolumeClaim", "x", SHOP)["spec"][field] = source
+    assert "1 restored disk (PersistentVolume pv-x)" in assumed(evaluate(world.snapshot()))["disks"]

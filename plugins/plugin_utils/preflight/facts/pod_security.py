@@ -1,0 +1,84 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a pod spec has that the Pod Security Standards forbid. Pure.
+
+Source: https://kubernetes.io/docs/concepts/security/pod-security-standards/, and k8s.io/pod-security-admission, policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+_CAPABILITIES = frozenset(
+    (
+        "AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD", "NET_BIND_SERVICE", "SETFCAP", "SETGID",
+        "SETPCAP", "SETUID", "SYS_CHROOT",
+    )
+)  # fmt: skip
+_VOLUMES = frozenset(
+    (
+        "name", "configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "image", "persistentVolumeClaim", "projected",
+        "secret",
+    )
+)  # fmt: skip
+_SYSCTLS = frozenset(
+    (
+        "kernel.shm_rmid_forced", "net.ipv4.ip_local_port_range", "net.ipv4.ip_local_reserved_ports",
+        "net.ipv4.ip_unprivileged_port_start", "net.ipv4.ping_group_range", "net.ipv4.tcp_fin_timeout",
+        "net.ipv4.tcp_keepalive_intvl", "net.ipv4.tcp_keepalive_probes", "net.ipv4.tcp_keepalive_time",
+        "net.ipv4.tcp_rmem", "net.ipv4.tcp_syncookies", "net.ipv4.tcp_wmem",
+    )
+)  # fmt: skip
+Contexts = list[Mapping[str, Any]]
+
+
+def find_violations(spec: Mapping[str, Any]) -> tuple[str, str]:
+    """Read a whole core/v1 PodSpec: the first field against the baseline standard, and against the restricted one; empty for none."""
+    containers = [one for field in ("initContainers", "containers") for one in spec.get(field) or ()]
+    pod: Mapping[str, Any] = spec.get("securityContext") or {}
+    contexts: Contexts = [container.get("securityContext") or {} for container in containers]
+    baseline = next(_check_baseline(spec, containers, pod, contexts), "")
+    return baseline, baseline or next(_check_restricted(spec, pod, contexts), "")
+
+
+def _check_baseline(
+    spec: Mapping[str, Any], containers: Contexts, pod: Mapping[str, Any], contexts: Contexts
+) -> Iterator[str]:
+    yield from (field for field in ("hostNetwork", "hostPID", "hostIPC") if spec.get(field))
+    yield from ("volumes.hostPath" for volume in spec.get("volumes") or () if "hostPath" in volume)
+    yield from ("ports.hostPort" for one in containers for port in one.get("ports") or () if port.get("hostPort"))
+    for context in (pod, *contexts):
+        if (context.get("windowsOptions") or {}).get("hostProcess"):
+            yield "windowsOptions.hostProcess"
+        if context.get("privileged"):
+            yield "securityContext.privileged"
+        if not _CAPABILITIES.issuperset((context.get("capabilities") or {}).get("add") or ()):
+            yield "capabilities.add"
+        if context.get("procMount") not in (None, "Default"):
+            yield "securityContext.procMount"
+        if "Unconfined" in ((context.get(field) or {}).get("type") for field in ("seccompProfile", "appArmorProfile")):
+            yield "a profile of type Unconfined"
+        if context.get("seLinuxOptions"):
+            yield "securityContext.seLinuxOptions"
+    if not _SYSCTLS.issuperset(sysctl.get("name") for sysctl in pod.get("sysctls") or ()):
+        yield "securityContext.sysctls"
+
+
+def _check_restricted(spec: Mapping[str, Any], pod: Mapping[str, Any], contexts: Contexts) -> Iterator[str]:
+    yield from (f"volumes.{field}" for volume in spec.get("volumes") or () for field in volume if field not in _VOLUMES)
+    for context in contexts:
+        if not context.get("runAsNonRoot", pod.get("runAsNonRoot")):
+            yield "no runAsNonRoot: true"
+        # What follows does not bind pods of Windows.
+        if (spec.get("os") or {}).get("name") == "windows":
+            continue
+        if context.get("runAsUser", pod.get("runAsUser")) == 0:
+            yield "runAsUser: 0"
+        if context.get("allowPrivilegeEscalation") is not False:
+            yield "no allowPrivilegeEscalation: false"
+        if not (context.get("seccompProfile") or pod.get("seccompProfile")):
+            yield "no seccompProfile"
+        if "ALL" not in ((context.get("capabilities") or {}).get("drop") or ()):
+            yield "no capabilities.drop: [ALL]"
