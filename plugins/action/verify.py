@@ -140,7 +140,7 @@ class ActionModule(ClusterAction):
             # Ansible prints all that a failed task returns, and the report is on the screen already.
             self.result.update(failed_part(self.result))
         if failure:
-            raise TaskError(failure, "proof_failed")
+            raise TaskError(failure, "verify_failed")
         if stuck:
             raise TaskError(f"proven, but these objects could not be deleted: {'; '.join(stuck)}", "left_behind")
         self.result["report"] = text

@@ -48,7 +48,7 @@ options:
     default: true
   from_variables:
     description:
-      - Internal. The role C(csi_proxy) reads each option that the task does not set from the variable C(csi_proxy_<option>).
+      - Read each option that the task does not set from the variable C(csi_proxy_<option>), as the role C(csi_proxy) does.
         A blank variable counts as not set.
     type: bool
     default: false

@@ -26,7 +26,7 @@ options:
         the SMB driver as a HostProcess container.
     type: str
   refuse_mode_change:
-    description: Internal to the playbook C(enable_csi). Fail if a planned driver changes its mode and has volumes in use on the host.
+    description: Fail if a driver that an earlier task of the play planned with M(kubewin.csi.driver_info) changes its mode and has volumes in use on the host.
     type: bool
     default: false
   smb_mappings:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: diagnose
-short_description: "Internal: list what keeps volumes on Windows from working, in the order to fix it"
+short_description: List what keeps volumes on Windows from working, in the order to fix it
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:
   - Compares the controller, the account's rules, the connections, csi-proxy on each host, and the readiness report with what is expected.
   - Asks the cluster for the account's rules and for events of failed mounts. It changes nothing.
-  - Internal to the playbook C(diagnose).
+  - In a playbook of this collection it uses what earlier tasks read of the hosts.
 extends_documentation_fragment:
   - kubewin.csi.cluster
   - kubewin.csi.attributes

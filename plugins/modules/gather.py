@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: gather
-short_description: "Internal: gather support data of a cluster into one archive"
+short_description: Gather support data of a cluster into one archive
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:
@@ -15,7 +15,7 @@ description:
     archive with a page to read it.
   - Replaces the secrets of the run in everything. Names of hosts, namespaces and workloads stay.
   - What cannot be read is named in the archive and in the result. It fails only if the archive cannot be written.
-  - Internal to the playbook C(gather).
+  - Run M(kubewin.csi.host_evidence) on the Windows hosts before, for their logs and settings.
 extends_documentation_fragment:
   - kubewin.csi.cluster
   - kubewin.csi.attributes

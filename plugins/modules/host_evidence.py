@@ -6,14 +6,14 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: host_evidence
-short_description: "Internal: store logs, events and settings of a Windows host for support"
+short_description: Store logs, events and settings of a Windows host for support
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:
   - Reads the logs of csi-proxy, its service, registry keys, pipes, processes, mounts and events on a Windows host, and the logs of the kubelet,
     containerd and OpenShift's WICD.
   - Replaces secrets and writes a file for each on the controller. The result names the files and never holds their content.
-  - It changes nothing on the host. Internal to the playbook C(gather).
+  - It changes nothing on the host. M(kubewin.csi.gather) puts the files into its archive.
 extends_documentation_fragment:
   - kubewin.csi.attributes
   - kubewin.csi.attributes.info

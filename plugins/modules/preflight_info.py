@@ -128,7 +128,7 @@ options:
         elements: str
         default: []
   planned:
-    description: Internal to the playbook C(enable_csi). O(run) is what its earlier tasks planned.
+    description: Take O(run) from what earlier tasks of the play planned with M(kubewin.csi.driver_info).
     type: bool
     default: false
   suppressions:

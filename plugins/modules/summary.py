@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: summary
-short_description: "Internal: print what a run changed, the state of every Windows node, and the next command"
+short_description: Print what a run changed, the state of every Windows node, and the next command
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:
@@ -34,7 +34,7 @@ options:
     type: bool
     default: false
   removed:
-    description: Internal to the playbook C(remove). Print the hosts from which csi-proxy was removed.
+    description: Print the hosts from which csi-proxy was removed.
     type: bool
     default: false
   rescue:

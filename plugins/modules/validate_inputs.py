@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: validate_inputs
-short_description: "Internal: validate the inputs of a playbook and return their values"
+short_description: Validate the inputs of a playbook and return their values
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:

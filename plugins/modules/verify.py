@@ -15,7 +15,7 @@ description:
     pods read the file back on the same node and on another node that the volume can reach.
   - Registration and a Ready plugin pod prove nothing, because every mount fails after csi-proxy dies.
   - The pods need only C(cmd) and C(ping), so the smallest Windows image suffices. No other data is read or written.
-  - All created objects carry the labels C(app.kubernetes.io/managed-by=kubewin.csi) and C(kubewin.io/proof-run), and are deleted when
+  - All created objects carry the labels C(app.kubernetes.io/managed-by=kubewin.csi) and C(kubewin.io/verify-run), and are deleted when
     the run ends. The next run deletes what a killed run left, after the lease of that run has expired.
   - Volumes of a StorageClass with the policy C(Retain) are reported and never deleted.
 extends_documentation_fragment:
@@ -104,7 +104,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 run:
-  description: Name of this run, which its objects carried as the label C(kubewin.io/proof-run).
+  description: Name of this run, which its objects carried as the label C(kubewin.io/verify-run).
   returned: always, after the run began
   type: str
   sample: 5f0c1b9e
@@ -186,10 +186,10 @@ report:
   type: str
 reason:
   description:
-    - Stable key of the failure, one of V(proof_failed), V(refused), V(left_behind),
+    - Stable key of the failure, one of V(verify_failed), V(refused), V(left_behind),
       V(interrupted), V(configuration), V(forbidden), V(unreachable), V(unauthorized), V(too_many_requests),
       V(admission_refused), V(api_error).
   returned: failure
   type: str
-  sample: proof_failed
+  sample: verify_failed
 """

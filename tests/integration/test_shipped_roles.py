@@ -63,9 +63,9 @@ ADMITTED: dict[str, set[tuple[str, str]]] = {
     "kubewin-csi-azure-disk": {("get", "secrets")},
     "kubewin-csi-azure-file": {("get", "secrets")},
     "kubewin-csi-smb": {("get", "secrets")},
-    "kubewin-csi-proof-namespace": {("patch", "namespaces"), ("delete", "namespaces")},
+    "kubewin-csi-verify-namespace": {("patch", "namespaces"), ("delete", "namespaces")},
     "kubewin-csi-convert": {("delete", "persistentvolumes")},
-    "kubewin-csi-support": {("get", "pods/log")},
+    "kubewin-csi-gather": {("get", "pods/log")},
 }
 
 

@@ -127,7 +127,7 @@ def unpacked(folder: Path) -> dict[str, str]:
 
 def test_one_host_down_and_a_secret_everywhere(planted: Lab, inventory: Path, tmp_path: Path) -> None:
     size, out = planted.audit_size(), tmp_path / "out"
-    with also_holds(planted, "kubewin-csi-support"):
+    with also_holds(planted, "kubewin-csi-gather"):
         # As a shell in that directory starts it; the directory is printed, and is no secret because of the variable's name.
         out.mkdir()
         run = play("playbooks/gather.yml", inventory, "-vv", env={"PWD": str(out)})
@@ -173,14 +173,14 @@ def test_without_a_rule_and_without_a_cluster_the_rest_is_gathered(
     planted.api.ensure(nobody, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "nobody"}})
     binding = {
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "nobody"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "kubewin-csi-support"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "kubewin-csi-gather"},
         "subjects": [{"kind": "ServiceAccount", "name": "nobody", "namespace": NAMESPACE}],
     }  # fmt: skip
     planted.api.ensure(f"{RBAC}/clusterrolebindings", binding)
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 7200}}
     token = str(planted.api.post(f"{nobody}/nobody/token", request)["status"]["token"])
     config = kubeconfig(planted.state.server, Path(planted.state.ca), "nobody", {"token": token})
-    role = f"{RBAC}/clusterroles/kubewin-csi-support"
+    role = f"{RBAC}/clusterroles/kubewin-csi-gather"
     rules = planted.api.get(role)["rules"]
     less = [rule for rule in rules if rule["resources"] != ["pods/log"]]
     planted.api.patch(role, {"rules": less})

@@ -28,7 +28,7 @@ from lab.handle import PID, Lab, eventually, longer
 PLAYBOOK = "playbooks/verify.yml"
 NODES = ("win-1", "win-2", "win-3")
 NAMESPACES = "/api/v1/namespaces"
-OURS = "labelSelector=app.kubernetes.io/part-of=storage-proof"
+OURS = "labelSelector=app.kubernetes.io/part-of=kubewin-verify"
 ACCOUNT = "verifier"
 # A namespace that runs are given where it matters not: Kubernetes waits 5 seconds before it begins to delete one.
 GIVEN = "given"
@@ -66,7 +66,7 @@ def deploy(lab: Lab, *keys: str) -> None:
 def _account(lab: Lab) -> None:
     accounts = f"{NAMESPACES}/{access.NAMESPACE}/serviceaccounts"
     lab.api.ensure(accounts, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT}})
-    for role in ("kubewin-csi-proof", "kubewin-csi-proof-pods", "kubewin-csi-proof-namespace"):
+    for role in ("kubewin-csi-verify", "kubewin-csi-verify-pods", "kubewin-csi-verify-namespace"):
         access.bind(lab.api, role, ACCOUNT)
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
     token = lab.api.post(f"{accounts}/{ACCOUNT}/token", request)["status"]["token"]
@@ -203,13 +203,13 @@ def test_a_node_without_csi_proxy_and_one_with_outdated_volumes_fail_and_another
     assert older["error"].endswith('read "an older state"')
     assert [step["step"] for step in older["steps"] if not step["ok"]] == ["read"]
     assert all(proof["error"] in result(run)["msg"] for proof in (dead, older))
-    assert result(run)["reason"] == "proof_failed"
+    assert result(run)["reason"] == "verify_failed"
     assert result(run)["proven"] == {"vsphere": ["win-1"]}
     assert nothing_is_left(ready)
 
 
 def test_a_missing_right_is_named_before_the_first_write(ready: Lab) -> None:
-    path = f"{access.RBAC}/clusterroles/kubewin-csi-proof-pods"
+    path = f"{access.RBAC}/clusterroles/kubewin-csi-verify-pods"
     rules = ready.api.get(path)["rules"]
     ready.api.patch(path, {"rules": [rule for rule in rules if "pods/exec" not in rule["resources"]]})
     size = ready.audit_size()
@@ -223,7 +223,7 @@ def test_a_missing_right_is_named_before_the_first_write(ready: Lab) -> None:
     assert refused["reason"] == "forbidden"
     assert '{apiGroups: [""], resources: ["pods/exec"], verbs: ["get", "create"]}' in refused["msg"]
     # The role that should have it was changed in the cluster.
-    assert "kubectl create clusterrolebinding kubewin-csi-proof-pods " in refused["msg"]
+    assert "kubectl create clusterrolebinding kubewin-csi-verify-pods " in refused["msg"]
     assert f"--serviceaccount={access.NAMESPACE}:{ACCOUNT}" in refused["msg"]
     assert sent(ready, size) == []
 
@@ -273,10 +273,10 @@ def test_the_next_run_removes_leftovers_of_a_killed_run_and_never_those_of_a_liv
         os.kill(member, signal.SIGKILL)
     process.communicate()
     (space,) = ready.api.items(f"{NAMESPACES}?{OURS}")
-    name, killed = space["metadata"]["name"], space["metadata"]["labels"]["kubewin.io/proof-run"]
+    name, killed = space["metadata"]["name"], space["metadata"]["labels"]["kubewin.io/verify-run"]
 
     # As if it were on another machine: its lease is fresh, so for all that can be known here it lives.
-    lease = f"/apis/coordination.k8s.io/v1/namespaces/{name}/leases/kubewin-proof-{killed}"
+    lease = f"/apis/coordination.k8s.io/v1/namespaces/{name}/leases/kubewin-verify-{killed}"
     ready.api.patch(lease, {"spec": {"leaseDurationSeconds": 3600, "holderIdentity": "elsewhere/1-1/1-1"}})
     size = ready.audit_size()
     simulated = verify(ready, "vsphere", arguments=("--check",))

@@ -33,7 +33,7 @@ JOURNALS = "/api/v1/namespaces/kubewin/configmaps"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kubewin/leases/kubewin-upgrade"
 PREFLIGHT = ROOT / "roles" / "csi_driver" / "files" / "kubewin-preflight-rbac.yaml"
 ROLES = (
-    "kubewin-csi-proof", "kubewin-csi-proof-pods", "kubewin-csi-proof-namespace", "kubewin-csi-data", "kubewin-csi-data-pods",
+    "kubewin-csi-verify", "kubewin-csi-verify-pods", "kubewin-csi-verify-namespace", "kubewin-csi-data", "kubewin-csi-data-pods",
     "kubewin-csi-upgrade", "kubewin-csi-records", "kubewin-preflight",
 )  # fmt: skip
 TIMES = "times.txt"

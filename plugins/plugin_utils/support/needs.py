@@ -11,7 +11,7 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need, list_needs
 
-ROLE = "kubewin-csi-support"
+ROLE = "kubewin-csi-gather"
 
 
 def needs() -> Iterator[Need]:

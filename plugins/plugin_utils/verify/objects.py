@@ -15,13 +15,13 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MAN
 from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.plan import VerifyTarget
 from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.pod import define_idle_pod
 
-PART = "storage-proof"
-RUN = "kubewin.io/proof-run"
+PART = "kubewin-verify"
+RUN = "kubewin.io/verify-run"
 SELECTOR = f"{MANAGED_BY}={MANAGER},{PART_OF}={PART}"
 MOUNT = "C:\\kubewin"
 FILE = f"{MOUNT}\\proof.txt"
 CONTAINER = "proof"
-PREFIX = "kubewin-proof"
+PREFIX = "kubewin-verify"
 
 
 def select_run(run: str) -> str:

@@ -41,6 +41,8 @@ def refuse(client: Client, decided: VerifyPlan, scope: RunScope) -> None:
             refusals.append(f"Namespace {scope.namespace} is being deleted. Wait for that, or set another one.")
     attaches = any(target.attaches for target in decided.targets)
     needed = needs(scope.namespace, owns_namespace=scope.owns_namespace, attaches=attaches)
-    require(client, needed, "a verification", "kubewin-csi-proof, kubewin-csi-proof-pods, kubewin-csi-proof-namespace")
+    require(
+        client, needed, "a verification", "kubewin-csi-verify, kubewin-csi-verify-pods, kubewin-csi-verify-namespace"
+    )
     if refusals:
         raise ClusterError("\n".join(refusals), "refused")

@@ -62,9 +62,9 @@ def demo(api: Api) -> None:
     api.ensure(f"{RBAC}/clusterroles", role)
     for name in (
         role["metadata"]["name"],
-        "kubewin-csi-proof",
-        "kubewin-csi-proof-pods",
-        "kubewin-csi-proof-namespace",
+        "kubewin-csi-verify",
+        "kubewin-csi-verify-pods",
+        "kubewin-csi-verify-namespace",
     ):
         bind(api, name, ACCOUNT)
 

@@ -29,7 +29,7 @@ IN_NAMESPACES = {
         "handover",
         "hold",
         "records",
-        "proof-pods",
+        "verify-pods",
         "data-pods",
         "convert-workloads",
     )
@@ -40,7 +40,7 @@ UNNAMED = {
     "kubewin-csi-vsphere": {("create", "csinodetopologies"), ("patch", "csinodetopologies")},
     "kubewin-csi-openshift": {("create", "subjectaccessreviews")},
     "kubewin-csi-upgrade": {("patch", "nodes"), ("create", "pods/eviction")},
-    "kubewin-csi-proof-namespace": {(verb, "namespaces") for verb in ("create", "patch", "delete")},
+    "kubewin-csi-verify-namespace": {(verb, "namespaces") for verb in ("create", "patch", "delete")},
     "kubewin-csi-convert": {(verb, "persistentvolumes") for verb in ("create", "patch", "delete")},
 }
 READS = {"get", "list", "watch"}
@@ -143,8 +143,8 @@ BY_ROLE = {
     "kubewin-csi-deploy": {("patch", "daemonsets", "csi-smb-node-win")},
     "kubewin-csi-roll": {("patch", "pods", "any")},
     "kubewin-csi-handover": {("patch", "pods", "any"), ("patch", "daemonsets", "csi-smb-node-win")},
-    "kubewin-csi-proof-pods": {("create", "pods", "any"), ("patch", "pods", "any"), ("create", "pods/exec", "any")},
-    "kubewin-csi-proof-namespace": {("create", "namespaces", "any")},
+    "kubewin-csi-verify-pods": {("create", "pods", "any"), ("patch", "pods", "any"), ("create", "pods/exec", "any")},
+    "kubewin-csi-verify-namespace": {("create", "namespaces", "any")},
     "kubewin-csi-data-pods": {("create", "pods", "any"), ("create", "pods/exec", "any")},
     "kubewin-csi-convert": {("create", "persistentvolumes", "any")},
     "kubewin-csi-convert-workloads": {

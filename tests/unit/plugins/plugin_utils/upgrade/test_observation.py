@@ -68,13 +68,13 @@ def test_a_pod_that_a_killed_run_left_is_evicted_and_carries_no_volume_of_a_work
 
 
 @pytest.mark.parametrize(("feature", "seconds", "evicted"), [
-    ("storage-proof", 20, False), ("storage-proof", 60, True), ("convert", 20, True),
+    ("kubewin-verify", 20, False), ("kubewin-verify", 60, True), ("convert", 20, True),
 ])  # fmt: skip
 def test_a_helper_pod_is_evicted_once_its_run_ended(feature: str, seconds: int, evicted: bool) -> None:
     store = ObjectStore()
     store.now = NOW
     renewed = f"{NOW - timedelta(seconds=seconds):%Y-%m-%dT%H:%M:%S.000000Z}"
-    labels = {"app.kubernetes.io/managed-by": "kubewin.csi", "app.kubernetes.io/part-of": "storage-proof"}
+    labels = {"app.kubernetes.io/managed-by": "kubewin.csi", "app.kubernetes.io/part-of": "kubewin-verify"}
     spec = {"holderIdentity": "tower/other/1-2", "leaseDurationSeconds": 45, "renewTime": renewed}
     lease_labels = {**labels, "app.kubernetes.io/part-of": feature}
     store._put(

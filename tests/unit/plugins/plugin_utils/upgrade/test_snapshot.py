@@ -63,7 +63,7 @@ def an_object(name: str, labels: dict[str, str] | None = None, **parts: Any) -> 
 
 def test_the_pod_and_claim_that_a_killed_verification_left_are_no_volumes_of_a_workload() -> None:
     """They are deleted soon, with their namespace: a later run would find no volume to compare."""
-    left = {"app.kubernetes.io/managed-by": "kubewin.csi", "app.kubernetes.io/part-of": "storage-proof"}
+    left = {"app.kubernetes.io/managed-by": "kubewin.csi", "app.kubernetes.io/part-of": "kubewin-verify"}
     mounts = {name: {"volumes": [{"persistentVolumeClaim": {"claimName": name}}]} for name in ("db", "proof")}
     pods = [an_object("db-0", spec=mounts["db"]), an_object("proof-0", left, spec=mounts["proof"])]
     claims = [an_object("db", spec={"volumeName": "pv-1"}), an_object("proof", left, spec={"volumeName": "pv-2"})]

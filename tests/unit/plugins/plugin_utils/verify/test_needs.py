@@ -19,7 +19,7 @@ READS = {
 
 def test_the_shipped_roles_hold_exactly_what_a_run_needs() -> None:
     items = yaml.safe_load(RULES.read_text(encoding="utf-8"))["items"]
-    names = ("kubewin-csi-proof", "kubewin-csi-proof-pods", "kubewin-csi-proof-namespace")
+    names = ("kubewin-csi-verify", "kubewin-csi-verify-pods", "kubewin-csi-verify-namespace")
     held = {
         (verb, group, resource)
         for role in items

@@ -10,7 +10,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.verify import objects
 from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.objects import RunScope
 from unit.plugins.plugin_utils.verify.clusters import target
 
-SCOPE = RunScope("1a2b3c4d", "kubewin-proof-1a2b3c4d", owns_namespace=True)
+SCOPE = RunScope("1a2b3c4d", "kubewin-verify-1a2b3c4d", owns_namespace=True)
 NOW = datetime(2026, 11, 21, 8, 0, 0, tzinfo=timezone.utc)
 
 
