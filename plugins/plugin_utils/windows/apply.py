@@ -269,19 +269,24 @@ class HostApplier:
         desired, service = self.desired, snapshot.service
         name = service.name if service else next((s.target for s in to_do.steps if s.kind == "create_service"), "")
         image = service.executable.rpartition("\\")[2] if service else IMAGE
-        known_pids = plan.list_own_pids(snapshot)
         if service is not None and to_do.has("stop"):
             self._recheck(snapshot, service)
         steps = self._commit_steps(to_do, snapshot, name)
         starts = to_do.has("start")
 
         def attempt() -> Failure | None:
-            if starts and to_do.has("stop"):
+            starting = self.control.start_steps(name, desired.log_file) if starts else []
+            if service is not None and to_do.has("stop"):
                 self.report(f"restarting service {name}")
-                return self.control.restart(
-                    name, image, plan.find_only_process(snapshot, known_pids), known_pids, desired.log_file, steps
+                return self.control.stop(
+                    name,
+                    image,
+                    plan.list_own_pids(snapshot),
+                    is_stopped=service.state == model.STOPPED,
+                    before=steps,
+                    after=starting,
                 )
-            line = [*steps, *(self.control.start_steps(name, desired.log_file) if starts else ())]
+            line = [*steps, *starting]
             return self.control.run(line) if line else None
 
         self._touched = to_do.has("commit", "create_service", "stop", "start")
@@ -350,7 +355,13 @@ class HostApplier:
                 )
                 arguments = ["reset=", str(desired.recovery.reset_seconds), "actions=", actions]
                 steps.append(("recovery", discard_output(program("sc", "failure", name, *arguments))))
+        if service is not None and to_do.has("stop") and not to_do.has("commit", "set_aside"):
+            steps += self._remember_process(service)
         return steps
+
+    def _remember_process(self, service: Service) -> LabelledSteps:
+        """Record a process that is to be stopped, so that the next run knows it if this one is cut off."""
+        return [self.lock.guard("previous pid"), build_remember_steps(service)[-1]] if service.pid else []
 
     def _is_staged(self) -> bool:
         """Whether the staged executable and the directory that it goes to are there. cmd.exe's move returns no code, only words."""
@@ -429,7 +440,14 @@ class HostApplier:
             image = service.executable.rpartition("\\")[2]
             if to_do.has("stop"):
                 self._recheck(snapshot, service)
-                self.control.stop(service.name, image, plan.list_own_pids(snapshot))
+                failure = self.control.stop(
+                    service.name,
+                    image,
+                    plan.list_own_pids(snapshot),
+                    is_stopped=service.state == model.STOPPED,
+                    before=self._remember_process(service),
+                )
+                self._check_commit(failure, service.name)
             delete = discard_output(program("sc", "delete", service.name))
             failure = self.control.run(self.lock.guard_step("delete", delete))
             if failure is not None and failure.code not in (1060, 1072):
@@ -479,7 +497,7 @@ class HostApplier:
                 ("command line", set_value(key, "CommandLineSha256", model.digest_text(desired.command_line))),
                 ("proven pid", set_value(key, "ProvenPid", pid)),
             ]
-            if to_do.has("commit") or (service and service.record.previous):
+            if to_do.has("commit", "stop") or (service and service.record.previous):
                 steps += build_forget_steps(key)
         steps += self.tidy_steps(to_do, snapshot)
         failure = self.control.run([*steps, *self.lock.release_steps()])

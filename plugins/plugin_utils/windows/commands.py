@@ -116,11 +116,6 @@ def append_dot(path: str) -> Command:
     return Command(f"echo .>>{_quote_path(path)}", builtin=True)
 
 
-def open_for_writing(path: str) -> Command:
-    """Open a file for appending and write nothing: fails while a process runs from it (Windows locks running programs)."""
-    return Command(f"cd . >>{_quote_path(path)}", builtin=True)
-
-
 def list_pipes(prefix: str) -> Command:
     """List named pipes by enumeration, which connects to none of them (an existence test would)."""
     return Command(rf"dir /b \\.\pipe\\{quote_argument(prefix)}*", builtin=True)

@@ -96,136 +96,93 @@ class Control:
                 remedy="Wait for that run, then run the play again.",
             )
 
-    def stop_steps(self, name: str) -> list[tuple[str, Command]]:
-        return self.lock.guard_step("stop", program("sc", "stop", name))
-
-    def restart(
+    def stop(
         self,
         name: str,
         image: str,
-        pid: int,
-        known_pids: set[int],
-        log_file: str,
+        pids: set[int],
+        *,
+        is_stopped: bool,
         before: Sequence[tuple[str, Command]] = (),
+        after: Sequence[tuple[str, Command]] = (),
     ) -> Failure | None:
-        """Run ``before``, stop the service and start it again; return the failure of ``before`` or of the start.
+        """Run ``before``, stop the service, see its processes and pipes gone, run ``after``; return the failure of one of these two.
 
-        ``pid`` is the service's process when it is the only one, else 0. Then all of it is one line, which the node finishes
-        by itself when its controller is killed: the service does not stay stopped. WinRS continues a command whose
-        client has left until its shell times out, and so does OpenSSH for a command without a terminal: the job object
-        dies with the command itself (PowerShell/openssh-portable, w32-doexec.c; Win32-OpenSSH issue 1751).
+        pids: the service's processes, which are ended if they stay. is_stopped: whether the service manager says so already.
+
+        Stop and ``after`` are one line, which the node finishes by itself when its controller is killed: the service does not
+        stay stopped. WinRS continues a command whose client has left until its shell times out, and so does OpenSSH for a
+        command without a terminal: the job object dies with the command itself (PowerShell/openssh-portable, w32-doexec.c;
+        Win32-OpenSSH issue 1751).
         """
         limits = self.limits
-        failure: Failure | None = None
-        if pid:
-            steps = [*before, *self._restart_steps(name, image, pid, log_file)]
-            failure = self.run(steps, limits.line + limits.stop + limits.linger + limits.killed + limits.pipes_gone)
-        elif before:
-            failure = self.run(list(before))
-        if failure is not None and failure.label in {label for label, dummy in before}:
-            return failure
-        if pid and (failure is None or failure.label == "start"):
-            return failure
-        if failure is not None and failure.code != 1061:
-            self.check_stop(name, failure)
-        self.stop(name, image, known_pids)
-        return self.run(self.start_steps(name, log_file))
+        deadline = self.node.clock.monotonic() + limits.start
+        seconds = limits.line + limits.stop + limits.linger + limits.killed + limits.pipes_gone
+        while True:
+            stopping = [*self._stop_steps(name, image, pids, is_stopped=is_stopped), *after]
+            quiet = [(label, commands.quiet(command)) for label, command in stopping]
+            failure = self.run([*before, *quiet], seconds)
+            if failure is None or failure.label in dict([*before, *after]):
+                return failure
+            if (failure.label, failure.code) == ("stop", 1062):  # it stopped meanwhile
+                is_stopped = True
+            elif (failure.label, failure.code) == ("stop", 1061) and self.node.clock.monotonic() < deadline:
+                self.node.clock.sleep(limits.poll)  # it starts or stops
+            else:
+                raise self._build_stop_error(name, image, failure)
+            before = ()
 
-    def _restart_steps(self, name: str, image: str, pid: int, log_file: str) -> list[tuple[str, Command]]:
-        """Stop, see the process and its pipes gone as :meth:`wait_gone` does, start. Nothing is printed on the way."""
-        limits = self.limits
-        stopped = commands.pipe(program("sc", "query", name), program("findstr", "/l", "/c:1  STOPPED"))
-        ended = self._is_process(image, pid)
-        beat = self.lock.beat()
-        kill = f"({ended.text} && {program('taskkill', '/F', '/PID', str(pid)).text})"
-        steps = [
-            *self.stop_steps(name),
-            ("stopped", commands.wait_for("STOPPED", stopped, limits.stop, beat)),
-            ("ended", commands.tolerate(commands.wait_for("ENDED", ended, limits.linger, beat, absent=True))),
-            *self.lock.guard_step("kill", commands.tolerate(Command(kill))),
-            ("gone", commands.wait_for("GONE", ended, limits.killed, beat, absent=True)),
-            (
-                "pipes",
-                commands.wait_for("PIPES", list_pipes(catalog.PIPE_PREFIX), limits.pipes_gone, beat, absent=True),
-            ),
-            *self.start_steps(name, log_file),
-        ]
-        return [(label, commands.quiet(command)) for label, command in steps]
+    def _stop_steps(self, name: str, image: str, pids: set[int], *, is_stopped: bool) -> list[tuple[str, Command]]:
+        """Nothing is printed on the way."""
+        limits, beat = self.limits, self.lock.beat()
+        steps: list[tuple[str, Command]] = []
+        if not is_stopped:
+            state = commands.pipe(program("sc", "query", name), program("findstr", "/l", "/c:1  STOPPED"))
+            steps += self.lock.guard_step("stop", program("sc", "stop", name))
+            steps.append(("stopped", commands.wait_for("STOPPED", state, limits.stop, beat)))
+        if pids:
+            checks = [(pid, self._check_process(image, pid)) for pid in sorted(pids)]
+            alive = Command(" || ".join(f"({check})" for dummy, check in checks))
+            kills = [f"({check} && {program('taskkill', '/F', '/PID', str(pid)).text})" for pid, check in checks]
+            steps += [
+                ("ended", commands.tolerate(commands.wait_for("ENDED", alive, limits.linger, beat, absent=True))),
+                *self.lock.guard_step("kill", commands.tolerate(Command(" & ".join(kills)))),
+                ("gone", commands.wait_for("GONE", alive, limits.killed, beat, absent=True)),
+            ]
+        pipes = commands.wait_for("PIPES", list_pipes(catalog.PIPE_PREFIX), limits.pipes_gone, beat, absent=True)
+        return [*steps, ("pipes", pipes)]
 
     @staticmethod
-    def _is_process(image: str, pid: int) -> Command:
+    def _check_process(image: str, pid: int) -> str:
         # The image is checked on the same line: process ids are given out anew.
         listing = program("tasklist", "/fi", f"PID eq {pid}", "/fo", "csv", "/nh")
-        return commands.pipe(listing, program("findstr", "/i", "/l", f"/c:{image}"))
+        return commands.pipe(listing, program("findstr", "/i", "/l", f"/c:{image}")).text
 
-    def check_stop(self, name: str, failure: Failure | None) -> None:
-        """Evaluate the answer to ``sc stop``: 1062 (not started) is as good as 0."""
-        if failure is None or failure.label != "stop" or failure.code == 1062:
-            return
-        subject = f"The service {name!r} cannot be stopped"
-        raise find_meaning(failure.code).error(subject, failure.code, failure.words)
-
-    def stop(self, name: str, image: str, known_pids: set[int]) -> None:
-        """Stop the service and see its process and pipes gone. known_pids: processes that may be ended if they stay."""
+    def _build_stop_error(self, name: str, image: str, failure: Failure) -> NodeError:
+        if failure.label == "stop":
+            return find_meaning(failure.code).error(
+                f"The service {name!r} cannot be stopped", failure.code, failure.words
+            )
         current = self.read(name, image)
-        if current.state not in (0, model.STOPPED):
-            known_pids = known_pids | {current.pid}
-            failure = self.run(self.stop_steps(name))
-            if failure is not None and failure.code == 1061:  # busy starting or stopping: let it come to rest first
-                self._wait(
-                    name,
-                    image,
-                    lambda now: now.state in (0, model.STOPPED, model.RUNNING),
-                    self.limits.start,
-                    "to reach a final state",
-                )
-                failure = self.run(self.stop_steps(name))
-            self.check_stop(name, failure)
-        self.wait_gone(name, image, known_pids)
-
-    def wait_gone(self, name: str, image: str, known_pids: set[int]) -> None:
-        """Wait for STOPPED, then for the known processes (ending them after a while), then for the pipes."""
-        current = self._wait(
-            name, image, lambda now: now.state in (0, model.STOPPED), self.limits.stop, "to report STOPPED"
-        )
-        known_pids = known_pids - {0}
-        if current.pids & known_pids:
-            current = self._wait(
-                name, image, lambda now: not now.pids & known_pids, self.limits.linger, "to end", must=False
-            )
-        for pid in sorted(current.pids & known_pids):
-            self.report(f"process {pid} still runs after STOPPED; ending it")
-            self._kill(name, image, pid)
-        if current.pids & known_pids:
-            current = self._wait(
-                name, image, lambda now: not now.pids & known_pids, self.limits.killed, "to end after taskkill"
-            )
-        if current.pipes:
-            self._wait_pipes_gone(name, image)
-
-    def _wait_pipes_gone(self, name: str, image: str) -> None:
-        try:
-            self._wait(name, image, lambda now: not now.pipes, self.limits.pipes_gone, "to close its pipes")
-        except NodeError as error:
-            current = self.read(name, image)
-            raise NodeError(
+        processes = ", ".join(str(pid) for pid in sorted(current.pids)) or "none"
+        if failure.label == "pipes":
+            return NodeError(
                 "pipes_taken",
-                f"The service {name!r} is stopped and its process ended, but {', '.join(current.pipes)} are still served: another csi-proxy runs.",
+                f"The service {name!r} is stopped and its process ended, but {', '.join(current.pipes)} are still served "
+                f"(processes of {image}: {processes}): another csi-proxy runs.",
                 remedy="Find the HostProcess pod or second service that runs csi-proxy, and remove it.",
-            ) from error
-
-    def _kill(self, name: str, image: str, pid: int) -> None:
-        check = commands.discard_output(self._is_process(image, pid))
-        failure = self.run(
-            [self.lock.guard("kill"), ("image", check), ("kill", program("taskkill", "/F", "/PID", str(pid)))]
-        )
-        if failure is None or failure.label == "image" or failure.code in (128, 255):
-            return  # gone meanwhile; the wait that follows decides
-        raise NodeError(
-            "process_stays",
-            f"Process {pid} ({image}) of the service {name!r} cannot be ended (taskkill answered {failure.code}).",
-            remedy="End it on the node, or reboot the node; then run the play again.",
-            detail=failure.words,
+            )
+        if failure.label == "gone":
+            return NodeError(
+                "process_stays",
+                f"A process of the service {name!r} cannot be ended (processes of {image}: {processes}).",
+                remedy="End it on the node, or reboot the node; then run the play again.",
+            )
+        state = model.STATE_NAMES.get(current.state, "unknown")
+        return NodeError(
+            "timeout",
+            f"Waited {self.limits.stop:g} s for the service {name!r} to report STOPPED; it is {state} with processes {processes}.",
+            remedy="Check the node for hanging storage operations, which can block the process, then run the play again.",
         )
 
     def start_steps(self, name: str, log_file: str) -> list[tuple[str, Command]]:
@@ -319,20 +276,3 @@ class Control:
             return {"log_tail": self.log_tail(log_file)}
         except NodeError:
             return {"log_tail": []}  # the error that is being reported matters more than its illustration
-
-    def _wait(
-        self, name: str, image: str, until: Callable[[ServiceState], bool], limit: float, goal: str, must: bool = True
-    ) -> ServiceState:
-        deadline = self.node.clock.monotonic() + limit
-        while True:
-            current = self.read(name, image)
-            if until(current) or (not must and self.node.clock.monotonic() > deadline):
-                return current
-            if self.node.clock.monotonic() > deadline:
-                state = model.STATE_NAMES.get(current.state, "unknown")
-                raise NodeError(
-                    "timeout",
-                    f"Waited {limit:g} s for the service {name!r} {goal}; it is {state} with processes {sorted(current.pids) or 'none'}.",
-                    remedy="Check the node for hanging storage operations, which can block the process, then run the play again.",
-                )
-            self.node.clock.sleep(self.limits.poll)

@@ -72,14 +72,14 @@ def _check_next_start(desired: Desired, snapshot: HostSnapshot) -> Iterator[Find
         yield note(
             "CSI-N08",
             model.SERVICES_KEY,
-            "A key below it cannot be read, so only running services were searched for a second csi-proxy.",
+            "A key below it cannot be read, so a second service of csi-proxy may be there unseen.",
             rf"Find the key (reg query {model.SERVICES_KEY} /s ends there) and grant Administrators read access.",
         )
     if snapshot.host.boot_time is None:
         yield warning(
             "CSI-N17",
             "time of the last boot",
-            "The System event log and wmic.exe do not have it, or they disagree, so a plugin pod from before the boot is not detected.",
+            "The System event log does not have it, or its events disagree, so a plugin pod from before the boot is not detected.",
             "Enlarge the log (wevtutil sl System /ms:67108864), which then keeps the event of the next boot. If the hardware clock is in UTC, "
             "set the registry value RealTimeIsUniversal.",
         )

@@ -256,8 +256,6 @@ class HostSnapshot:
     lock: LockOwner | None
     access_unread: tuple[str, ...] = ()
     """those of them whose list could not be read"""
-    executable_in_use: bool = False
-    """a process runs from the service's executable although the service is stopped"""
     lock_leftovers: tuple[str, ...] = ()
     """directories of interrupted lock attempts"""
     log_dir_exists: bool = True

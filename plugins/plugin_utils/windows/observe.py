@@ -20,7 +20,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands impor
     hash_service_program,
     list_links,
     list_pipes,
-    open_for_writing,
     open_pipe,
     program,
     repeat_for_each,
@@ -56,13 +55,6 @@ _ALWAYS_SERVED = "lsass"
 """A pipe that every Windows serves: where it is not listed, listing does not work (builds are known on which it does not)."""
 _KNOWN_PIPES = tuple(sorted({pipe for release in catalog.RELEASES for pipe in release.pipes}))
 _PLAIN_NAME = re.compile(r"[\w .$()-]+")
-_VARIABLES = {
-    "systemroot": r"C:\Windows",
-    "windir": r"C:\Windows",
-    "systemdrive": "C:",
-    "programfiles": r"C:\Program Files",
-}
-_VARIABLES |= {"programdata": r"C:\ProgramData", "allusersprofile": r"C:\ProgramData"}
 
 
 def _query_key(key: str, value: str = "") -> Command:
@@ -230,8 +222,7 @@ def observe(node: WindowsHost, desired: model.Desired, *, with_mounts: bool = Fa
     """A snapshot of the node. Reads only; costs one command line, two when the service is elsewhere than desired.
 
     Where the first way to learn something is closed there is one more line for the second: pipes that cannot be listed
-    are opened, a boot that the event log forgot is asked of WMI, and of services whose keys could not all be read
-    those that run are found by their processes. ``with_mounts`` follows the kubelet's global mounts by their links.
+    are opened, and the daily uptime tells a boot that the clock's events do not show. ``with_mounts`` follows the kubelet's global mounts by their links.
     Raises ChannelError and NodeError of the lines themselves; a denied service control manager is AccessDeniedError.
     """
     answers = node.ask(build_observation_steps(desired, with_mounts))
@@ -250,8 +241,7 @@ def observe(node: WindowsHost, desired: model.Desired, *, with_mounts: bool = Fa
     hashed_path = desired.executable if desired.version else parse.find_marked_path(answers.text("program"))
     path = (_resolve_path(executable) or "").lower()
     elsewhere = bool(executable) and (service is None or path != hashed_path.lower() or not path.endswith("\\" + IMAGE))
-    read_whole = parse.is_search_complete(answers.text("scan"))
-    steps = _build_second_steps(node, answers, name, read_whole)
+    steps = _build_second_steps(node, answers)
     if elsewhere:
         steps += _build_detail_steps(name, executable)
     second = node.ask(steps) if steps else Answers({})
@@ -261,11 +251,8 @@ def observe(node: WindowsHost, desired: model.Desired, *, with_mounts: bool = Fa
         found_processes = tuple(dict.fromkeys((*found_processes, *parse.read_processes(second.text("processes")))))
     found_digest = parse.find_sha256(hashed.text(hash_step))
     image_paths.pop(name, None)
-    for running in parse.read_process_services(second.text("services")):
-        if running.lower() != name.lower():
-            image_paths.setdefault(running.lower(), IMAGE)
     processes = tuple(model.Process(image, pid) for image, pid in found_processes)
-    dependents = tuple(sorted({*_find_dependents(registry, name), *parse.read_services(second.text("dependents"))}))
+    dependents = _find_dependents(registry, name)
     access_lists, access_unread = _read_access(node, desired, answers)
     own_values = registry.get(parse.spell_key(model.OWN_KEY), {})
     return model.HostSnapshot(
@@ -288,28 +275,20 @@ def observe(node: WindowsHost, desired: model.Desired, *, with_mounts: bool = Fa
         access=access_lists,
         access_unread=access_unread,
         lock=_read_lock(answers),
-        # Opening a file that is not there would make it: only one that was just hashed is asked about.
-        executable_in_use=found_digest is not None
-        and _is_in_use(node, service, {process.pid for process in processes}),
         lock_leftovers=tuple(n for n in parse.read_names(answers.text("locks")) if n.lower() != model.LOCK_NAME),
         log_dir_exists=not desired.log_file or is_listed(desired.log_file.rpartition("\\")[0], answers.text("log_dir")),
         trouble=_read_trouble(registry, answers, desired),
         executable_code=hashed.code(hash_step) if service and hash_step in hashed.steps else None,
         pipes_listed=node.lists_pipes,
-        services_read=read_whole,
+        services_read=parse.is_search_complete(answers.text("scan")),
     )
 
 
-def _build_second_steps(node: WindowsHost, answers: Answers, name: str, read_whole: bool) -> list[tuple[str, Command]]:
+def _build_second_steps(node: WindowsHost, answers: Answers) -> list[tuple[str, Command]]:
     """Second queries for facts that the first one did not return; none on most nodes."""
     steps = [] if node.lists_pipes else build_pipe_steps(node)
-    if not read_whole:
-        running = program("tasklist", "/svc", "/fi", f"IMAGENAME eq {IMAGE}", "/fo", "csv", "/nh")
-        steps += [("services", running), ("dependents", program("sc", "enumdepend", name))]
     if parse.determine_boot_time(parse.read_clock_events(answers.text("boot"))) is None:
         steps.append(("uptime", program("wevtutil", "qe", "System", _UPTIME_EVENT, "/c:1", "/rd:true", "/f:xml")))
-        command = program(r"wbem\WMIC", "os", "get", "LastBootUpTime", "/value")
-        steps.append(("wmi boot", Command(f"{command.text} <nul")))
     return steps
 
 
@@ -341,16 +320,6 @@ def list_smb_mappings(node: WindowsHost) -> tuple[tuple[str, str, int], ...] | N
     return parse.read_smb_mappings(answers.text("mappings")) if answers.code("mappings") == 0 else None
 
 
-def _is_in_use(node: WindowsHost, service: model.Service | None, pids: set[int]) -> bool:
-    """Run only if a stopped service's process may survive under an unrecorded PID."""
-    if service is None or service.state != model.STOPPED or not service.executable:
-        return False
-    path = _resolve_path(service.executable)
-    if path is None or not pids - {service.record.proven_pid, service.record.previous_pid}:
-        return False
-    return node.ask([("in use", open_for_writing(path))]).code("in use") != 0
-
-
 def _build_detail_steps(name: str, executable: str) -> list[tuple[str, Command]]:
     steps = _build_service_steps(name)
     path = _resolve_path(executable)
@@ -364,13 +333,9 @@ def _build_detail_steps(name: str, executable: str) -> list[tuple[str, Command]]
 
 
 def _resolve_path(executable: str) -> str | None:
-    """A service's executable as a path that may be on a command line; None if only the node can resolve it."""
-    path = re.sub(r"%([^%]+)%", lambda name: _VARIABLES.get(name[1].lower(), name[0]), executable)
-    path = re.sub(r"(?i)^\\systemroot(?=\\)", lambda _: _VARIABLES["systemroot"], path.removeprefix("\\??\\"))
-    if re.match(r"(?i)system32\\", path):
-        path = _VARIABLES["systemroot"] + "\\" + path
+    """A service's executable, None if only the node can resolve its path: one with %, or with what cmd.exe interprets."""
     try:
-        return check_value(path, "executable")
+        return check_value(executable, "executable")
     except NodeError:
         return None
 
@@ -479,8 +444,7 @@ def _read_host(tree: parse.RegistryTree, answers: Answers, second: Answers) -> m
         boot_time=parse.determine_boot_time(
             sorted(
                 (*parse.read_clock_events(answers.text("boot")), *_read_uptime(second)), key=lambda event: -event.record
-            ),
-            parse.read_wmi_time(second.text("wmi boot")),
+            )
         ),
     )
 

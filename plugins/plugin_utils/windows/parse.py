@@ -21,12 +21,10 @@ _ROW = re.compile(r"\s+[^\s:][^:]*:\s*(.*?)\s*")
 _STATE = re.compile(r"([1-7])\s+\S+")
 _EXIT = re.compile(r"(-?\d{1,10})\s+\(0x[0-9a-fA-F]+\)")
 _VALUE = re.compile(r"^ {4}(.+?) {4}(REG_[A-Z_]+)(?: {4}(.*))?$")
-_SERVICE = re.compile(r"[A-Za-z0-9_.$-]+")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _CSV = re.compile(r'^"((?:[^"]|"")*)","(\d{1,10})",')
 _LINK = re.compile(r"\s(\S+)\s\[(.*)\]\s*$")
 _VOLUME = re.compile(r"Volume\{[0-9a-f-]+\}", re.IGNORECASE)
-_WMI_TIME = re.compile(r"=(\d{14})\.\d+([+-]\d{3})")
 _SYSTEM_TIME = re.compile(r"<TimeCreated\s+SystemTime=['\"]([^'\"]+)['\"]")
 
 _EVENT = re.compile(r"<Event\b.*?</Event>", re.DOTALL)
@@ -158,27 +156,6 @@ def read_processes(text: str) -> tuple[tuple[str, int], ...]:
     return tuple((match[1], int(match[2])) for line in text.splitlines() if (match := _CSV.match(line)))
 
 
-def read_process_services(text: str) -> tuple[str, ...]:
-    """Names of the services behind ``tasklist /svc /fo csv /nh``, without what a language calls none."""
-    lists = (line.rpartition('","')[2].rstrip().rstrip('"') for line in text.splitlines() if _CSV.match(line))
-    return tuple(name for listing in lists for name in listing.split(",") if _SERVICE.fullmatch(name))
-
-
-def read_services(text: str) -> tuple[str, ...]:
-    """Names in a list of ``sc``: each is on the first line of a block, unindented, before the service's rows."""
-    service_names: list[str] = []
-    before: list[str] = []
-    for line in text.splitlines():
-        if _ROW.fullmatch(line) and before:
-            service_names.append(before[0].partition(":")[2].strip())
-            before = []
-        elif not line.strip():
-            before = []
-        elif not line[0].isspace():
-            before.append(line)
-    return tuple(service_names)
-
-
 def read_names(text: str) -> tuple[str, ...]:
     """The lines of ``dir /b``."""
     return tuple(line.strip() for line in text.splitlines() if line.strip())
@@ -224,18 +201,6 @@ def read_smb_mappings(text: str) -> tuple[tuple[str, str, int], ...]:
     return tuple(mappings)
 
 
-def read_wmi_time(text: str) -> str | None:
-    """A time of WMI, ``yyyymmddhhmmss.ffffff+mmm`` with the minutes from UTC, as UTC, ISO 8601."""
-    match = _WMI_TIME.search(text)
-    if match is None:
-        return None
-    try:
-        local = datetime.strptime(match[1], "%Y%m%d%H%M%S") - timedelta(minutes=int(match[2]))
-    except (ValueError, OverflowError):
-        return None
-    return local.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
 def read_clock_events(text: str) -> tuple[ClockEvent, ...]:
     """The events of ``wevtutil qe System ... /f:xml`` that say something about the clock, newest first; others are left out."""
     events = []
@@ -264,14 +229,14 @@ def _read_event_time(text: str) -> datetime | None:
         return None
 
 
-def determine_boot_time(events: Sequence[ClockEvent], wmi: str | None = None) -> str | None:
+def determine_boot_time(events: Sequence[ClockEvent]) -> str | None:
     """The last boot in UTC, ISO 8601; None where the events do not show it, or two sources disagree.
 
     The event of the boot carries the time of the hardware's clock, which Windows takes for local time: on KVM and Nutanix it is
     often UTC, and hours off. So it counts with every step of the clock since. Where more steps were logged than read, the
     uptime that the event log writes once a day counts; the one that it writes at the boot carries the same wrong time.
     Sources of the events: captures in the tests; "Every time W32time updates the clock, this event is logged" (Microsoft Learn,
-    on Kernel-General 1). wmi: what WMI says, which moves with the clock.
+    on Kernel-General 1).
     """
     shift = timedelta()
     boot_times: list[datetime] = []
@@ -287,8 +252,6 @@ def determine_boot_time(events: Sequence[ClockEvent], wmi: str | None = None) ->
     else:
         if any(abs(step) > _AGREEMENT for step in steps):
             boot_times = []
-    if wmi is not None and (at := _read_event_time(wmi)) is not None:
-        boot_times.append(at)
     if not boot_times or max(boot_times) - min(boot_times) > _AGREEMENT:
         return None
     return boot_times[0].strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -355,25 +355,12 @@ def find_foreign_processes(snapshot: HostSnapshot) -> tuple[model.Process, ...]:
 
 
 def list_own_pids(snapshot: HostSnapshot) -> set[int]:
-    """PIDs that are the service's, or known to be left over from it."""
+    """PIDs of processes that are the service's, or known to be left over from it."""
     service = snapshot.service
     if service is None:
         return set()
-    pids = {service.pid, service.record.proven_pid, service.record.previous_pid} - {0}
-    # The service manager may have restarted the process since its PID was recorded. The only one there is, while the
-    # executable of the stopped service is in use, is what is left of it.
-    if snapshot.executable_in_use and len(snapshot.processes) == 1:
-        pids.add(snapshot.processes[0].pid)
-    return pids
-
-
-def find_only_process(snapshot: HostSnapshot, known_pids: set[int]) -> int:
-    """The PID of the running service when no other process is known to be left over from it, else 0."""
-    service = snapshot.service
-    if service is None or service.state != model.RUNNING:
-        return 0
-    remaining = {process.pid for process in snapshot.processes} & known_pids
-    return service.pid if remaining == {service.pid} else 0
+    known = {service.pid, service.record.proven_pid, service.record.previous_pid}
+    return known & {process.pid for process in snapshot.processes}
 
 
 def _refuse_other_manager(desired: Desired, snapshot: HostSnapshot, owner: str) -> ChangeRefusedError | None:

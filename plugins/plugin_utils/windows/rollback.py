@@ -17,7 +17,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError, find_meaning
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import HostSnapshot, Service
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.observe import IMAGE
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.plan import find_only_process
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.record import (
     LabelledSteps,
     build_forget_steps,
@@ -55,7 +54,7 @@ class Rollback:
         current = self._observe().service
         if current is None:
             return ""
-        self._control.stop(current.name, IMAGE, {current.pid})
+        self._control.stop(current.name, IMAGE, {current.pid} - {0}, is_stopped=current.state == model.STOPPED)
         delete = discard_output(program("sc", "delete", current.name))
         failure = self._control.run(self._control.lock.guard_step("delete", delete))
         if failure is not None and failure.code != 1060:
@@ -81,11 +80,16 @@ class Rollback:
         still_the_old = current.state == model.RUNNING and old.pid != 0 and current.pid == old.pid and self._committed
         restart = was_running and not still_the_old
         image = current.executable.rpartition("\\")[2]
-        known_pids = {current.pid, old.pid, current.record.previous_pid} - {0}
+        known_pids = {current.pid, old.pid, current.record.previous_pid}
         failure = None
         if restart:
-            failure = self._control.restart(
-                current.name, image, find_only_process(snapshot, known_pids), known_pids, "", steps
+            failure = self._control.stop(
+                current.name,
+                image,
+                known_pids & {process.pid for process in snapshot.processes},
+                is_stopped=current.state == model.STOPPED,
+                before=steps,
+                after=self._control.start_steps(current.name, ""),
             )
         elif steps:
             failure = self._control.run(steps)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 
 import pytest
@@ -425,7 +426,7 @@ def test_a_run_whose_lock_was_taken_stops_before_its_next_step(host: Host, artif
     host.plant(files={rf"{model.LOCK_DIR}\owner": {"text": other}})
     host.forget()
     with pytest.raises(NodeError) as caught:
-        control.run(control.stop_steps("csi-proxy"))
+        control.stop("csi-proxy", "csi-proxy.exe", set(), is_stopped=False)
     assert caught.value.reason == "lock_lost"
     assert not any("sc.exe stop" in step for step in host.steps())
 
@@ -489,6 +490,33 @@ def test_a_controller_that_is_killed_in_the_swap_leaves_a_service_that_runs(
         assert found.pipes, cut
         ends.add(found.service.command_line)
     assert ends == {old.command_line, new.command_line}
+
+
+def test_the_process_of_a_restart_that_was_cut_off_is_known_to_the_next_run(host: Host, artifacts: Artifacts) -> None:
+    """Also where Windows restarted the service since its process was recorded."""
+    from lab.windows.channel import Cut
+    from lab.windows.cuts import conversation
+
+    desired = wanted(artifacts.csi_proxy(NEW), recovery={"actions": [{"type": "restart", "delay_ms": 10}]})
+    host.run(desired)
+    host.agent.run(rf"C:\Windows\System32\taskkill.exe /F /PID {host.observe(desired).processes[0].pid}")
+    host.agent.control("clock", advance_ms=60000)
+    host.agent.control("snapshot")
+    unseen = {"match": r"^dir /b \S*csi-proxy-", "rc": 1}  # so the run restarts a service that it finds without pipes
+    host.fault(**unseen)
+    host.forget()
+    assert host.run(desired).changed
+    sent = conversation(host.agent)
+    swap = next(at for at, line in enumerate(sent) if "sc.exe start" in line.line)
+    for after in range(1, sent[swap].steps + 1, 2):
+        host.agent.control("restore")
+        host.fault(**unseen)
+        with contextlib.suppress(NodeError):
+            host.run(desired, cut=Cut("killed", swap, after))
+        host.clear_faults()
+        host.agent.control("clock", advance_ms=5000)
+        host.run(desired)
+        still_serves(host, desired)
 
 
 def test_check_mode_refuses_what_the_run_would_stop_at(host: Host, artifacts: Artifacts) -> None:

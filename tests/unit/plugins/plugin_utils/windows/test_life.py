@@ -136,8 +136,10 @@ def test_a_stopped_service_is_started_again(host: Host, artifacts: Artifacts) ->
     assert state_of(host, desired)["serving"] is True
 
 
-def test_a_service_that_was_restarted_and_then_stopped_is_repaired(host: Host, artifacts: Artifacts) -> None:
-    """The process that outlives the stop has an unrecorded PID; it is known by the executable it locks."""
+def test_of_a_service_that_was_restarted_and_then_stopped_the_process_is_named(
+    host: Host, artifacts: Artifacts
+) -> None:
+    """The process that outlives the stop has an unrecorded PID: nothing shows that it is the service's."""
     desired = wanted(artifacts.csi_proxy(NEW), recovery={"actions": [{"type": "restart", "delay_ms": 10}]})
     host.run(desired)
     first = host.observe(desired).processes[0].pid
@@ -145,8 +147,14 @@ def test_a_service_that_was_restarted_and_then_stopped_is_repaired(host: Host, a
     host.agent.control("clock", advance_ms=60000)
     assert not host.run(desired).changed
     assert host.observe(desired).processes[0].pid != first
+    pid = host.observe(desired).processes[0].pid
     host.agent.run(r"C:\Windows\System32\sc.exe stop csi-proxy")
-    assert [step.kind for step in host.run(desired).steps] == ["stop", "start", "record"]
+    host.agent.control("clock", advance_ms=5000)
+    with pytest.raises(NodeError) as refused:
+        host.run(desired)
+    assert (refused.value.reason, f"taskkill /F /PID {pid}" in str(refused.value)) == ("pipes_taken", True)
+    host.agent.run(rf"C:\Windows\System32\taskkill.exe /F /PID {pid}")
+    assert host.run(desired).changed
     assert state_of(host, desired)["serving"] is True
 
 
