@@ -129,38 +129,43 @@ def deploy(client: Client, request: DeployRequest, notify: Notify, applied: Call
 
     applied: called once objects were written. ClusterError as of plan, and locked if another run keeps the Lease.
     """
-    found = plan(client, request)
-    if found.roll is None or not found.needs_lease:
-        return _apply(client, request, found, applied)
+    deploy_plan = plan(client, request)
+    if deploy_plan.roll is None or not deploy_plan.needs_lease:
+        return _apply(client, request, deploy_plan, applied)
     plugin = find_daemon_set(list(request.definitions))
     name, namespace = str(plugin["metadata"]["name"]), str(plugin["metadata"]["namespace"])
     # As long as another run may take for all Nodes, one after the other.
-    patience = request.options.node_timeout * max(1, len(found.roll.state.expected))
+    patience = request.options.node_timeout * max(1, len(deploy_plan.roll.state.expected))
     with hold_lease(client, namespace, name, notify, patience) as bound:
         # While Nodes restart, so may the API server.
         bound.retry_for = max(bound.retry_for, request.options.node_timeout)
-        found = plan(bound, request)
-        deployment = _apply(bound, request, found, applied)
-        if not found.rolls:
+        deploy_plan = plan(bound, request)
+        deployment = _apply(bound, request, deploy_plan, applied)
+        if not deploy_plan.rolls:
             return deployment
         after = next(change.after for change in deployment.outcome.changes if change.kind == "DaemonSet")
         roller = Roller(
             bound,
             lambda: _make_view(bound, request, plugin),
             plugin,
-            found.options,
+            deploy_plan.options,
             lambda: _find_kept(bound, request, plugin),
             notify,
         )
         return replace(deployment, roll=roller.run(after))
 
 
-def _apply(client: Client, request: DeployRequest, found: DeployPlan, applied: Callable[[Outcome], None]) -> Deployment:
-    outcome = found.outcome
+def _apply(
+    client: Client, request: DeployRequest, deploy_plan: DeployPlan, applied: Callable[[Outcome], None]
+) -> Deployment:
+    outcome = deploy_plan.outcome
     if outcome.changed:
-        outcome = Applier(client, force=request.force).apply(found.definitions)
+        outcome = Applier(client, force=request.force).apply(deploy_plan.definitions)
     applied(outcome)
-    return Deployment(outcome, found.roll and replace(found.roll, step=RollStep("finish", nodes=found.roll.state.left)))
+    return Deployment(
+        outcome,
+        deploy_plan.roll and replace(deploy_plan.roll, step=RollStep("finish", nodes=deploy_plan.roll.state.left)),
+    )
 
 
 def _make_view(client: Client, request: DeployRequest, plugin: Mapping[str, Any]) -> RolloutView:

@@ -26,7 +26,7 @@ def match_image(build: str, images: Sequence[str] | None) -> Literal["yes", "may
     """
     if images is None or build in images:
         return "yes"
-    older = [one for one in images if _FIRST_COMPATIBLE <= int(one) < int(build)]
+    older = [image for image in images if _FIRST_COMPATIBLE <= int(image) < int(build)]
     return "maybe" if older else "no"
 
 
@@ -44,20 +44,20 @@ def read_containerd_release(node: ObservedNode) -> Version | None:
 def find_obstacles(driver: Driver, version: Version, rule: ModeRule, snapshot: DriverSnapshot) -> tuple[Finding, ...]:
     """What keeps a release in a mode from running in this cluster, without what would help."""
     title = f"{driver.title} {version} in mode {rule.mode}"
-    found: list[Finding] = []
+    findings: list[Finding] = []
     kubernetes = parse(snapshot.kubernetes)
     # Distributions put their build behind the release ("v1.29.1-eks-1a2b3c4"), which is no pre-release.
     if kubernetes.release < parse(rule.min_kubernetes).release:
         message = f"{title} needs Kubernetes {rule.min_kubernetes}; found {kubernetes}"
         remedy = f"upgrade Kubernetes to {rule.min_kubernetes} or later"
-        found.append(blocker("CSI-D03", "Kubernetes", message, remedy))
+        findings.append(blocker("CSI-D03", "Kubernetes", message, remedy))
     if rule.min_containerd is not None:
         old = [node for node in snapshot.nodes if _is_too_old(node, rule.min_containerd)]
         if old:
             names = ", ".join(f"{node.name} ({node.runtime})" for node in old)
             message = f"{title} needs containerd {rule.min_containerd} or later; found {names}"
             remedy = f"upgrade containerd to {rule.min_containerd} or later there"
-            found.append(blocker("CSI-D05", "Nodes", message, remedy))
+            findings.append(blocker("CSI-D05", "Nodes", message, remedy))
     images = driver.list_builds(version, rule)
     with_build = [node for node in snapshot.nodes if node.build]
     without = [node for node in with_build if match_image(node.build, images) == "no"]
@@ -65,8 +65,8 @@ def find_obstacles(driver: Driver, version: Version, rule: ModeRule, snapshot: D
         builds = ", ".join(dict.fromkeys(node.build for node in without))
         message = f"{title} has images for Windows builds {', '.join(images)}; the nodes run {builds}"
         remedy = "choose a release that has an image for them"
-        found.append(blocker("CSI-D54", "Nodes", message, remedy))
-    return tuple(found)
+        findings.append(blocker("CSI-D54", "Nodes", message, remedy))
+    return tuple(findings)
 
 
 def find_missing_feature_states(driver: Driver, version: Version, snapshot: DriverSnapshot) -> tuple[str, ...]:
@@ -104,5 +104,5 @@ def find_nearest(
 def _is_too_old(node: ObservedNode, least: str) -> bool:
     if not node.runtime:
         return False
-    found = read_containerd_release(node)
-    return found is None or found.release < parse(least).release
+    release = read_containerd_release(node)
+    return release is None or release.release < parse(least).release

@@ -46,7 +46,7 @@ def list_pipe_users(
 
     going: CSI names of drivers whose node plugin of ours is about to be removed; it and its pods do not count.
     """
-    found, leaving = [], set()
+    users, leaving = [], set()
     for item in daemon_sets:
         metadata = item["metadata"]
         labels = metadata.get("labels") or {}
@@ -54,15 +54,15 @@ def list_pipe_users(
         if labels.get(MANAGED_BY) == MANAGER and labels.get(PART_OF) in going:
             leaving.add(metadata.get("uid"))
         elif pipes := list_pipes(item["spec"]["template"]["spec"]):
-            found.append(f"DaemonSet {name} mounts {', '.join(pipes)}")
+            users.append(f"DaemonSet {name} mounts {', '.join(pipes)}")
         elif uses_pipes_unmounted(item):
-            found.append(f"DaemonSet {name} of OpenShift's storage operator uses csi-proxy")
+            users.append(f"DaemonSet {name} of OpenShift's storage operator uses csi-proxy")
     for pod in pods:
         metadata, pipes = pod["metadata"], list_pipes(pod["spec"])
         if pipes and not is_finished(pod) and not any(is_owned_by(uid, pod) for uid in leaving):
             node = pod["spec"].get("nodeName") or "no node yet"
-            found.append(f"pod {metadata['namespace']}/{metadata['name']} on {node} mounts {', '.join(pipes)}")
-    return tuple(found)
+            users.append(f"pod {metadata['namespace']}/{metadata['name']} on {node} mounts {', '.join(pipes)}")
+    return tuple(users)
 
 
 def is_served_without_pipes(driver: Driver, daemon_sets: Iterable[Mapping[str, Any]]) -> bool:
@@ -82,8 +82,8 @@ def explain_refusal(users: Sequence[str], volumes: Sequence[tuple[Driver, Sequen
     lines = [*users]
     lines += [
         f"{use.node}: {driver.title} ({driver.name}): {use.what}, mounted through csi-proxy"
-        for driver, found in volumes
-        for use in found
+        for driver, uses in volumes
+        for use in uses
     ]
     if not lines:
         return ""

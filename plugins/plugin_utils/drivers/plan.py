@@ -216,15 +216,15 @@ def _check_prerequisites(
     choice: ReleaseChoice,
     namespace: str,
 ) -> list[Finding]:
-    found = [*prerequisites.check_namespace(snapshot, namespace)]
-    found += prerequisites.check_controller(driver, desired, snapshot, controller)
+    findings = [*prerequisites.check_namespace(snapshot, namespace)]
+    findings += prerequisites.check_controller(driver, desired, snapshot, controller)
     if choice.version is not None:
-        found += prerequisites.check_objects(driver, desired, snapshot, choice.version, namespace)
-    found += prerequisites.check_openshift(snapshot, namespace, driver.service_account)
-    found += prerequisites.check_providers(driver, desired, snapshot, namespace)
+        findings += prerequisites.check_objects(driver, desired, snapshot, choice.version, namespace)
+    findings += prerequisites.check_openshift(snapshot, namespace, driver.service_account)
+    findings += prerequisites.check_providers(driver, desired, snapshot, namespace)
     if choice.rule is not None and choice.version is not None:
-        found += prerequisites.check_nodes(driver, desired, choice.rule, choice.version, snapshot)
-        found += prerequisites.check_ports(driver, choice.rule, snapshot)
-        found += prerequisites.check_issues(driver, choice.rule, choice.version)
-        found += ownership.check_ownership(driver, desired, choice.rule, snapshot)
-    return found
+        findings += prerequisites.check_nodes(driver, desired, choice.rule, choice.version, snapshot)
+        findings += prerequisites.check_ports(driver, choice.rule, snapshot)
+        findings += prerequisites.check_issues(driver, choice.rule, choice.version)
+        findings += ownership.check_ownership(driver, desired, choice.rule, snapshot)
+    return findings

@@ -41,15 +41,15 @@ LABEL_SYNC = "security.openshift.io/scc.podSecurityLabelSync"
 
 def check_namespace(snapshot: DriverSnapshot, namespace: str) -> Iterator[Finding]:
     """The namespace must let privileged pods in: every mode needs hostPath volumes or HostProcess."""
-    found = snapshot.namespaces.get(namespace)
-    if found is None:
+    namespace_object = snapshot.namespaces.get(namespace)
+    if namespace_object is None:
         return
     subject = f"Namespace {namespace}"
-    if (found.get("status") or {}).get("phase") == "Terminating":
+    if (namespace_object.get("status") or {}).get("phase") == "Terminating":
         yield blocker(
             "CSI-D11", subject, "it is being deleted", "wait until it is deleted, or choose another namespace"
         )
-    labels = found["metadata"].get("labels") or {}
+    labels = namespace_object["metadata"].get("labels") or {}
     level = labels.get(PSA_ENFORCE)
     ours = labels.get(MANAGED_BY) == MANAGER
     command = f"kubectl label namespace {namespace} {PSA_ENFORCE}=privileged --overwrite"
@@ -70,11 +70,11 @@ def check_openshift(snapshot: DriverSnapshot, namespace: str, account: str) -> I
     elif snapshot.privileged is None:
         message = "it needs the SCC privileged, and this account may not check whether it has it"
         yield warning("CSI-D12", subject, message, command)
-    found = snapshot.namespaces.get(namespace)
+    namespace_object = snapshot.namespaces.get(namespace)
     # OpenShift keeps the level in step everywhere but in its own namespaces; one of ours is applied with the label.
-    if found is None or is_absent_or_ours(found) or namespace.startswith("openshift-"):
+    if namespace_object is None or is_absent_or_ours(namespace_object) or namespace.startswith("openshift-"):
         return
-    labels = found["metadata"].get("labels") or {}
+    labels = namespace_object["metadata"].get("labels") or {}
     if labels.get(LABEL_SYNC) != "false":
         message = f"label {LABEL_SYNC} is {labels.get(LABEL_SYNC, 'not set')}, so OpenShift may reset {PSA_ENFORCE}"
         remedy = f"kubectl label namespace {namespace} {LABEL_SYNC}=false --overwrite"
@@ -135,10 +135,10 @@ def check_objects(
             severity: Severity = "blocker" if key == "attachRequired" and expected else "note"
             remedy = "recreate it by the driver's own manifest, because most of its fields cannot be changed"
             yield Finding("CSI-D21", severity, f"CSIDriver {driver.name}", message, remedy)
-    for one in driver.advisories:
-        if one.matches(version):
-            message = f"release {version} {one.what} ({one.name}, {one.source})"
-            remedy = f"upgrade controller and node plugin to {' or '.join(one.fixed)}, or later"
+    for advisory in driver.advisories:
+        if advisory.matches(version):
+            message = f"release {version} {advisory.what} ({advisory.name}, {advisory.source})"
+            remedy = f"upgrade controller and node plugin to {' or '.join(advisory.fixed)}, or later"
             yield warning("CSI-D24", f"{driver.title} {version}", message, remedy)
     states = driver.feature_states
     if states is None:
@@ -194,16 +194,16 @@ def check_providers(
         and (daemon_set.namespace == namespace or daemon_set.ready)
     ]
     theirs = ownership.find_providers(driver, snapshot, namespace)
-    for found in theirs:
-        owner = found.owner
+    for provider in theirs:
+        owner = provider.owner
         manager = ownership.describe_owner(owner)
-        if f"{found.namespace}/{found.name}" == desired.replace and not owner.recreates:
+        if f"{provider.namespace}/{provider.name}" == desired.replace and not owner.recreates:
             message = f"it provides {driver.name} on Windows nodes, is {manager}, and will be replaced node by node"
-            yield warning("CSI-D49", found.title, message, f"{owner.how}; keep a copy")
+            yield warning("CSI-D49", provider.title, message, f"{owner.how}; keep a copy")
             continue
-        same_name = (found.namespace, found.name) == (namespace, driver.daemonset)
-        if not found.serving and not same_name:
-            yield _warn_about_claim(driver, found, snapshot)
+        same_name = (provider.namespace, provider.name) == (namespace, driver.daemonset)
+        if not provider.serving and not same_name:
+            yield _warn_about_claim(driver, provider, snapshot)
             continue
         keep = "keep it and omit this driver"
         if owner.recreates:
@@ -212,10 +212,10 @@ def check_providers(
         else:
             keep += (
                 f", or replace it node by node: ansible-playbook -i inventory.yml kubewin.csi.handover -e kubewin_drivers={driver.key} "
-                f"-e kubewin_handover=to_kubewin -e kubewin_replace={found.namespace}/{found.name}"
+                f"-e kubewin_handover=to_kubewin -e kubewin_replace={provider.namespace}/{provider.name}"
             )
         if ours:
-            mine = ", ".join(f"{one.namespace}/{one.name}" for one in ours)
+            mine = ", ".join(f"{daemon_set.namespace}/{daemon_set.name}" for daemon_set in ours)
             message = (
                 f"it provides {driver.name} on Windows nodes beside {mine} of this collection, and is {manager}; the "
                 "two remove each other's registration"
@@ -225,44 +225,44 @@ def check_providers(
                 f"kubewin_drivers={driver.key} -e kubewin_handover=to_platform; or remove it at its source: "
                 f"{owner.how}"
             )
-            yield blocker("CSI-D43", found.title, message, remedy)
+            yield blocker("CSI-D43", provider.title, message, remedy)
         elif same_name:
             yield blocker(
-                "CSI-D41", found.title, f"it has the name of this collection's DaemonSet and is {manager}", keep
+                "CSI-D41", provider.title, f"it has the name of this collection's DaemonSet and is {manager}", keep
             )
         else:
             message = f"it already provides {driver.name} on Windows nodes and is {manager}"
-            yield blocker("CSI-D40", found.title, message, keep)
-    for one in ours:
-        if one.going:
+            yield blocker("CSI-D40", provider.title, message, keep)
+    for daemon_set in ours:
+        if daemon_set.going:
             # An interrupted removal: it would delete what is applied now.
             message = "it is being deleted, so changes to it would be lost"
             remedy = (
                 "wait until it is deleted, or finish its removal: ansible-playbook -i inventory.yml kubewin.csi.remove -e "
                 f"kubewin_drivers={driver.key}; check its finalizers"
             )
-            yield blocker("CSI-D14", f"DaemonSet {one.namespace}/{one.name}", message, remedy)
+            yield blocker("CSI-D14", f"DaemonSet {daemon_set.namespace}/{daemon_set.name}", message, remedy)
     yield from _check_unfinished_handover(driver, desired, snapshot, ours)
 
 
-def _warn_about_claim(driver: Driver, found: ownership.Provider, snapshot: DriverSnapshot) -> Finding:
+def _warn_about_claim(driver: Driver, provider: ownership.Provider, snapshot: DriverSnapshot) -> Finding:
     """A DaemonSet that only names a driver's folder does not block the deployment of the driver."""
     observed = next(
         daemon_set
         for daemon_set in snapshot.daemon_sets
-        if (daemon_set.namespace, daemon_set.name) == (found.namespace, found.name)
+        if (daemon_set.namespace, daemon_set.name) == (provider.namespace, provider.name)
     )
     made = f", created {observed.made}" if observed.made else ""
     message = (
         f"it is to provide {driver.name} on Windows nodes, but none of its pods is Ready and no node has registered "
-        f"the driver through it; it is {ownership.describe_owner(found.owner)}{made}"
+        f"the driver through it; it is {ownership.describe_owner(provider.owner)}{made}"
     )
     remedy = (
         "if it should provide the driver, repair it first, because two node plugins remove each other's "
-        f"registration; if not: kubectl -n {found.namespace} delete daemonset {found.name}. The API server's audit "
+        f"registration; if not: kubectl -n {provider.namespace} delete daemonset {provider.name}. The API server's audit "
         "log names the account that created it"
     )
-    return warning("CSI-D39", found.title, message, remedy)
+    return warning("CSI-D39", provider.title, message, remedy)
 
 
 def _check_unfinished_handover(
@@ -274,10 +274,12 @@ def _check_unfinished_handover(
         message = f"a hand-over from {snapshot.replacing} to this collection's node plugin is not finished"
         remedy_here = f"{remedy}to_kubewin -e kubewin_replace={snapshot.replacing}"
         yield blocker("CSI-D47", f"DaemonSet {snapshot.replacing}", message, remedy_here)
-    for one in ours:
-        if one.marks.annotations.get(HANDOVER) == "to_platform":
+    for daemon_set in ours:
+        if daemon_set.marks.annotations.get(HANDOVER) == "to_platform":
             message = "a hand-over from this collection's node plugin to the platform's is not finished"
-            yield blocker("CSI-D47", f"DaemonSet {one.namespace}/{one.name}", message, f"{remedy}to_platform")
+            yield blocker(
+                "CSI-D47", f"DaemonSet {daemon_set.namespace}/{daemon_set.name}", message, f"{remedy}to_platform"
+            )
 
 
 def check_ports(driver: Driver, rule: ModeRule, snapshot: DriverSnapshot) -> Iterator[Finding]:
@@ -330,8 +332,8 @@ def _may_use_wmic(below: str, desired: DriverRequest, snapshot: DriverSnapshot) 
     brought = [wmco.read_csi_proxy_release(node.annotations) for node in snapshot.nodes if node.of_operator]
     if any(release and csi_proxy.is_below(release, below) for release in brought):
         return True
-    given = desired.csi_proxy_version
-    return not (desired.csi_proxy_managed and given) or parse(given) < parse(below)
+    release = desired.csi_proxy_version
+    return not (desired.csi_proxy_managed and release) or parse(release) < parse(below)
 
 
 def _check_builds(driver: Driver, version: Version, rule: ModeRule, snapshot: DriverSnapshot) -> Iterator[Finding]:
@@ -376,7 +378,7 @@ def _check_runtimes(driver: Driver, version: Version, rule: ModeRule, snapshot: 
     early = [
         node.name
         for node in snapshot.nodes
-        if (found := read_containerd_release(node)) is not None and found.minor < (1, 7)
+        if (containerd := read_containerd_release(node)) is not None and containerd.minor < (1, 7)
     ]
     if early and rule.mounts_directories:
         message = (

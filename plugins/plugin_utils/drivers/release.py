@@ -68,7 +68,7 @@ def read_controller_release(
 
 def is_skewed(running: ControllerRelease, version: Version) -> bool:
     """Whether a node plugin of that release and the controller are of different minor releases."""
-    return bool(running.versions) and version.minor not in [one.minor for one in running.versions]
+    return bool(running.versions) and version.minor not in [release.minor for release in running.versions]
 
 
 def choose_release(
@@ -189,15 +189,15 @@ def _choose_mode(
 ) -> tuple[ModeRule, list[Finding]]:
     """The first mode, in upstream's order, that nothing keeps from running; else the first with what is in its way."""
     in_the_way = {rule.mode: compatibility.find_obstacles(driver, version, rule, snapshot) for rule in usable}
-    rule = next((one for one in usable if not in_the_way[one.mode]), usable[0])
+    rule = next((rule for rule in usable if not in_the_way[rule.mode]), usable[0])
     if in_the_way[rule.mode]:
         near = compatibility.find_nearest(driver, version, snapshot)
         help_ = "" if near is None else f"; nearest that works: {_check_combination(near, running)}"
-        return rule, [replace(one, remedy=one.remedy + help_) for one in in_the_way[rule.mode]]
+        return rule, [replace(obstacle, remedy=obstacle.remedy + help_) for obstacle in in_the_way[rule.mode]]
     if rule is usable[0]:
         return rule, []
     first = usable[0]
-    why = "; ".join(one.message for one in in_the_way[first.mode])
+    why = "; ".join(obstacle.message for obstacle in in_the_way[first.mode])
     message = f"upstream would run it in mode {first.mode}, but {why}"
     remedy = f"none; to change to {first.mode} later, " + in_the_way[first.mode][0].remedy
     return rule, [note("CSI-D06", f"{driver.title} {version}", message, remedy)]
@@ -230,8 +230,8 @@ def _explain_openshift(
         message = f"the release of {driver.title} in OpenShift {line} is unknown to this collection (known: {known[0]} to {known[-1]})"
         remedy = "read the release in the log of the controller's start and set version"
         return [warning("CSI-D34", subject, message, remedy)]
-    found = " or ".join(str(version) for version in running.versions)
-    message = f"its image is a digest; OpenShift {line} ships {found}, which maintenance updates can change"
+    shipped = " or ".join(str(version) for version in running.versions)
+    message = f"its image is a digest; OpenShift {line} ships {shipped}, which maintenance updates can change"
     remedy = "compare it with the release in the log of the controller's start, and set version if it differs"
     return [Finding("CSI-D34", "note" if len(running.versions) == 1 else "warning", subject, message, remedy)]
 

@@ -52,7 +52,7 @@ def find_uses(
         for claim in claims
         if (claim.get("spec") or {}).get("volumeName") in ours
     }
-    found: set[VolumeUse] = set()
+    uses: set[VolumeUse] = set()
     for pod in pods:
         metadata, spec = pod["metadata"], pod.get("spec") or {}
         if spec.get("nodeName") not in names or is_finished(pod):
@@ -61,28 +61,28 @@ def find_uses(
         used += [
             f"inline volume {volume['name']}" for volume in spec.get("volumes") or [] if _is_volume_of(driver, volume)
         ]
-        found.update(
+        uses.update(
             VolumeUse(spec["nodeName"], f"pod {metadata['namespace']}/{metadata['name']} ({what})") for what in used
         )
     for attachment in attachments:
         spec = attachment["spec"]
         if spec.get("attacher") == driver.name and spec.get("nodeName") in names:
             volume = (spec.get("source") or {}).get("persistentVolumeName") or "an inline volume"
-            found.add(VolumeUse(spec["nodeName"], f"volume {volume} is attached"))
+            uses.add(VolumeUse(spec["nodeName"], f"volume {volume} is attached"))
     prefixes = tuple(f"{prefix}/" for prefix in (driver.in_tree,) if prefix)
     csi = f"kubernetes.io/csi/{driver.name}^"
     for node in nodes:
         for name in (node.get("status") or {}).get("volumesInUse") or []:
             if name.startswith((csi, *prefixes)):
-                found.add(VolumeUse(node["metadata"]["name"], f"the kubelet has {name.removeprefix(csi)} in use"))
-    return tuple(sorted(found, key=lambda use: (use.node, use.what)))
+                uses.add(VolumeUse(node["metadata"]["name"], f"the kubelet has {name.removeprefix(csi)} in use"))
+    return tuple(sorted(uses, key=lambda use: (use.node, use.what)))
 
 
-def explain_refusal(driver: Driver, found: Sequence[VolumeUse]) -> str:
+def explain_refusal(driver: Driver, uses: Sequence[VolumeUse]) -> str:
     """Why the driver must stay, and what to do; empty when nothing uses it."""
-    if not found:
+    if not uses:
         return ""
-    listed = "\n".join(f"  {use.node}: {use.what}" for use in found)
+    listed = "\n".join(f"  {use.node}: {use.what}" for use in uses)
     return (
         f"{driver.title} ({driver.name}) is in use on Windows nodes. Without its node plugin these volumes cannot be "
         f"unmounted or mounted:\n{listed}\nMove or scale down these workloads, wait until the volumes are detached, "
