@@ -21,7 +21,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapsh
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedTemplate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import BY_NAME, Index
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import found, passed_on, unread
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.nodes import running
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.nodes import read_running_release
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding
 
 # Kubernetes 1.30 refused these at admission (https://github.com/kubernetes/kubernetes/issues/124794).
@@ -64,14 +64,14 @@ def evaluate(
     if not index.windows:
         return cluster, {}
     names = [name for name in sorted(demand) if name in BY_NAME]
-    cluster += (*_classes(index, demand), *_openshift(index, demand))
-    return cluster, {name: tuple(_driver(index, BY_NAME[name], moved)) for name in names}
+    cluster += (*_check_classes(index, demand), *_check_openshift(index, demand))
+    return cluster, {name: tuple(_check_driver(index, BY_NAME[name], moved)) for name in names}
 
 
 # A driver's other half
 
 
-def _driver(index: Index, driver: Driver, moved: frozenset[str]) -> Iterator[Finding]:
+def _check_driver(index: Index, driver: Driver, moved: frozenset[str]) -> Iterator[Finding]:
     snapshot, observed = index.snapshot, view(index.snapshot, driver)
     desired = model.DriverRequest()
     controller = index.controller(driver)
@@ -79,20 +79,20 @@ def _driver(index: Index, driver: Driver, moved: frozenset[str]) -> Iterator[Fin
     namespace = (
         providers[0].namespace if providers else controller.observed.namespace if controller else driver.namespace
     )
-    version = running(driver, providers[0]) if providers else None
+    version = read_running_release(driver, providers[0]) if providers else None
     hidden = controller is None and ownership.may_hide_controller(driver, observed)
     if "deployments" not in index.unread and not hidden:
         observed_controller = controller.observed if controller is not None else None
         live = (observed.csi_driver or {}).get("spec") or {}
         attaches = bool(live.get("attachRequired", driver.csi_driver.get("attachRequired", True)))
         for one in passed_on(prerequisites.check_controller(driver, desired, observed, observed_controller)):
-            yield one if attaches else _for_new_ones(one)
+            yield one if attaches else _downgrade(one)
         if controller is not None:
             # A claim that waits for its volume has these as blockers, by the step that would make it.
-            yield from map(_for_new_ones, lacking_sidecar("provisioner", driver, controller, moved))
+            yield from map(_downgrade, lacking_sidecar("provisioner", driver, controller, moved))
             if attaches:
                 yield from lacking_sidecar("attacher", driver, controller, moved)
-            yield from _skew(driver, controller, providers, observed)
+            yield from _check_skew(driver, controller, providers, observed)
     of_objects = prerequisites.check_objects(
         driver, desired, observed, version or parse(driver.default_version), namespace
     )
@@ -107,7 +107,7 @@ def _driver(index: Index, driver: Driver, moved: frozenset[str]) -> Iterator[Fin
             )
 
 
-def _for_new_ones(finding: Finding) -> Finding:
+def _downgrade(finding: Finding) -> Finding:
     """What only keeps new volumes from being made, which no blocker is for those that are there."""
     return replace(finding, severity="warning") if finding.severity == "blocker" else finding
 
@@ -139,7 +139,7 @@ def lacking_sidecar(
         yield found("CSI-C17", about, message, (f"image: {image}",), "upgrade the driver's installation")
 
 
-def _skew(
+def _check_skew(
     driver: Driver,
     controller: ObservedController,
     providers: tuple[ObservedTemplate, ...],
@@ -147,7 +147,7 @@ def _skew(
 ) -> Iterator[Finding]:
     known = release.read_controller_release(driver, controller.observed, observed)
     for provider in providers:
-        version = running(driver, provider)
+        version = read_running_release(driver, provider)
         if version is None or not release.is_skewed(known, version):
             continue
         about = f"DaemonSet {provider.namespace}/{provider.name}"
@@ -161,7 +161,7 @@ def _skew(
 # StorageClasses
 
 
-def _classes(index: Index, demand: Mapping[str, int]) -> Iterator[Finding]:
+def _check_classes(index: Index, demand: Mapping[str, int]) -> Iterator[Finding]:
     classes = sorted(index.snapshot.classes, key=lambda one: one.name)
     for one in classes:
         plugin = in_tree.find_by_name(one.provisioner)
@@ -186,23 +186,23 @@ def _classes(index: Index, demand: Mapping[str, int]) -> Iterator[Finding]:
             continue
         own = [one for one in classes if one.provisioner in (name, driver.in_tree)]
         # What the provisioner makes of a class that names none is its own default, which is ext4 where "" does not do.
-        if own and not any(_file_system(one.parameters).lower() in driver.fstypes for one in own):
+        if own and not any(_read_file_system(one.parameters).lower() in driver.fstypes for one in own):
             evidence = tuple(
-                f"StorageClass {one.name}: {_file_system(one.parameters) or 'no file system named'}" for one in own
+                f"StorageClass {one.name}: {_read_file_system(one.parameters) or 'no file system named'}" for one in own
             )
             key = next(iter(driver.storage_class.parameters), "csi.storage.k8s.io/fstype")
             message = f"no StorageClass of {name} provisions volumes that Windows mounts"
             yield found("CSI-C10", f"Driver {name}", message, evidence, f"add a class with {key}: {driver.fstypes[0]}")
 
 
-def _file_system(parameters: Mapping[str, str]) -> str:
+def _read_file_system(parameters: Mapping[str, str]) -> str:
     return next((value for key, value in parameters.items() if key.lower() in prerequisites.FILE_SYSTEM), "")
 
 
 # OpenShift
 
 
-def _openshift(index: Index, demand: Mapping[str, int]) -> Iterator[Finding]:
+def _check_openshift(index: Index, demand: Mapping[str, int]) -> Iterator[Finding]:
     cluster = index.snapshot.cluster
     if not cluster.openshift:
         return
@@ -217,10 +217,10 @@ def _openshift(index: Index, demand: Mapping[str, int]) -> Iterator[Finding]:
         yield found(
             "CSI-C11", "Storage cluster", message, evidence, "set CSIWithMigrationDriver; it cannot be set back"
         )
-    yield from _brings_csi_proxy(index, demand)
+    yield from _check_operator_release(index, demand)
 
 
-def _brings_csi_proxy(index: Index, demand: Mapping[str, int]) -> Iterator[Finding]:
+def _check_operator_release(index: Index, demand: Mapping[str, int]) -> Iterator[Finding]:
     version = index.wmco
     line = None if version is None else wmco.find_line_of_operator(version)
     if version is None or line is None or line.has_csi_proxy(version):

@@ -23,8 +23,12 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight import (
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.assumptions import collect_assumptions
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.subjects import collect, migrated, moved
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import usage
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.subjects import (
+    collect_subjects,
+    find_migrated_nodes,
+    list_migrated_plugins,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import find_usage
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import (
     NO_TARGET,
     SEVERITIES,
@@ -52,16 +56,16 @@ def evaluate(snapshot: Snapshot, options: Options | None = None) -> Report:
     asked = options or Options()
     if asked.before:
         there = evaluate(snapshot, replace(asked, before=False))
-        return _on_the_way(evaluate(snapshot, replace(asked, target=NO_TARGET, before=False)), there)
+        return _accept_resolved(evaluate(snapshot, replace(asked, target=NO_TARGET, before=False)), there)
     target.check(asked.target)
     now = Index(snapshot)
     index = Index(target.simulate(now, asked.target)) if asked.target else now
-    use = usage(index)
-    subjects = collect(index, use)
-    on_nodes = nodes.evaluate(index, subjects.demand, migrated(subjects), asked.host_facts_max_age)
-    no_mbr = nodes.old_csi_proxy(index, in_tree.MBR_CSI_PROXY)
+    use = find_usage(index)
+    subjects = collect_subjects(index, use)
+    on_nodes = nodes.evaluate(index, subjects.demand, find_migrated_nodes(subjects), asked.host_facts_max_age)
+    no_mbr = nodes.find_old_csi_proxies(index, in_tree.MBR_CSI_PROXY)
     on_volumes = volumes.evaluate(index, subjects, on_nodes.drivers, no_mbr)
-    of_cluster, of_drivers = cluster_checks.evaluate(index, subjects.demand, moved(subjects))
+    of_cluster, of_drivers = cluster_checks.evaluate(index, subjects.demand, list_migrated_plugins(subjects))
     of_target = target.evaluate(now, asked.target, subjects.demand) if asked.target else ()
     of_objects = (
         *of_cluster,
@@ -76,7 +80,7 @@ def evaluate(snapshot: Snapshot, options: Options | None = None) -> Report:
     ready = (one for one in use.workloads if one.key in yes and not one.done)
     stopping = {(one.id, one.object, one.message) for one in on_workloads.stopping}
     unique = {(one.id, one.object, one.message): one for one in (*of_objects, *on_workloads.findings)}
-    findings = [one if key in stopping else _explaining(one) for key, one in unique.items()]
+    findings = [one if key in stopping else _downgrade(one) for key, one in unique.items()]
     return Report(
         cluster=snapshot.name,
         kubernetes=snapshot.cluster.kubernetes,
@@ -92,14 +96,14 @@ def evaluate(snapshot: Snapshot, options: Options | None = None) -> Report:
     )
 
 
-def _explaining(finding: Finding) -> Finding:
+def _downgrade(finding: Finding) -> Finding:
     """A finding that stops no workload: a warning, or about a volume a note."""
     if finding.id.startswith("CSI-V") and (finding.doubt or finding.severity == "blocker"):
         return replace(finding, severity="note", doubt=False)
     return replace(finding, severity="warning" if finding.severity == "blocker" else finding.severity, doubt=False)
 
 
-def _on_the_way(now: Report, there: Report) -> Report:
+def _accept_resolved(now: Report, there: Report) -> Report:
     """The report of now, in which a blocker that the upgrade itself resolves is a warning, and a workload that only these stop accepted."""
     left = {(one.id, one.object) for one in there.findings}
     findings = tuple(

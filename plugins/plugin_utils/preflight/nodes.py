@@ -95,11 +95,11 @@ def evaluate(
             evaluated = tuple(_DriverOnNode(index, driver, node).findings(host_facts_max_age))
             by_driver.setdefault(node.name, {})[driver] = evaluated
             state.reasons[node.name] = evaluated
-            bit, answer = index.bit[node.name], _answer(evaluated, index)
+            bit, answer = index.bit[node.name], _decide_answer(evaluated, index)
             here = index.providers_on(driver, node)
             if any(_find_pipes(driver, provider) for provider in here):
                 state.piped |= bit
-            form = _form(driver, here)
+            form = _read_form(driver, here)
             state.forms[form] = state.forms.get(form, 0) | bit
             if answer == "yes":
                 state.good |= bit
@@ -110,27 +110,30 @@ def evaluate(
     for node in index.each(index.windows):
         needed = by_driver.get(node.name, {})
         piped = any(state.piped & index.bit[node.name] for state in states.values())
-        own = (*_node(index, node, bool(needed), migrated), *_host(index, node, bool(needed), piped))
+        own = (
+            *_check_node(index, node, bool(needed), migrated),
+            *_pass_host_findings(index, node, bool(needed), piped),
+        )
         findings += own
         if some := tuple(one for one in own if one.doubt or one.severity == "blocker"):
             against[node.name] = some
-        verdicts.append(_verdict(index, node, needed, own))
+        verdicts.append(_create_verdict(index, node, needed, own))
     # A node of Linux that claims to be one of Windows draws pods that cannot run there.
     for node in index.each(index.linux & index.with_label("kubernetes.io/os", "windows")):
-        findings += _system(node)
+        findings += _check_system(node)
     once: dict[tuple[str, str, str], Finding] = {}
     for one in findings:
         once.setdefault((one.id, one.object, one.message), one)
     return NodesEvaluation(tuple(verdicts), tuple(once.values()), states, against)
 
 
-def _answer(findings: tuple[Finding, ...], index: Index) -> Answer:
+def _decide_answer(findings: tuple[Finding, ...], index: Index) -> Answer:
     if any(not one.doubt and one.id not in _WORKS for one in findings):
         return "no"
     return "unknown" if any(one.doubt for one in findings) or not index.unread.isdisjoint(_NEEDED) else "yes"
 
 
-def _verdict(
+def _create_verdict(
     index: Index, node: ObservedNode, needed: Mapping[str, tuple[Finding, ...]], own: tuple[Finding, ...]
 ) -> NodeVerdict:
     every = (*own, *(one for evaluated in needed.values() for one in evaluated))
@@ -160,7 +163,7 @@ def _list_registrations(index: Index, node: ObservedNode, drivers: Iterable[str]
 # One driver on one node
 
 
-def _unevaluated(driver: str, brought: tuple[ObservedTemplate, ...]) -> Finding:
+def _report_unknown_driver(driver: str, brought: tuple[ObservedTemplate, ...]) -> Finding:
     """What cannot be checked of a working driver that the catalog does not have."""
     how = f"DaemonSet {brought[0].namespace}/{brought[0].name}" if brought else "a DaemonSet that does not name it"
     message = (
@@ -187,40 +190,40 @@ class _DriverOnNode:
         index = self._index
         providers = index.providers.get(self._driver, ())
         if not providers:
-            evaluated = [*self._by_registration(host_facts_max_age)]
+            evaluated = [*self._check_registration(host_facts_max_age)]
         else:
             # The one that has its pod there is what the node has; the others are too many.
-            here = tuple(sorted(index.providers_on(self._driver, self._node), key=lambda one: not self._pods(one)))
-            evaluated = [*self._gated(here[0] if here else providers[0], here[1:], host_facts_max_age)]
+            here = tuple(sorted(index.providers_on(self._driver, self._node), key=lambda one: not self._list_pods(one)))
+            evaluated = [*self._check_gate(here[0] if here else providers[0], here[1:], host_facts_max_age)]
         yield from evaluated
-        if self._entry is not None and self._known is None and _answer(tuple(evaluated), index) == "yes":
-            yield _unevaluated(self._driver, providers)
+        if self._entry is not None and self._known is None and _decide_answer(tuple(evaluated), index) == "yes":
+            yield _report_unknown_driver(self._driver, providers)
 
-    def _pods(self, provider: ObservedTemplate) -> list[ObservedPod]:
+    def _list_pods(self, provider: ObservedTemplate) -> list[ObservedPod]:
         return self._index.plugin_pods.get((provider.namespace, provider.name, self._node.name), [])
 
-    def _registration(self, entry: DriverEntry) -> str:
+    def _describe_registration(self, entry: DriverEntry) -> str:
         return f"CSINode {self._node.name} spec.drivers: {self._driver}, nodeID {entry.node_id}"
 
-    def _by_registration(self, host_facts_max_age: float) -> Iterator[Finding]:
+    def _check_registration(self, host_facts_max_age: float) -> Iterator[Finding]:
         """A driver that no DaemonSet names: evaluated by the node's registration and by plugins without a name."""
         index, node, entry = self._index, self._node, self._entry
         some = index.unnamed_on(self._driver, node)
         if entry is None or not some:
-            yield from self._undeployed()
+            yield from self._report_undeployed()
             return
         if len(some) == 1 and index.nameless_on(node) == 1:
-            yield from self._gated(some[0], (), host_facts_max_age)
+            yield from self._check_gate(some[0], (), host_facts_max_age)
             return
         names = ", ".join(f"{one.namespace}/{one.name}" for one in some)
-        waiting = [pod.name for one in some for pod in self._pods(one) if pod.plugin and not pod.plugin.ready]
+        waiting = [pod.name for one in some for pod in self._list_pods(one) if pod.plugin and not pod.plugin.ready]
         if waiting:
             message = f"one of the DaemonSets {names} runs {self._driver}, and pod {waiting[0]} is not Ready"
             remedy = f"check pod {waiting[0]}; if it belongs to another driver, suppress this finding"
-            finding = found("CSI-N46", self._about, message, (self._registration(entry),), remedy)
+            finding = found("CSI-N46", self._about, message, (self._describe_registration(entry),), remedy)
             yield replace(finding, severity="warning", doubt=True)
 
-    def _undeployed(self) -> Iterator[Finding]:
+    def _report_undeployed(self) -> Iterator[Finding]:
         """That no DaemonSet deploys it, or that none can be known to."""
         driver, name = self._driver, self._node.name
         if not self._index.unread.isdisjoint(("daemonsets", "pods")):
@@ -245,14 +248,14 @@ class _DriverOnNode:
             remedy = "install its Windows node plugin, or keep its workloads on Linux; the driver is unknown to this collection"
             yield found("CSI-N44", f"Driver {driver}", message, evidence, remedy)
 
-    def _gated(
+    def _check_gate(
         self, main: ObservedTemplate, others: tuple[ObservedTemplate, ...], host_facts_max_age: float
     ) -> Iterator[Finding]:
         """What the gate says of its plugin there, and of the mode that the plugin has."""
         if main.plugin is None:
             return
         node, entry, host, unread = self._node, self._entry, self._host, self._index.unread
-        snapshot, pods = self._index.snapshot, self._pods(main)
+        snapshot, pods = self._index.snapshot, self._list_pods(main)
         plugins = [pod.plugin for pod in pods if pod.plugin is not None]
         picture = RolloutPicture(
             now=snapshot.taken_at,
@@ -272,20 +275,20 @@ class _DriverOnNode:
         lacks = [lack for verdict in evaluated.nodes for lack in verdict.lacks]
         lacks += [lack for lack in evaluated.trouble if lack.id == "CSI-G04"]
         lacks = [lack for lack in lacks if needs.get(lack.id) not in unread]
-        evidence = tuple(self._evidence(main, plugins))
+        evidence = tuple(self._list_evidence(main, plugins))
         for lack in lacks:
-            finding = self._from_gate(lack, evidence)
+            finding = self._convert_condition(lack, evidence)
             if lack.id == "CSI-G14" and "controllerrevisions" in unread:
                 # Its generation is another one, as after a restored template.
                 message = f"{lack.message}, or its template was restored: controllerrevisions could not be read"
                 finding = replace(finding, message=message, doubt=True)
             yield finding
-        yield from self._restarts(main, plugins, evidence)
+        yield from self._check_restarts(main, plugins, evidence)
         down = any(lack.id in ("CSI-G10", "CSI-G11", "CSI-G20") for lack in lacks)
         host_process = main.plugin.host_process or any(pod.host_process for pod in pods)
-        yield from self._mode(main, main.plugin, host_process, down, evidence)
+        yield from self._check_mode(main, main.plugin, host_process, down, evidence)
 
-    def _restarts(
+    def _check_restarts(
         self, main: ObservedTemplate, plugins: list[PodFacts], evidence: tuple[str, ...]
     ) -> Iterator[Finding]:
         """A plugin that is Ready between its restarts."""
@@ -298,22 +301,22 @@ class _DriverOnNode:
                 remedy = f"kubectl -n {main.namespace} logs {pod.name} --all-containers --previous"
                 yield found("CSI-G13", self._about, message, evidence, remedy, "warning")
 
-    def _csi_proxy(self) -> str:
+    def _read_csi_proxy_release(self) -> str:
         """The release of csi-proxy on the node, as the host or the operator states it; empty if it is not known."""
         read = self._host.facts.release if self._host is not None else ""
         return read or wmco.read_csi_proxy_release(self._node.annotations)
 
-    def _from_gate(self, lack: UnmetCondition, evidence: tuple[str, ...]) -> Finding:
+    def _convert_condition(self, lack: UnmetCondition, evidence: tuple[str, ...]) -> Finding:
         about = {"CSI-G04": f"Driver {self._driver}", "CSI-G05": f"Node {self._node.name}"}.get(lack.id, self._about)
         severity: Severity = "warning" if lack.id in DOUBTS or lack.id in _WORKS else "blocker"
         return found(lack.id, about, lack.message, evidence, lack.remedy, severity)
 
-    def _evidence(self, main: ObservedTemplate, pods: list[PodFacts]) -> Iterator[str]:
+    def _list_evidence(self, main: ObservedTemplate, pods: list[PodFacts]) -> Iterator[str]:
         name, host = self._node.name, self._host
         if self._entry is None:
             yield f"CSINode {name} spec.drivers: {self._driver} missing"
         else:
-            yield self._registration(self._entry)
+            yield self._describe_registration(self._entry)
         yield f"DaemonSet {main.namespace}/{main.name}: " + (
             ", ".join(f"pod {pod.name} {'Ready' if pod.ready else 'not Ready'}" for pod in pods) or "no pod on the node"
         )
@@ -321,7 +324,7 @@ class _DriverOnNode:
             state = "serving" if host.facts.serving else host.facts.state or "not serving"
             yield f"host {name}: csi-proxy {host.facts.release or 'of unknown release'} {state}"
 
-    def _mode(
+    def _check_mode(
         self, main: ObservedTemplate, plugin: PluginTemplate, host_process: bool, down: bool, evidence: tuple[str, ...]
     ) -> Iterator[Finding]:
         """Findings of the plugin's mode itself: mixed modes, an image for another Windows, wmic."""
@@ -329,7 +332,7 @@ class _DriverOnNode:
         if host_process and plugin.gate.pipes:
             message = f"its plugin is a HostProcess container and mounts {', '.join(plugin.gate.pipes)}"
             yield found("CSI-N32", about, message, evidence, "deploy one mode; enable_csi.yml chooses it by release")
-        version = None if known is None else running(known, main)
+        version = None if known is None else read_running_release(known, main)
         rule = None if known is None else known.rule("host_process" if host_process else "csi_proxy")
         if known is None or version is None or rule is None:
             return
@@ -347,7 +350,7 @@ class _DriverOnNode:
             message = f"{known.title} {version} has images for Windows builds {', '.join(builds or ())}; the node runs {node.build}"
             yield found("CSI-N37", about, message, evidence, "choose a release that has an image for this build")
         optional = node.build.isdigit() and int(node.build) >= csi_proxy.WMIC_OPTIONAL_FROM
-        if optional and _needs_wmic(known, rule, version, self._csi_proxy()):
+        if optional and _needs_wmic(known, rule, version, self._read_csi_proxy_release()):
             message = (
                 f"{known.title} {version} reads the node ID with wmic.exe, which Windows build {node.build} may lack"
             )
@@ -368,15 +371,15 @@ def _find_pipes(driver: str, provider: ObservedTemplate) -> tuple[str, ...]:
     return () if rule is None else rule.pipes
 
 
-def _form(driver: str, here: tuple[ObservedTemplate, ...]) -> tuple[Version | None, str]:
+def _read_form(driver: str, here: tuple[ObservedTemplate, ...]) -> tuple[Version | None, str]:
     """Release and mode of the one plugin that a driver has on a node."""
     known = BY_NAME.get(driver)
     if known is None or len(here) != 1 or here[0].plugin is None:
         return None, ""
-    return running(known, here[0]), "host_process" if here[0].plugin.host_process else "csi_proxy"
+    return read_running_release(known, here[0]), "host_process" if here[0].plugin.host_process else "csi_proxy"
 
 
-def running(driver: Driver, template: ObservedTemplate) -> Version | None:
+def read_running_release(driver: Driver, template: ObservedTemplate) -> Version | None:
     """The release that a DaemonSet runs, by its image."""
     images = dict(template.plugin.images) if template.plugin is not None else {}
     return parse_image_tag(images.get(driver.container, ""))
@@ -392,9 +395,9 @@ def _needs_wmic(driver: Driver, rule: ModeRule, version: Version, release: str) 
 # The node itself
 
 
-def _node(index: Index, node: ObservedNode, needed: bool, migrated: Mapping[str, int]) -> Iterator[Finding]:
+def _check_node(index: Index, node: ObservedNode, needed: bool, migrated: Mapping[str, int]) -> Iterator[Finding]:
     about = f"Node {node.name}"
-    yield from _system(node)
+    yield from _check_system(node)
     if not needed:
         return
     for plugin, nodes in migrated.items():
@@ -410,10 +413,10 @@ def _node(index: Index, node: ObservedNode, needed: bool, migrated: Mapping[str,
         message = f"kubelet {node.kubelet} loses registration sockets on Windows"
         remedy = f"upgrade it to {' or '.join(in_tree.REGISTERS_SINCE)}, or later"
         yield found("CSI-N39", about, message, (f"nodeInfo.kubeletVersion: {node.kubelet}",), remedy)
-    yield from _operator(node)
+    yield from _check_operator(node)
 
 
-def _host(index: Index, node: ObservedNode, needed: bool, piped: bool) -> Iterator[Finding]:
+def _pass_host_findings(index: Index, node: ObservedNode, needed: bool, piped: bool) -> Iterator[Finding]:
     """What was found on the node's host.
 
     What its next reboot will break is reported even without volumes, and blocks if a driver uses csi-proxy
@@ -432,7 +435,7 @@ def _host(index: Index, node: ObservedNode, needed: bool, piped: bool) -> Iterat
         yield found(one["id"], about, one["message"], evidence, one["remedy"], severity)
 
 
-def _system(node: ObservedNode) -> Iterator[Finding]:
+def _check_system(node: ObservedNode) -> Iterator[Finding]:
     label = node.labels.get("kubernetes.io/os", "")
     if node.os and label and node.os != label:
         evidence = (f"nodeInfo.operatingSystem: {node.os}", f"label kubernetes.io/os: {label}")
@@ -441,7 +444,7 @@ def _system(node: ObservedNode) -> Iterator[Finding]:
         yield found("CSI-N30", f"Node {node.name}", message, evidence, remedy)
 
 
-def _operator(node: ObservedNode) -> Iterator[Finding]:
+def _check_operator(node: ObservedNode) -> Iterator[Finding]:
     """Annotations and labels of the Windows Machine Config Operator and its daemon on a node."""
     about, annotations = f"Node {node.name}", node.annotations
     desired, reached = annotations.get(wmco.DESIRED, ""), annotations.get(wmco.VERSION, "")
@@ -465,7 +468,7 @@ def _operator(node: ObservedNode) -> Iterator[Finding]:
         yield found("CSI-N43", about, "the operator holds its upgrade back", evidence, remedy)
 
 
-def old_csi_proxy(index: Index, least: str) -> int:
+def find_old_csi_proxies(index: Index, least: str) -> int:
     """Windows nodes whose host has a csi-proxy before that release."""
     old = (name for name, host in index.hosts.items() if csi_proxy.is_below(host.facts.release, least))
     return index.windows & union(index.bit.get(name, 0) for name in old)

@@ -111,7 +111,7 @@ class Subjects:
     used_claims: frozenset[str] = frozenset()
 
 
-def collect(index: Index, use: Usage) -> Subjects:
+def collect_subjects(index: Index, use: Usage) -> Subjects:
     """Find every volume that a Windows node may mount, and which drivers which nodes need for them."""
     found = Subjects({known.field: paths(index, known) for known in in_tree.PLUGINS}, used_claims=frozenset(use.users))
     _Collector(index, use, found).run()
@@ -124,12 +124,12 @@ def collect(index: Index, use: Usage) -> Subjects:
     return found
 
 
-def migrated(subjects: Subjects) -> dict[str, int]:
+def find_migrated_nodes(subjects: Subjects) -> dict[str, int]:
     """By in-tree plugin, the Windows nodes whose kubelet uses CSI for it."""
     return {known.plugin: subjects.paths[known.field].csi for known in in_tree.PLUGINS}
 
 
-def moved(subjects: Subjects) -> frozenset[str]:
+def list_migrated_plugins(subjects: Subjects) -> frozenset[str]:
     """In-tree plugins with volumes that a Windows kubelet mounts by CSI."""
     return frozenset(
         one.plugin.plugin
@@ -138,7 +138,7 @@ def moved(subjects: Subjects) -> frozenset[str]:
     )
 
 
-def _kind(source: Source) -> tuple[str, ...]:
+def _describe_kind(source: Source) -> tuple[str, ...]:
     """What Windows and drivers may refuse of a volume."""
     plugin = in_tree.find_by_field(source.field)
     driver = source.driver if plugin is None else plugin.driver
@@ -157,38 +157,38 @@ class _Collector:
             return
         for workload in self._use.workloads:
             if workload.on_windows:
-                self._of_workload(workload)
-        self._attached()
+                self._collect_workload(workload)
+        self._collect_attached()
         for subject in self._subjects.values():
             if subject.claim is not None:
                 users = self._use.users.get(subject.claim.key, ())
                 subject.linux_users = [one for one in users if one.system == "linux" and one.pods]
 
-    def _of_workload(self, workload: Workload) -> None:
+    def _collect_workload(self, workload: Workload) -> None:
         keys = self._found.by_workload.setdefault(workload.key, [])
         if workload.done:
             return
         for name in workload.claims:
-            subject = self._of_claim(name, workload)
+            subject = self._add_claim(name, workload)
             if subject is not None:
                 keys.append(subject.key)
-                self._used(subject, workload, workload.eligible)
+                self._add_user(subject, workload, workload.eligible)
         for one in workload.inline:
-            subject = self._of_inline(one, workload)
+            subject = self._add_inline(one, workload)
             keys.append(subject.key)
-            self._used(subject, workload, workload.eligible)
+            self._add_user(subject, workload, workload.eligible)
         for made in workload.made:
-            if self._all_reserved(made, workload, keys):
+            if self._collect_reserved(made, workload, keys):
                 continue
             key = f"new claim {workload.namespace}/{made.name} of {workload.key}"
             request = self._claims.new(made, workload.namespace, workload.name)
-            source = self._there(request, self._by_class(request, workload))
+            source = self._choose_source(request, self._read_class(request, workload))
             if source is not None:
                 subject = self._subjects.setdefault(key, Subject(key, source, made=made))
                 keys.append(key)
-                self._used(subject, workload, workload.eligible)
+                self._add_user(subject, workload, workload.eligible)
 
-    def _all_reserved(self, made: ClaimTemplate, workload: Workload, keys: list[str]) -> bool:
+    def _collect_reserved(self, made: ClaimTemplate, workload: Workload, keys: list[str]) -> bool:
         """Whether a volume is reserved for every claim of a StatefulSet's template; these are evaluated."""
         if workload.template is None or made not in workload.template.claim_templates:
             return False
@@ -200,19 +200,19 @@ class _Collector:
             if request.volume is None:
                 left += 1
             else:
-                subject = self._of_volume(request.volume, None)
+                subject = self._add_volume(request.volume, None)
                 keys.append(subject.key)
-                self._used(subject, workload, workload.eligible)
+                self._add_user(subject, workload, workload.eligible)
         return not left
 
-    def _used(self, subject: Subject, workload: Workload, nodes: int) -> None:
+    def _add_user(self, subject: Subject, workload: Workload, nodes: int) -> None:
         # A workload's uses come one after another, so it is the last one when it was noted before.
         if not subject.users or subject.users[-1] is not workload:
             subject.users.append(workload)
         subject.user_nodes |= nodes
-        subject.eligible |= nodes & self._reachable(subject)
+        subject.eligible |= nodes & self._find_reachable_nodes(subject)
 
-    def _reachable(self, subject: Subject) -> int:
+    def _find_reachable_nodes(self, subject: Subject) -> int:
         """The Windows nodes that a volume's own affinity lets pass."""
         if subject.terms is None:
             return self._index.windows
@@ -220,13 +220,13 @@ class _Collector:
         zone = next((key for key in known.topology_keys if key.endswith("zone")), "") if known is not None else ""
         return self._index.windows & self._index.matching(subject.terms, zone if subject.plugin is not None else "")
 
-    def _of_claim(self, name: str, workload: Workload | None) -> Subject | None:
+    def _add_claim(self, name: str, workload: Workload | None) -> Subject | None:
         claim = self._index.claims.get(name)
         if claim is None:
             return None
         volume = self._index.volumes.get(claim.volume)
         if volume is not None:
-            return self._of_volume(volume, claim)
+            return self._add_volume(volume, claim)
         if claim.volume or claim.phase == "Lost":
             if "persistentvolumes" in self._index.unread:
                 return None
@@ -235,35 +235,35 @@ class _Collector:
             return None
         request = self._claims.there(claim)
         if request.volume is not None:
-            return self._of_volume(request.volume, claim)
-        source = self._there(request, self._by_class(request, workload))
+            return self._add_volume(request.volume, claim)
+        source = self._choose_source(request, self._read_class(request, workload))
         if source is None:
             return None
         subject = self._subjects.setdefault(name, Subject(name, source, claim=claim))
         subject.eligible |= self._index.bit.get(claim.selected_node, 0) & self._index.windows
         return subject
 
-    def _there(self, request: Request, source: Source | None) -> Source | None:
+    def _choose_source(self, request: Request, source: Source | None) -> Source | None:
         """What a claim gets where free volumes fit it; not known where these and what its class makes are of several kinds."""
         if "persistentvolumes" in self._index.unread:
             return None
         some = [one.source for one in self._claims.candidates(request)]
         if source is not None:
             some.append(source)
-        return some[0] if len({_kind(one) for one in some}) == 1 else Source("") if some else None
+        return some[0] if len({_describe_kind(one) for one in some}) == 1 else Source("") if some else None
 
-    def _of_volume(self, volume: ObservedVolume, claim: ObservedClaim | None) -> Subject:
+    def _add_volume(self, volume: ObservedVolume, claim: ObservedClaim | None) -> Subject:
         subject = self._subjects.get(volume.name)
         if subject is None:
             subject = Subject(volume.name, volume.source, volume, claim, terms=volume.terms)
             self._subjects[volume.name] = subject
         return subject
 
-    def _of_inline(self, one: Inline, workload: Workload) -> Subject:
+    def _add_inline(self, one: Inline, workload: Workload) -> Subject:
         key = f"inline {one.source.field} {one.name} of {workload.key}"
         return self._subjects.setdefault(key, Subject(key, one.source, inline=True))
 
-    def _by_class(self, request: Request, workload: Workload) -> Source | None:
+    def _read_class(self, request: Request, workload: Workload) -> Source | None:
         """What a claim without a volume will get, by its class; None if nothing is provisioned for it."""
         storage_class = self._claims.storage_class(request)
         if storage_class is None or storage_class.provisioner in NO_PROVISIONER:
@@ -284,13 +284,13 @@ class _Collector:
             assumed=("mountOptions",) if storage_class.mount_options else (),
         )
 
-    def _attached(self) -> None:
+    def _collect_attached(self) -> None:
         """Volumes that are attached to Windows nodes."""
         index = self._index
         for node in index.each(index.windows):
             for one in index.attachments.get(node.name, ()):
                 volume = index.volumes.get(one.volume)
                 if volume is not None:
-                    subject = self._of_volume(volume, index.claims.get(volume.claim))
+                    subject = self._add_volume(volume, index.claims.get(volume.claim))
                     subject.user_nodes |= index.bit[node.name]
                     subject.eligible |= index.bit[node.name]

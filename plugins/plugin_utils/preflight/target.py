@@ -87,10 +87,10 @@ def simulate(index: Index, target: Target) -> Snapshot:
         cluster = replace(cluster, wmco=str(then.operator))
     if then.kubelet is None:
         return replace(snapshot, cluster=cluster)
-    moved = tuple(_migrated(then.kubelet, then.operator))
+    moved = tuple(_list_migrated_plugins(then.kubelet, then.operator))
     by_kubernetes = target.kubernetes and then.operator is None
     kubelet = f"v{target.kubernetes.removeprefix('v')}" if by_kubernetes else f"v{then.kubelet}"
-    nodes = tuple(_upgraded(node, kubelet, moved) if node.windows else node for node in snapshot.nodes)
+    nodes = tuple(_upgrade_node(node, kubelet, moved) if node.windows else node for node in snapshot.nodes)
     windows = {node.name for node in nodes if node.windows}
     csi_nodes = tuple(
         ObservedCsiNode(one.name, one.drivers, moved) if one.name in windows else one for one in snapshot.csi_nodes
@@ -98,7 +98,7 @@ def simulate(index: Index, target: Target) -> Snapshot:
     return replace(snapshot, cluster=cluster, nodes=nodes, csi_nodes=csi_nodes)
 
 
-def _migrated(kubelet: Version, operator: Version | None) -> Iterator[str]:
+def _list_migrated_plugins(kubelet: Version, operator: Version | None) -> Iterator[str]:
     """In-tree plugins for which a kubelet of that release, set up by that operator, uses CSI."""
     line = wmco.find_line_of_operator(operator) if operator is not None else None
     kept = line.list_in_tree_plugins(operator) if line is not None and operator is not None else ()
@@ -109,7 +109,7 @@ def _migrated(kubelet: Version, operator: Version | None) -> Iterator[str]:
             yield known.plugin
 
 
-def _upgraded(node: ObservedNode, kubelet: str, moved: tuple[str, ...]) -> ObservedNode:
+def _upgrade_node(node: ObservedNode, kubelet: str, moved: tuple[str, ...]) -> ObservedNode:
     """A node after its drain and upgrade: nothing is attached the in-tree way any more."""
     left = tuple(name for name in node.attached if not any(name.startswith(f"{plugin}/") for plugin in moved))
     return replace(node, kubelet=kubelet, attached=left)
@@ -119,12 +119,12 @@ def evaluate(index: Index, target: Target, demand: Mapping[str, int]) -> tuple[F
     """What stands in the way. index: of the cluster as it is. demand: where drivers are needed once there."""
     then = versions(target)
     findings = [
-        *_known(target, then),
-        *_impossible(index, target, then),
-        *_skew(index, then),
-        *_operator(index, target, then),
-        *_no_path(index, target, demand),
-        *_drain(index, then),
+        *_check_known(target, then),
+        *_check_possible(index, target, then),
+        *_check_skew(index, then),
+        *_check_operator(index, target, then),
+        *_check_migration_path(index, target, demand),
+        *_check_attached(index, then),
         *_find_plugins_to_remove(index, target),
     ]
     if target.driver_version or target.mode:
@@ -132,11 +132,11 @@ def evaluate(index: Index, target: Target, demand: Mapping[str, int]) -> tuple[F
             [DRIVERS[target.driver]] if target.driver else [BY_NAME[name] for name in sorted(demand) if name in BY_NAME]
         )
         for driver in chosen:
-            findings += _driver(index, target, driver, demand.get(driver.name, 0))
+            findings += _check_driver(index, target, driver, demand.get(driver.name, 0))
     return tuple(findings)
 
 
-def _known(target: Target, then: Versions) -> Iterator[Finding]:
+def _check_known(target: Target, then: Versions) -> Iterator[Finding]:
     if target.openshift and then.line is None:
         evidence = (f"known lines: {wmco.LINES[0].openshift} to {wmco.LINES[-1].openshift}",)
         message = f"OpenShift {target.openshift} is unknown to this collection"
@@ -148,7 +148,7 @@ def _known(target: Target, then: Versions) -> Iterator[Finding]:
         yield found("CSI-T02", "Target", message, evidence, "use a release of this collection that supports it")
 
 
-def _impossible(index: Index, target: Target, then: Versions) -> Iterator[Finding]:
+def _check_possible(index: Index, target: Target, then: Versions) -> Iterator[Finding]:
     """Targets behind the cluster, or of a platform that it is not; upgrade refuses the same ones."""
     cluster = index.snapshot.cluster
     known = "clusterversions" not in index.unread
@@ -159,14 +159,14 @@ def _impossible(index: Index, target: Target, then: Versions) -> Iterator[Findin
     )
     asked = {"kubernetes": target.kubernetes, "openshift": target.openshift, "wmco": str(then.operator or "")}
     for one in find_impossible_targets(asked, now):
-        yield found(one.id, one.object, one.message, (f"target: {_text(target)}",), one.remedy)
+        yield found(one.id, one.object, one.message, (f"target: {_format_target(target)}",), one.remedy)
 
 
-def _text(target: Target) -> str:
+def _format_target(target: Target) -> str:
     return ", ".join(f"{key} {release}" for key, release in target.as_dict().items())
 
 
-def _skew(index: Index, then: Versions) -> Iterator[Finding]:
+def _check_skew(index: Index, then: Versions) -> Iterator[Finding]:
     if then.control is None:
         return
     allowed = in_tree.find_allowed_skew(then.control)
@@ -187,7 +187,7 @@ def _skew(index: Index, then: Versions) -> Iterator[Finding]:
             yield found("CSI-T01", f"Node {node.name}", message, evidence, remedy)
 
 
-def _operator(index: Index, target: Target, then: Versions) -> Iterator[Finding]:
+def _check_operator(index: Index, target: Target, then: Versions) -> Iterator[Finding]:
     now, operator = index.wmco, then.operator
     if operator is None:
         return
@@ -221,10 +221,10 @@ def _operator(index: Index, target: Target, then: Versions) -> Iterator[Finding]
         message = f"{now} has no csi-proxy and {operator} includes it"
         remedy = "upgrade one canary node, verify the drivers there, then continue"
         yield found("CSI-T04", about, message, evidence, remedy)
-    yield from _unguarded(index, line, now, operator)
+    yield from _check_guard(index, line, now, operator)
 
 
-def _unguarded(index: Index, line: wmco.Line | None, now: Version, operator: Version) -> Iterator[Finding]:
+def _check_guard(index: Index, line: wmco.Line | None, now: Version, operator: Version) -> Iterator[Finding]:
     """Nodes that the operator's guard releases, because it checks attached volumes only."""
     before = wmco.find_line_of_operator(now)
     if line is None or not line.guard or line == before or line.guard != index.snapshot.cluster.infrastructure:
@@ -238,7 +238,7 @@ def _unguarded(index: Index, line: wmco.Line | None, now: Version, operator: Ver
         yield found("CSI-T05", "Windows Machine Config Operator", message, evidence, remedy)
 
 
-def _no_path(index: Index, target: Target, demand: Mapping[str, int]) -> Iterator[Finding]:
+def _check_migration_path(index: Index, target: Target, demand: Mapping[str, int]) -> Iterator[Finding]:
     """In-tree volumes on Windows that the platform takes over to CSI by no upgrade."""
     now = version_of(index.snapshot.cluster.openshift)
     first = parse(wmco.NO_PATH_BEFORE)
@@ -257,10 +257,10 @@ def _no_path(index: Index, target: Target, demand: Mapping[str, int]) -> Iterato
                 yield found("CSI-T15", "Target", message, evidence, remedy)
 
 
-def _drain(index: Index, then: Versions) -> Iterator[Finding]:
+def _check_attached(index: Index, then: Versions) -> Iterator[Finding]:
     if then.kubelet is None:
         return
-    moved = tuple(_migrated(then.kubelet, then.operator))
+    moved = tuple(_list_migrated_plugins(then.kubelet, then.operator))
     for node in index.each(index.windows):
         left = [name for name in node.attached if any(name.startswith(f"{plugin}/") for plugin in moved)]
         if left:
@@ -301,7 +301,7 @@ def _find_plugins_to_remove(index: Index, target: Target) -> Iterator[Finding]:
             yield found("CSI-T16", f"DaemonSet {provider.namespace}/{provider.name}", message, evidence, remedy)
 
 
-def _driver(index: Index, target: Target, driver: Driver, nodes: int) -> Iterator[Finding]:
+def _check_driver(index: Index, target: Target, driver: Driver, nodes: int) -> Iterator[Finding]:
     observed = view(simulate(index, target), driver)
     controllers = [one.observed for one in index.snapshot.controllers if one.driver == driver.key]
     desired = model.DriverRequest(mode=target.mode or "auto", version=target.driver_version or None)
@@ -309,10 +309,10 @@ def _driver(index: Index, target: Target, driver: Driver, nodes: int) -> Iterato
     yield from passed_on(choice.findings)
     if choice.rule is None:
         return
-    yield from _mode(index, driver, choice.rule, nodes or index.windows)
+    yield from _check_mode(index, driver, choice.rule, nodes or index.windows)
 
 
-def _mode(index: Index, driver: Driver, rule: ModeRule, nodes: int) -> Iterator[Finding]:
+def _check_mode(index: Index, driver: Driver, rule: ModeRule, nodes: int) -> Iterator[Finding]:
     providers = [one.plugin for one in index.providers.get(driver.name, ()) if one.plugin is not None]
     changes = any(one.host_process != (rule.mode == "host_process") for one in providers)
     prefix = f"kubernetes.io/csi/{driver.name}^"

@@ -82,20 +82,20 @@ class Usage:
     users: dict[str, list[Workload]]
 
 
-def usage(index: Index) -> Usage:
+def find_usage(index: Index) -> Usage:
     """Find the workloads and decide where each runs."""
-    workloads = _gather(index)
+    workloads = _find_workloads(index)
     users: dict[str, list[Workload]] = defaultdict(list)
-    sets = _numbered(index, workloads)
+    sets = _number_claims(index, workloads)
     for workload in workloads:
         _note_volumes(index, workload, sets)
         for claim in workload.claims:
             users[claim].append(workload)
-        _place(index, workload)
+        _decide_eligible_nodes(index, workload)
     return Usage(tuple(workloads), dict(users))
 
 
-def _gather(index: Index) -> list[Workload]:
+def _find_workloads(index: Index) -> list[Workload]:
     templates = {(one.kind, one.namespace, one.name): one for one in index.snapshot.templates}
     found: dict[tuple[str, str, str], Workload] = {}
     for key, template in templates.items():
@@ -118,7 +118,9 @@ def _has_volumes(volumes: Volumes) -> bool:
     return bool(volumes.claims or volumes.ephemeral or volumes.inline)
 
 
-def _numbered(index: Index, workloads: Iterable[Workload]) -> dict[tuple[str, str], list[tuple[int, ObservedClaim]]]:
+def _number_claims(
+    index: Index, workloads: Iterable[Workload]
+) -> dict[tuple[str, str], list[tuple[int, ObservedClaim]]]:
     """Claims whose name ends with a number, by namespace and what is before it, where a StatefulSet makes claims."""
     namespaces = {one.namespace for one in workloads if one.template is not None and one.template.claim_templates}
     found: dict[tuple[str, str], list[tuple[int, ObservedClaim]]] = defaultdict(list)
@@ -168,14 +170,14 @@ def _note_volumes(
                 workload.made += (made,)
 
 
-def _place(index: Index, workload: Workload) -> None:
+def _decide_eligible_nodes(index: Index, workload: Workload) -> None:
     pods = [pod for pod in workload.pods if decides(pod, workload.template)]
     windows = [pod for pod in pods if index.bit.get(pod.node, 0) & index.windows]
     linux = [pod for pod in pods if index.bit.get(pod.node, 0) & index.linux]
-    workload.system, workload.because = _decide(index, workload, windows, linux)
+    workload.system, workload.because = _decide_system(index, workload, windows, linux)
     if not workload.on_windows:
         return
-    placements = _placements(workload)
+    placements = _list_placements(workload)
     for placement in placements:
         workload.eligible |= index.fitting(placement) & index.windows
     if workload.system == "windows" and placements and not index.windows and "nodes" not in index.unread:
@@ -184,14 +186,14 @@ def _place(index: Index, workload: Workload) -> None:
         workload.eligible |= index.bit[pod.node]
 
 
-def _placements(workload: Workload) -> Sequence[Placement]:
+def _list_placements(workload: Workload) -> Sequence[Placement]:
     """What decides where the next pod goes. A pod without a controller goes nowhere once it is on a node."""
     if workload.template is not None:
         return (workload.template.placement,)
     return tuple(dict.fromkeys(pod.placement for pod in workload.pods if workload.kind != "Pod" or not pod.node))
 
 
-def _decide(
+def _decide_system(
     index: Index, workload: Workload, windows: list[ObservedPod], linux: list[ObservedPod]
 ) -> tuple[System, str]:
     if windows and linux:
@@ -201,15 +203,15 @@ def _decide(
     if linux:
         return "linux", f"pod {linux[0].key} is on Linux node {linux[0].node}"
     found: dict[System, str] = {}
-    for placement in _placements(workload):
-        system, because = _by_placement(index, workload, placement)
+    for placement in _list_placements(workload):
+        system, because = _decide_by_placement(index, workload, placement)
         found.setdefault(system, because)
     if len(found) > 1:
         return "mixed", "; ".join(found.values())
     return next(iter(found.items()), ("unknown", "its pods are on deleted nodes"))
 
 
-def _by_placement(index: Index, workload: Workload, placement: Placement) -> tuple[System, str]:
+def _decide_by_placement(index: Index, workload: Workload, placement: Placement) -> tuple[System, str]:
     if placement.os:
         return _SYSTEMS.get(placement.os, "unknown"), f"spec.os.name is {placement.os}"
     for key, value in placement.selector:
@@ -221,7 +223,10 @@ def _by_placement(index: Index, workload: Workload, placement: Placement) -> tup
     places = [
         ("its node selector and affinity match", index.fitting(replace(placement, tolerations=_ANY))),
         ("its tolerations accept", fitting),
-        *((f"claim {claim} can be reached from", fitting & nodes) for claim, nodes in _volume_places(index, workload)),
+        *(
+            (f"claim {claim} can be reached from", fitting & nodes)
+            for claim, nodes in _find_volume_places(index, workload)
+        ),
     ]
     for reason, nodes in places:
         if nodes and not nodes & index.linux:
@@ -236,7 +241,7 @@ def _by_placement(index: Index, workload: Workload, placement: Placement) -> tup
 _ANY = (Toleration(operator="Exists"),)
 
 
-def _volume_places(index: Index, workload: Workload) -> Iterator[tuple[str, int]]:
+def _find_volume_places(index: Index, workload: Workload) -> Iterator[tuple[str, int]]:
     for key in workload.claims:
         claim = index.claims.get(key)
         if claim is None:

@@ -69,7 +69,7 @@ _CLASSES: Mapping[str, tuple[VolumeClass, VolumeClass]] = {
 
 
 @lru_cache(maxsize=4096)
-def _taken(driver: str, asked: RequestedVolume, version: Version | None, mode: str) -> VolumeSupport:
+def _check_support(driver: str, asked: RequestedVolume, version: Version | None, mode: str) -> VolumeSupport:
     """What a driver says of a volume; most volumes of a cluster ask the same. Of one that is not known, what kubelets refuse."""
     known = BY_NAME.get(driver)
     table = {capability.BLOCK: (capability.NO_BLOCK,)} if known is None else known.capabilities
@@ -119,7 +119,7 @@ def evaluate(index: Index, all_: Subjects, drivers: Mapping[str, DriverState], n
     no_mbr: Windows nodes whose csi-proxy is too old for disks with an MBR.
     """
     control = {known.field: control_plane(index, known) == "csi" for known in in_tree.PLUGINS}
-    twins = _twins(index, all_)
+    twins = _find_twins(index, all_)
     evaluated = VolumesEvaluation()
     for key in sorted(all_.subjects):
         one = _Volume(index, all_.subjects[key], all_.paths, drivers, no_mbr, control, twins)
@@ -131,7 +131,7 @@ def evaluate(index: Index, all_: Subjects, drivers: Mapping[str, DriverState], n
     return evaluated
 
 
-def _handle(volume: ObservedVolume) -> tuple[str, str] | None:
+def _identify_disk(volume: ObservedVolume) -> tuple[str, str] | None:
     """What makes two volumes one to kubelets: driver and handle. None if sharing one is legitimate, or the handle is unknown."""
     source, known = volume.source, in_tree.find_by_field(volume.source.field)
     if not source.handle or source.field == "azureFile" or (source.field != "csi" and known is None):
@@ -143,10 +143,10 @@ def _handle(volume: ObservedVolume) -> tuple[str, str] | None:
     return driver, handle.lower() if driver == "disk.csi.azure.com" else handle
 
 
-def _twins(index: Index, all_: Subjects) -> dict[tuple[str, str], tuple[list[str], int]]:
+def _find_twins(index: Index, all_: Subjects) -> dict[tuple[str, str], tuple[list[str], int]]:
     """By handle, the volumes that share it, and how many of them pods use; a Released one hurts nobody."""
-    evaluated = {_handle(one.volume) for one in all_.subjects.values() if one.volume is not None}
-    handles = ((_handle(volume), volume) for volume in index.snapshot.volumes)
+    evaluated = {_identify_disk(one.volume) for one in all_.subjects.values() if one.volume is not None}
+    handles = ((_identify_disk(volume), volume) for volume in index.snapshot.volumes)
     found_ = group_values((handle, volume) for handle, volume in handles if handle is not None and handle in evaluated)
 
     def is_used(volume: ObservedVolume) -> bool:
@@ -185,109 +185,119 @@ class _Volume:
     def evaluate(self) -> Iterator[Message]:
         """Evaluate it."""
         subject = self._subject
-        self._of_itself()
+        self._check_volume()
         nodes = subject.eligible
         if not subject.source.field:
-            yield self._verdict("UNKNOWN", nodes, "the kind of volume is unknown", step="bind")
+            yield self._create_verdict("UNKNOWN", nodes, "the kind of volume is unknown", step="bind")
             return
         if subject.source.field in in_tree.LINUX_ONLY:
             what = f"Windows does not mount volumes of kind {subject.source.field}"
-            self._finds("CSI-V30", what, "move the data to a share or disk whose CSI driver supports Windows")
-            yield self._verdict("DEAD", nodes, what)
+            self._add_finding("CSI-V30", what, "move the data to a share or disk whose CSI driver supports Windows")
+            yield self._create_verdict("DEAD", nodes, what)
             return
         if subject.source.field in in_tree.KEPT and subject.asked is not None and subject.asked.block:
-            yield self._raw(nodes)
+            yield self._refuse_block(nodes)
             return
         if subject.source.field in in_tree.KEPT:
-            yield self._verdict("NOT_CSI", nodes, f"kind {subject.source.field} does not use CSI")
+            yield self._create_verdict("NOT_CSI", nodes, f"kind {subject.source.field} does not use CSI")
             return
         if not nodes:
-            yield self._nowhere()
+            yield self._refuse_place()
             return
         if gone := in_tree.DEAD.get(subject.source.field):
             what = f"kind {subject.source.field} was removed in Kubernetes {gone}, and no CSI driver replaces it"
-            yield self._wrong("CSI-V12", what, "copy the data while a node can still mount it", nodes, "DEAD")
+            yield self._refuse("CSI-V12", what, "copy the data while a node can still mount it", nodes, "DEAD")
             return
-        yield from self._by_path(nodes)
+        yield from self._evaluate_paths(nodes)
 
-    def _by_path(self, nodes: int) -> Iterator[Message]:
+    def _evaluate_paths(self, nodes: int) -> Iterator[Message]:
         subject, paths, plugin = self._subject, self._paths, self._subject.plugin
         if dead := nodes & paths.dead:
-            yield self._dead(dead)
+            yield self._refuse_removed_kind(dead)
         if own := nodes & paths.in_tree:
-            yield self._raw(own) if subject.asked is not None and subject.asked.block else self._in_tree(own)
+            yield (
+                self._refuse_block(own)
+                if subject.asked is not None and subject.asked.block
+                else self._evaluate_in_tree(own)
+            )
         if unknown := nodes & paths.unknown:
             what = f"its kubelets mount {subject.source.field} in-tree or by CSI; their CSINodes do not show which"
             remedy = "let this account read CSINodes, or upgrade the kubelets"
-            yield self._wrong("CSI-V22", what, remedy, unknown, "UNKNOWN", step="attach")
+            yield self._refuse("CSI-V22", what, remedy, unknown, "UNKNOWN", step="attach")
         csi = nodes & paths.csi
         if csi and plugin is not None and (why := untranslatable(self._subject.source, self._subject.volume)):
-            yield self._wrong("CSI-V13", *why, csi, "DEAD", step="attach")
+            yield self._refuse("CSI-V13", *why, csi, "DEAD", step="attach")
             csi = 0
         if broken := csi & paths.broken:
-            yield self._broken(broken)
+            yield self._refuse_broken_kubelet(broken)
             csi &= ~broken
         if not csi:
             return
         if not parse_volume_handle(subject.source).valid:
             what = f"its volumeHandle {subject.source.handle} is none that {subject.driver} can read"
-            yield self._wrong(
+            yield self._refuse(
                 "CSI-V31", what, "recreate the PersistentVolume with the right handle", csi, "NATIVE_REFUSED"
             )
             return
-        for refused, some in self._refused(csi):
+        for refused, some in self._list_refusals(csi):
             if refused is None:
-                yield from self._by_driver(some)
+                yield from self._evaluate_driver(some)
                 continue
             self.findings.append(refused)
-            yield self._verdict("UNKNOWN" if refused.doubt else self._word("REFUSED"), some, refused.message)
+            yield self._create_verdict(
+                "UNKNOWN" if refused.doubt else self._choose_class("REFUSED"), some, refused.message
+            )
 
-    def _by_driver(self, csi: int) -> Iterator[Message]:
+    def _evaluate_driver(self, csi: int) -> Iterator[Message]:
         plugin, state = self._subject.plugin, self._state
         if plugin is not None and self._subject.driver in BY_NAME and BY_NAME[self._subject.driver].fstypes:
             old = csi & self._no_mbr & state.piped
             if old and self._subject.volume is not None:
-                yield self._mbr(old, self._subject.volume)
+                yield self._refuse_mbr(old, self._subject.volume)
                 csi &= ~old
         for word, nodes in (("OK", csi & state.good), ("NO_DRIVER", csi & state.bad)):
             if nodes:
-                yield self._with_driver(word, nodes)
+                yield self._create_driver_verdict(word, nodes)
         if rest := csi & ~state.good & ~state.bad:
-            yield self._with_driver("", rest)
+            yield self._create_driver_verdict("", rest)
 
-    def _with_driver(self, word: str, nodes: int) -> Message:
+    def _create_driver_verdict(self, word: str, nodes: int) -> Message:
         driver = self._subject.driver
         first = self._index.names(nodes)[0]
         reasons = self._state.reasons.get(first, ())
         if word == "OK":
             more = f" and {len(self._index.names(nodes)) - 1} more" if nodes & (nodes - 1) else ""
-            return self._verdict(self._word("OK"), nodes, f"{driver} is registered and works on {first}{more}", reasons)
+            return self._create_verdict(
+                self._choose_class("OK"), nodes, f"{driver} is registered and works on {first}{more}", reasons
+            )
         worst = next((one for one in reasons if one.severity == "blocker"), next(iter(reasons), None))
         reason = f": {worst.id} {worst.message}" if worst is not None else ""
         if word:
-            return self._verdict(self._word("NO_DRIVER"), nodes, f"{driver} does not work on {first}{reason}", reasons)
+            return self._create_verdict(
+                self._choose_class("NO_DRIVER"), nodes, f"{driver} does not work on {first}{reason}", reasons
+            )
         because = f"whether {driver} works on {first} is unknown{reason}"
-        return self._verdict("UNKNOWN", nodes, because, reasons, () if reasons else ("CSI-C01",))
+        return self._create_verdict("UNKNOWN", nodes, because, reasons, () if reasons else ("CSI-C01",))
 
-    def _word(self, word: str) -> VolumeClass:
+    def _choose_class(self, word: str) -> VolumeClass:
         return _CLASSES[word][self._subject.plugin is not None]
 
     # What is wrong with the volume itself
 
-    def _of_itself(self) -> None:
+    def _check_volume(self) -> None:
         subject, volume, claim = self._subject, self._subject.volume, self._subject.claim
         if volume is not None and volume.deleting and not (claim is not None and claim.deleting):
             # The finalizer pv-protection keeps it while its claim exists, and pods start with it
             # (https://github.com/kubernetes/kubernetes, pkg/controller/volume/pvprotection, isBeingUsed).
-            what = f"it is being deleted, with policy {volume.policy or '(none)'}, and {self._user()} uses it"
+            what = f"it is being deleted, with policy {volume.policy or '(none)'}, and {self._name_user()} uses it"
             remedy = "before its last pod ends, set persistentVolumeReclaimPolicy of the volume to Retain"
-            self.findings.append(replace(self._made("CSI-V24", what, remedy), severity="warning"))
-        handle = None if volume is None else _handle(volume)
+            self.findings.append(replace(self._make_finding("CSI-V24", what, remedy), severity="warning"))
+        handle = None if volume is None else _identify_disk(volume)
         if handle is not None and handle in self._twins:
             names, live = self._twins[handle]
             remedy = "keep one of them: set the policy of both to Retain, then delete the one whose claim is not used"
             what = f"they have the same handle {handle[1]} of {handle[0]}"
-            finding = self._made("CSI-V25", what, remedy, about=f"PersistentVolumes {', '.join(names)}")
+            finding = self._make_finding("CSI-V25", what, remedy, about=f"PersistentVolumes {', '.join(names)}")
             self.findings.append(finding if live > 1 else replace(finding, severity="note"))
         if (
             subject.source.field == "gcePersistentDisk"
@@ -295,23 +305,23 @@ class _Volume:
             and "ReadWriteMany" in volume.access_modes
         ):
             what = "CSI migration changes its access mode ReadWriteMany to ReadWriteOnce"
-            self._finds("CSI-V29", what, "mount it on one node at a time")
+            self._add_finding("CSI-V29", what, "mount it on one node at a time")
         if subject.inline and subject.source.field == "csi":
-            self._inline_csi()
+            self._check_inline()
 
-    def _inline_csi(self) -> None:
+    def _check_inline(self) -> None:
         driver = next((one for one in self._index.snapshot.drivers if one.name == self._subject.driver), None)
         modes = driver.spec.get("volumeLifecycleModes") or ["Persistent"] if driver is not None else None
         if modes is not None and "Ephemeral" not in modes:
             what = (
                 f"CSIDriver {self._subject.driver} has volumeLifecycleModes {', '.join(modes)}, expected Ephemeral too"
             )
-            self._finds("CSI-V28", what, "use a claim for this volume")
+            self._add_finding("CSI-V28", what, "use a claim for this volume")
             self.forbidden = self.findings[-1]
         elif "csidrivers" not in self._index.unread and self._subject.users:
-            self._profile("" if driver is None else driver.profile)
+            self._check_profile("" if driver is None else driver.profile)
 
-    def _profile(self, given: str) -> None:
+    def _check_profile(self, given: str) -> None:
         """OpenShift's admission since 4.13 compares the CSIDriver's label with the namespace's Pod Security
         (https://docs.redhat.com/en/documentation/openshift_container_platform/4.21/html/storage, CSI Volume Admission plugin)."""
         index, namespace = self._index, self._subject.users[0].namespace
@@ -323,65 +333,70 @@ class _Volume:
         if profile in _PROFILES and enforced in _PROFILES and _PROFILES.index(profile) > _PROFILES.index(enforced):
             what = f"CSIDriver {self._subject.driver} is for namespaces that enforce {profile}, and {namespace} has {enforced}"
             remedy = f"use a claim for this volume, or label the CSIDriver {PROFILE}={enforced}"
-            self._finds("CSI-V28", what, remedy)
+            self._add_finding("CSI-V28", what, remedy)
             self.forbidden = self.findings[-1]
 
-    def _nowhere(self) -> Message:
+    def _refuse_place(self) -> Message:
         if not self._subject.user_nodes:
             because = "no Windows node accepts the pods that use it"
-            return self._verdict("UNKNOWN", 0, because, ids=("CSI-W20",), step="schedule")
+            return self._create_verdict("UNKNOWN", 0, because, ids=("CSI-W20",), step="schedule")
         what = "its nodeAffinity matches none of the Windows nodes that its workload may run on"
         remedy, nodes = "add a Windows node in its zone, or move the data", self._subject.user_nodes
-        return self._wrong("CSI-V17", what, remedy, nodes, self._word("REFUSED"), step="schedule")
+        return self._refuse("CSI-V17", what, remedy, nodes, self._choose_class("REFUSED"), step="schedule")
 
-    def _dead(self, nodes: int) -> Message:
+    def _refuse_removed_kind(self, nodes: int) -> Message:
         plugin = self._subject.plugin
         what = f"kind {self._subject.source.field} was removed in Kubernetes {plugin.gone if plugin else ''}, and so was its translation"
-        return self._wrong("CSI-V12", what, "create a volume of the CSI driver and copy the data", nodes, "DEAD")
+        return self._refuse("CSI-V12", what, "create a volume of the CSI driver and copy the data", nodes, "DEAD")
 
-    def _raw(self, nodes: int) -> Message:
+    def _refuse_block(self, nodes: int) -> Message:
         what, remedy = "its volumeMode is Block", "use a volume with volumeMode Filesystem"
-        return self._wrong("CSI-V15", what, remedy, nodes, "DEAD")
+        return self._refuse("CSI-V15", what, remedy, nodes, "DEAD")
 
-    def _in_tree(self, nodes: int) -> Message:
+    def _evaluate_in_tree(self, nodes: int) -> Message:
         named = self._subject.source.fs_type.lower()
-        if named in LINUX_FILE_SYSTEMS and not self._mounted_on_windows():
+        if named in LINUX_FILE_SYSTEMS and not self._is_mounted_on_windows():
             what = f"its fsType is {named}, which kubelets on Windows do not format, and nothing on Windows has mounted it yet"
             remedy = "check the disk; set fsType ntfs in its StorageClass or in the volume"
-            return self._wrong("CSI-V18", what, remedy, nodes, "UNKNOWN")
+            return self._refuse("CSI-V18", what, remedy, nodes, "UNKNOWN")
         first = self._index.names(nodes)[0]
         how = f"kubelet {self._index.nodes[first].kubelet} on {first} mounts {self._subject.source.field} in-tree"
         if self._control:
             what = f"the control plane uses CSI migration for it, and {how}"
-            return self._wrong("CSI-V10", what, "finish the upgrade of these nodes, their driver first", nodes, "SPLIT")
+            return self._refuse(
+                "CSI-V10", what, "finish the upgrade of these nodes, their driver first", nodes, "SPLIT"
+            )
         remedy = "before upgrading: csi-proxy where the driver needs it, then the driver, on every Windows node"
-        return self._wrong("CSI-V11", f"{how}, and so does the control plane", remedy, nodes, "IN_TREE")
+        return self._refuse("CSI-V11", f"{how}, and so does the control plane", remedy, nodes, "IN_TREE")
 
-    def _broken(self, nodes: int) -> Message:
+    def _refuse_broken_kubelet(self, nodes: int) -> Message:
         first = self._index.nodes[self._index.names(nodes)[0]]
         version, plugin = version_of(first.kubelet), self._subject.plugin
         issue = plugin.find_issue(version) if plugin is not None and version is not None else ""
         what = f"kubelet {first.kubelet} on {first.name} does not mount {self._subject.source.field} volumes ({issue})"
-        return self._wrong("CSI-V20", what, "upgrade these kubelets by one patch release", nodes, "MIGRATED_REFUSED")
+        return self._refuse("CSI-V20", what, "upgrade these kubelets by one patch release", nodes, "MIGRATED_REFUSED")
 
-    def _mbr(self, nodes: int, volume: ObservedVolume) -> Message:
+    def _refuse_mbr(self, nodes: int, volume: ObservedVolume) -> Message:
         least = in_tree.MBR_CSI_PROXY
         remedy = f"install csi-proxy {least} or later before anything mounts it"
         if volume.created and volume.created < in_tree.MBR_DAY:
             what = f"it was made on {volume.created}, when kubelets wrote an MBR, and csi-proxy here is below {least}"
-            return self._wrong("CSI-V16", what, remedy, nodes, "MIGRATED_REFUSED")
+            return self._refuse("CSI-V16", what, remedy, nodes, "MIGRATED_REFUSED")
         what = f"whether it has an MBR is unknown, and csi-proxy here is below {least}"
-        return self._wrong("CSI-V18", what, remedy, nodes, "UNKNOWN")
+        return self._refuse("CSI-V18", what, remedy, nodes, "UNKNOWN")
 
-    def _refused(self, nodes: int) -> Iterator[tuple[Finding | None, int]]:
+    def _list_refusals(self, nodes: int) -> Iterator[tuple[Finding | None, int]]:
         """What Windows or the driver there refuses of the volume, on which of these nodes; None where nothing is."""
         subject, driver = self._subject, BY_NAME.get(self._subject.driver)
         if driver is not None and driver.fstypes and subject.linux_users:
             linux_user = subject.linux_users[0]
-            what = f"{self._user()} on Windows and {linux_user.key} on Linux use the same disk"
-            yield self._made("CSI-V19", what, "give each system a disk of its own, or share the data by SMB"), nodes
+            what = f"{self._name_user()} on Windows and {linux_user.key} on Linux use the same disk"
+            yield (
+                self._make_finding("CSI-V19", what, "give each system a disk of its own, or share the data by SMB"),
+                nodes,
+            )
             return
-        asked = self._asked(driver)
+        asked = self._build_request(driver)
         if driver is None and not asked.block:
             yield self._check_linux_file_system(), nodes
             return
@@ -389,16 +404,16 @@ class _Volume:
         rest = nodes
         for (version, mode), where in self._state.forms.items():
             if here := rest & where:
-                answer = _taken(subject.driver, asked, version, mode)
+                answer = _check_support(subject.driver, asked, version, mode)
                 found_[answer] = found_.get(answer, 0) | here
                 rest &= ~here
         if rest:
-            answer = _taken(subject.driver, asked, None, "")
+            answer = _check_support(subject.driver, asked, None, "")
             found_[answer] = found_.get(answer, 0) | rest
         for answer, here in found_.items():
-            yield self._answered(answer, driver), here
+            yield self._explain_support(answer, driver), here
 
-    def _asked(self, driver: Driver | None) -> RequestedVolume:
+    def _build_request(self, driver: Driver | None) -> RequestedVolume:
         """The volume as its driver is asked for it."""
         subject, source, asked = self._subject, self._subject.source, self._subject.asked
         modes = asked.access_modes if asked is not None else ()
@@ -424,18 +439,20 @@ class _Volume:
             ),
         )
 
-    def _answered(self, answer: VolumeSupport, driver: Driver | None) -> Finding | None:
+    def _explain_support(self, answer: VolumeSupport, driver: Driver | None) -> Finding | None:
         if answer.word == "yes" or answer.feature.startswith(capability.FILE_SYSTEM):
-            return self._file_system(answer, driver)
+            return self._check_file_system(answer, driver)
         source = (f"source: {answer.source}",) if answer.source else ()
         if answer.feature == capability.BLOCK:
-            return self._made("CSI-V15", "its volumeMode is Block", "use a volume with volumeMode Filesystem")
+            return self._make_finding("CSI-V15", "its volumeMode is Block", "use a volume with volumeMode Filesystem")
         title = driver.title if driver is not None else self._subject.driver
-        what = f"{self._word_of(answer.feature)}, and {title} {answer.why}"
-        made = self._made("CSI-V31" if answer.word == "no" else "CSI-V32", what, _REMEDIES.get(answer.feature, _REMEDY))
+        what = f"{self._describe_feature(answer.feature)}, and {title} {answer.why}"
+        made = self._make_finding(
+            "CSI-V31" if answer.word == "no" else "CSI-V32", what, _REMEDIES.get(answer.feature, _REMEDY)
+        )
         return replace(made, evidence=made.evidence + source)
 
-    def _file_system(self, answer: VolumeSupport, driver: Driver | None) -> Finding | None:
+    def _check_file_system(self, answer: VolumeSupport, driver: Driver | None) -> Finding | None:
         """What its file system makes of it, when nothing else is refused."""
         named = self._subject.source.attribute or self._subject.source.fs_type
         if driver is None or not driver.fstypes:
@@ -446,26 +463,28 @@ class _Volume:
             what = f"{reason}, expected {usable}: {driver.title} {answer.why}"
             rewrite = _RECREATE if self._subject.source.field == "csi" else "convert it"
             remedy = f"if Windows formatted it: {rewrite} with fsType ntfs; if Linux did, use it on Linux only"
-            return self._made("CSI-V14", what, remedy)
-        if self._mounted_on_windows():
+            return self._make_finding("CSI-V14", what, remedy)
+        if self._is_mounted_on_windows():
             return None
         if (finding := self._check_linux_file_system()) is not None:
             return finding
         if answer.word == "unknown":
             what = f"{reason}, and {driver.title} {answer.why}"
-            return self._made("CSI-V32", what, f"{_RECREATE} with fsType ntfs, and its StorageClass for new ones")
+            return self._make_finding(
+                "CSI-V32", what, f"{_RECREATE} with fsType ntfs, and its StorageClass for new ones"
+            )
         return None
 
     def _check_linux_file_system(self) -> Finding | None:
         """That a disk may have a file system that Windows formats anew."""
         named = (self._subject.source.attribute or self._subject.source.fs_type).lower()
-        if named not in LINUX_FILE_SYSTEMS or self._subject.volume is None or self._mounted_on_windows():
+        if named not in LINUX_FILE_SYSTEMS or self._subject.volume is None or self._is_mounted_on_windows():
             return None
         what = f"its fsType is {named} and nothing on Windows has mounted it yet, so its content is unknown"
         remedy = "check the disk before Windows mounts it, or first use it on Windows when it is new"
-        return self._made("CSI-V18", what, remedy)
+        return self._make_finding("CSI-V18", what, remedy)
 
-    def _word_of(self, feature: str) -> str:
+    def _describe_feature(self, feature: str) -> str:
         if feature in capability.ACCESS_MODES:
             return f"its access mode is {feature}"
         if feature == capability.CLUSTER_NAME:
@@ -478,7 +497,7 @@ class _Volume:
             return f"it is {feature}"
         return f"its {feature}".replace(f"{capability.PROTOCOL} ", f"{capability.PROTOCOL} is ")
 
-    def _mounted_on_windows(self) -> bool:
+    def _is_mounted_on_windows(self) -> bool:
         index, volume = self._index, self._subject.volume
         pods = (pod for user in self._subject.users for pod in user.pods if pod.phase == "Running")
         if any(index.bit.get(pod.node, 0) & index.windows for pod in pods):
@@ -487,21 +506,21 @@ class _Volume:
 
     # Words
 
-    def _user(self) -> str:
+    def _name_user(self) -> str:
         return self._subject.users[0].key if self._subject.users else "something"
 
-    def _made(self, id_: str, what: str, remedy: str, nodes: int = 0, about: str = "") -> Finding:
-        return found(id_, about or self._subject.title, what, tuple(self._evidence(nodes)), remedy)
+    def _make_finding(self, id_: str, what: str, remedy: str, nodes: int = 0, about: str = "") -> Finding:
+        return found(id_, about or self._subject.title, what, tuple(self._list_evidence(nodes)), remedy)
 
-    def _finds(self, id_: str, what: str, remedy: str, nodes: int = 0, about: str = "") -> None:
-        self.findings.append(self._made(id_, what, remedy, nodes, about))
+    def _add_finding(self, id_: str, what: str, remedy: str, nodes: int = 0, about: str = "") -> None:
+        self.findings.append(self._make_finding(id_, what, remedy, nodes, about))
 
-    def _wrong(self, id_: str, what: str, remedy: str, nodes: int, word: VolumeClass, step: Step = "stage") -> Message:
+    def _refuse(self, id_: str, what: str, remedy: str, nodes: int, word: VolumeClass, step: Step = "stage") -> Message:
         """A finding that is the verdict on these nodes too."""
-        self._finds(id_, what, remedy, nodes)
-        return self._verdict(word, nodes, what, step=step)
+        self._add_finding(id_, what, remedy, nodes)
+        return self._create_verdict(word, nodes, what, step=step)
 
-    def _evidence(self, nodes: int) -> Iterator[str]:
+    def _list_evidence(self, nodes: int) -> Iterator[str]:
         subject, volume = self._subject, self._subject.volume
         source = subject.source
         named = {"fsType": source.fs_type, "kind": source.kind, "driver": source.driver, "handle": source.handle}
@@ -523,7 +542,7 @@ class _Volume:
             reason = unset if listed is None else "listed" if plugin in listed else "not listed"
             yield f"Node {first}: kubelet {self._index.nodes[first].kubelet}, migrated-plugins: {plugin} {reason}"
 
-    def _verdict(
+    def _create_verdict(
         self,
         word: VolumeClass,
         nodes: int,
@@ -544,7 +563,7 @@ class _Volume:
             nodes=self._index.names(nodes),
             verdict=word,
             because=because,
-            evidence=tuple(self._evidence(nodes)),
+            evidence=tuple(self._list_evidence(nodes)),
             findings=tuple(dict.fromkeys((*(one.id for one in explained), *ids))),
         )
         return Message(nodes, step, verdict, explained)

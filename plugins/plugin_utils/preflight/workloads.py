@@ -136,8 +136,8 @@ class _Evaluator:
         keys = self._subjects.by_workload.get(workload.key, ())
         messages = [message for key in keys for message in self._volumes.messages.get(key, ())]
         volumes = [message.verdict for message in messages]
-        own = [*_hidden(self._index, workload)]
-        answer, because = _starts_again(workload, walks, volumes)
+        own = [*_check_controller(self._index, workload)]
+        answer, because = _decide_answer(workload, walks, volumes)
         if answer == "yes" and (shortage := self._capacity.check_workload(workload, walks.places)):
             answer, because = "no", shortage.message
             own.append(shortage)
@@ -147,7 +147,11 @@ class _Evaluator:
         if answer != "yes":
             own += _explain(workload, walks, volumes, because)
         elif not workload.done:
-            vetoes = (*self._vetoes, *_elsewhere(self._index, workload, walks), *_waiting(self._index, workload))
+            vetoes = (
+                *self._vetoes,
+                *_check_next_pods(self._index, workload, walks),
+                *_check_live_state(self._index, workload),
+            )
             own += vetoes[len(self._vetoes) :]
         steps = tuple(walks.steps()) if answer != "yes" else ()
         if vetoes:
@@ -157,12 +161,12 @@ class _Evaluator:
         causes: list[Finding] = []
         if answer != "yes":
             of_volumes = [finding for message in messages for finding in message.findings]
-            causes = _stopping((*own, *vetoes)) or _stopping(of_volumes)
+            causes = _select_stopping((*own, *vetoes)) or _select_stopping(of_volumes)
             if not causes:
                 remedy = "resolve what keeps the workload unknown, or suppress this finding"
-                own.append(_unknown(workload, because, remedy))
-                causes = _stopping(own)
-            self.stopping.update(causes, _stopping((*of_volumes, *walks.stopping)))
+                own.append(_make_unknown(workload, because, remedy))
+                causes = _select_stopping(own)
+            self.stopping.update(causes, _select_stopping((*of_volumes, *walks.stopping)))
         elif workload.kind != "DaemonSet" and workload.template is not None and workload.template.runs:
             self._starting.append((workload.key, walks.places, workload.pods))
         self.findings += own
@@ -195,7 +199,7 @@ class _Evaluator:
                 )
 
 
-def _elsewhere(index: Index, workload: Workload, walked: Walks) -> Iterator[Finding]:
+def _check_next_pods(index: Index, workload: Workload, walked: Walks) -> Iterator[Finding]:
     """That the scheduler may put its next pod on Linux, where no pod of Windows starts; its pods of today show nothing of that."""
     if walked.linux:
         first = index.names(walked.linux)[0]
@@ -213,7 +217,7 @@ def _elsewhere(index: Index, workload: Workload, walked: Walks) -> Iterator[Find
 _STARTS_WITHIN = timedelta(minutes=5)
 
 
-def _waiting(index: Index, workload: Workload) -> Iterator[Finding]:
+def _check_live_state(index: Index, workload: Workload) -> Iterator[Finding]:
     """What the cluster already shows, whatever the rules say: a pod that does not start, or that is not created."""
     template = workload.template
     waits = [(f"pod {one.key}", one.waits, one.waits_since) for one in workload.pods if one.waits]
@@ -229,27 +233,27 @@ def _waiting(index: Index, workload: Workload) -> Iterator[Finding]:
     yield from sorted(found_, key=lambda one: one.id)[:1]
 
 
-def _stopping(findings: Iterable[Finding]) -> list[Finding]:
+def _select_stopping(findings: Iterable[Finding]) -> list[Finding]:
     return [one for one in findings if one.doubt or one.severity == "blocker"]
 
 
 def _explain(workload: Workload, walks: Walks, volumes: list[VolumeVerdict], because: str) -> Iterator[Finding]:
     """What explains a workload that does not start again."""
     if workload.nowhere:
-        yield _unknown(workload, because, "add a Windows node that accepts its pods")
+        yield _make_unknown(workload, because, "add a Windows node that accepts its pods")
         return
     # Where its pods may run on Linux, or its volumes reach no Windows node, that is what to say.
     undecided = workload.system in ("mixed", "unknown") or any("CSI-V17" in volume.findings for volume in volumes)
     yield from (finding for finding in walks.findings if finding.id != "CSI-W20" or not undecided)
 
 
-def _unknown(workload: Workload, because: str, remedy: str) -> Finding:
+def _make_unknown(workload: Workload, because: str, remedy: str) -> Finding:
     """Stands for a workload of which it is not known whether it starts again."""
     evidence = (f"runs on {workload.system}: {workload.because}",)
     return found("CSI-W09", workload.key, because, evidence, remedy)
 
 
-def _starts_again(workload: Workload, walked: Walks, volumes: list[VolumeVerdict]) -> tuple[Answer, str]:
+def _decide_answer(workload: Workload, walked: Walks, volumes: list[VolumeVerdict]) -> tuple[Answer, str]:
     if workload.nowhere:
         return "unknown", workload.nowhere
     if walked.worst is not None and (walked.placed or not walked.linux or workload.system not in ("mixed", "unknown")):
@@ -264,15 +268,15 @@ def _starts_again(workload: Workload, walked: Walks, volumes: list[VolumeVerdict
         return "yes", "it has no volume now"
     before = next((one for one in volumes if one.verdict in UNCHANGED), None)
     if before is not None:
-        return "yes", f"as before: {_named(before)} is {before.verdict}: {before.because}"
+        return "yes", f"as before: {_name_volume(before)} is {before.verdict}: {before.because}"
     return "yes", walked.works()
 
 
-def _named(one: VolumeVerdict) -> str:
+def _name_volume(one: VolumeVerdict) -> str:
     return f"claim {one.claim}" if one.claim else one.volume
 
 
-def _hidden(index: Index, workload: Workload) -> Iterator[Finding]:
+def _check_controller(index: Index, workload: Workload) -> Iterator[Finding]:
     """Findings about this workload itself, such as a static pod."""
     about, template = workload.key, workload.template
     because = (f"runs on {workload.system}: {workload.because}",)

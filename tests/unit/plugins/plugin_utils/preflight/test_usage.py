@@ -11,13 +11,13 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight import wire
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import pod_is_evaluated
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Workload, usage
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Workload, find_usage
 from situations.cluster import SHOP, csi, healthy, owner_reference, pod, pod_spec, undecided, volume, workload
 from situations.world import World
 
 
 def decided(world: World, key: str) -> Workload:
-    found = usage(Index(world.snapshot()))
+    found = find_usage(Index(world.snapshot()))
     return next(one for one in found.workloads if one.key == key)
 
 
@@ -103,7 +103,7 @@ def test_a_job_of_a_cron_job_and_the_pods_of_a_deployment_are_one_workload() -> 
     owner = owner_reference("CronJob", "n", SHOP)
     world.add("Job", "n-1", SHOP, metadata={"ownerReferences": [owner]}, spec={"template": {"spec": undecided("n")}})
     pod(world, "n-1-a", undecided("n"), on="win-1", owner=owner_reference("Job", "n-1", SHOP))
-    found = usage(Index(world.snapshot()))
+    found = find_usage(Index(world.snapshot()))
     assert [one.key for one in found.users["shop/n"]] == ["CronJob shop/n"]
     assert [one.key for one in found.users["shop/share"]] == ["Deployment shop/feed", "Deployment shop/web"]
 
