@@ -95,8 +95,7 @@ notes:
     C(kubewin_instance_user).
   - Access needs no option with C(K8S_AUTH_*), C(KUBECONFIG), in a pod of the cluster, or with AWX's credential
     "OpenShift or Kubernetes API Bearer Token". The required rules are in C(roles/csi_driver/files/kubewin-rbac.yaml).
-  - A cache is valid for one file, API server, user and set of options. It holds no secret. If server and user are not known without a
-    request, nothing is cached.
+  - A cache is valid for one file, kubeconfig, environment and set of options. It holds no secret.
   - Ansible continues with an empty inventory if a source fails, unless C(ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED) is set.
   - Several clusters in one inventory are refused if they have a Node of the same name. The playbooks work on one cluster.
 seealso:
@@ -154,7 +153,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.observe impo
 from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.verdicts import read_verdicts
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import CLUSTER_ARG_SPEC, create_client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.identity import Identity, identify_cluster
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.identity import derive_cache_key
 
 _ACCESS = sorted(set(CLUSTER_ARG_SPEC) - {"api_timeout"})
 
@@ -194,24 +193,23 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
     def _read_observation(self, path: str, cache: bool, desired: Request) -> Observation:
         """From the cache when it may be used and has it, else from the cluster, and then into the cache."""
         access = {name: self.get_option(name) for name in _ACCESS if self.get_option(name) is not None}
-        identity = identify_cluster(access)
-        key = self._build_key(path, identity, desired) if identity is not None and self.get_option("cache") else None
+        key = self._build_key(path, access, desired) if self.get_option("cache") else None
         if key is not None and cache:
             try:
                 return Observation.from_dict(self._cache[key])
             except (KeyError, TypeError, ValueError):
                 # Not there, too old, or written by another release.
                 pass
-        observed = self._observe(access, identity, desired)
+        observed = self._observe(access, desired)
         if key is not None:
             self._cache[key] = observed.as_dict()
         return observed
 
-    def _build_key(self, path: str, identity: Identity, desired: Request) -> str:
+    def _build_key(self, path: str, access: Mapping[str, Any], desired: Request) -> str:
         read = [desired.instances, self.get_option("wmco_namespace"), self._list_annotations()]
-        return f"{self.get_cache_key(path)}_{identity.derive_key(read)}"
+        return f"{self.get_cache_key(path)}_{derive_cache_key(access, read)}"
 
-    def _observe(self, access: Mapping[str, Any], identity: Identity | None, desired: Request) -> Observation:
+    def _observe(self, access: Mapping[str, Any], desired: Request) -> Observation:
         if importlib.util.find_spec("kubernetes") is None:
             raise AnsibleParserError(
                 "the Python that runs Ansible lacks the package kubernetes: pip install -r requirements.txt of this "
@@ -223,7 +221,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             client = create_client(partial(get_api_client, **access), float(self.get_option("api_timeout")), named)
             observed = observe(
                 client,
-                identity.server if identity is not None else "",
+                client.server,
                 instances_in=self.get_option("wmco_namespace") if desired.instances else None,
                 annotations=self._list_annotations(),
             )

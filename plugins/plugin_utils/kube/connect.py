@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from ansible.module_utils.basic import missing_required_lib
 from ansible_collections.kubernetes.core.plugins.module_utils.args_common import AUTH_ARG_SPEC
@@ -77,7 +78,10 @@ def create_client(
         try:
             dynamic = make().client
             _disable_retries(dynamic)
-            return Client(dynamic, retry_for=retry_for)
+            client = Client(dynamic, retry_for=retry_for)
+            url = urlsplit(dynamic.configuration.host)
+            client.server = url._replace(netloc=url.netloc.rpartition("@")[2]).geturl().rstrip("/")
+            return client
         except Exception as error:
             # Nothing listens there, or it forbids even discovery: a proxy in between or a slow start shows otherwise.
             begins = is_refused(error) or read_status_code(error) == 403

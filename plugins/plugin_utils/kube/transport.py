@@ -103,6 +103,8 @@ class Transport:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._dynamic = dynamic
+        # URL of the API server, without credentials; empty if it is not known.
+        self.server = ""
         self.retry_for = retry_for
         self._clock = clock
         self._sleep = sleep

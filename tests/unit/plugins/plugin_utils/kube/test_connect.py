@@ -10,6 +10,7 @@ import json
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar, cast
 
 import pytest
@@ -169,3 +170,12 @@ def test_a_missing_client_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ClusterError, match=r"required Python library \(kubernetes\)") as caught:
         connect({"api_timeout": 60})
     assert caught.value.reason == "configuration"
+
+
+def test_a_server_is_named_without_credentials() -> None:
+    pools = SimpleNamespace(connection_pool_kw={}, clear=lambda: None)
+    dynamic = SimpleNamespace(
+        configuration=SimpleNamespace(host="https://me:hunter2@a.example.com:6443/"),
+        client=SimpleNamespace(rest_client=SimpleNamespace(pool_manager=pools)),
+    )
+    assert create_client(lambda: SimpleNamespace(client=dynamic), 1.0).server == "https://a.example.com:6443"
