@@ -618,6 +618,62 @@ def test_each_write_of_an_upgrade_that_arrives_after_another_run_finished_it_is_
     assert kinds == {("create", "configmaps"), ("patch", "configmaps"), ("patch", "nodes"), ("create", "pods/eviction")}
 
 
+@pytest.mark.torture
+@pytest.mark.parametrize("stop", [False, True], ids=["killed", "stopped"])
+def test_each_write_of_an_upgrade_by_wmco_that_arrives_after_another_run_finished_it_is_refused(
+    ready: Lab, stop: bool
+) -> None:
+    refused = []
+    with ready.settings(wmco=Wmco(step=0.1)):
+        if wmco_release(ready)[0] == 8:
+            # WMCO 9 waits for a label of the run, which is its second write of the Node.
+            late = late_upgrade_by_wmco(ready, second_of_node(), stop=stop)
+            assert late is not None
+            assert accepted(late) == []
+        for number in itertools.count(1):
+            late = late_upgrade_by_wmco(ready, nth(number), stop=stop)
+            if late is None:
+                break
+            assert accepted(late) == [], f"write {number}"
+            refused += late
+    kinds = {(write.call.verb, write.call.resource) for write in refused}
+    assert kinds == {("create", "configmaps"), ("patch", "configmaps"), ("patch", "nodes")}
+
+
+def wmco_release(lab: Lab) -> tuple[int, ...]:
+    return openshift.numbers(lab.api.get("/api/v1/nodes/win-3")["metadata"]["annotations"][openshift.VERSION])
+
+
+def second_of_node() -> Choice:
+    numbers = itertools.count(1)
+    return lambda _count, call: (call.verb, call.resource) == ("patch", "nodes") and next(numbers) == 2
+
+
+def late_upgrade_by_wmco(lab: Lab, choice: Choice, *, stop: bool) -> list[LateWrite] | None:
+    """The late writes of an upgrade of one node to the next release of WMCO 9, after another run finished it."""
+    major, _minor, patch = wmco_release(lab)
+    release = f"9.0.{patch + 1}" if major == 9 else "9.0.0"
+    options = {
+        "name": f"wmco-{release}", "hook": "wmco", "target": {"openshift": "4.14", "wmco": release}, "nodes": ["win-3"],
+        "node_timeout": 1800, "patience": 1800,
+    }  # fmt: skip
+    openshift.offer(lab.api, release, approved=True)
+    late = late_writes(
+        lab,
+        choice,
+        lambda kubeconfig: begin_upgrade(kubeconfig, **options),
+        lambda: upgrade_nodes(lab.state.kubeconfigs["kubewin"], **options),
+        stop=stop,
+    )
+    assert ".".join(map(str, wmco_release(lab))) == release
+    assert openshift.ALLOW not in lab.api.get("/api/v1/nodes/win-3")["metadata"]["labels"]
+    assert closed(lab) == {}
+    found = journal(lab, str(options["name"]))
+    assert (found["state"], bool(found["ended"])) == ("finished", True)
+    assert not lab.api.ok(LEASE)
+    return late
+
+
 class TaskFile:
     """Three tasks of a user. Each reports that it began, then waits until it may end."""
 
