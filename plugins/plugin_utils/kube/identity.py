@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-# Variables of kubernetes.core and of the client that decide on server and user. A password belongs to its user and is left out.
+# Variables of kubernetes.core and of the client that decide on server and user.
 _PREFIXES = ("K8S_AUTH_", "KUBERNETES_SERVICE_")
-_PASSWORDS = ("password", "K8S_AUTH_PASSWORD")
+# Options and variables that do not: a password belongs to its user, and a hash of it could be guessed.
+_IGNORED = ("password", "ca_cert", "verify_ssl")
 
 
 def derive_cache_key(access: Mapping[str, Any], query: Any, environment: Mapping[str, str] | None = None) -> str:
@@ -26,7 +27,7 @@ def derive_cache_key(access: Mapping[str, Any], query: Any, environment: Mapping
     settings = {name: text for name, text in environment.items() if name.startswith(_PREFIXES)} | dict(access)
     kubeconfig = access.get("kubeconfig") or environment.get("K8S_AUTH_KUBECONFIG") or environment.get("KUBECONFIG")
     paths = [] if isinstance(kubeconfig, Mapping) else str(kubeconfig or "~/.kube/config").split(os.pathsep)
-    known = {name: value for name, value in settings.items() if name not in _PASSWORDS}
+    known = {name: value for name, value in settings.items() if not name.lower().endswith(_IGNORED)}
     values = [known, [_read(Path(path).expanduser()) for path in paths], query]
     return hashlib.sha256(json.dumps(values, default=str, sort_keys=True).encode()).hexdigest()[:24]
 
