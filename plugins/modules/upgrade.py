@@ -187,9 +187,6 @@ options:
     description: Existing namespace of the journal and the lease.
     type: str
     default: kubewin
-  output_dir:
-    description: Directory on the controller for copies of the journal.
-    type: path
 seealso:
   - module: kubewin.csi.gate
   - module: kubewin.csi.verify

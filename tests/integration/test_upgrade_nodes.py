@@ -180,8 +180,6 @@ def from_8_to_9(lab: Lab, folder: Path, kills: Sequence[Instant]) -> None:
         "win-3": True,
     }
     kept = lab.api.get(f"{JOURNALS}/kubewin-upgrade-nine")["data"]
-    for which in ("json", "txt"):
-        assert (folder / "kept" / f"upgrade-nine.{which}").read_text(encoding="utf-8") == kept[f"journal.{which}"]
     assert "win-3 (batch 2): is done since" in kept["journal.txt"]
     assert "Z win-1: is verified with a volume" in kept["journal.txt"]
     assert "Verified and compared after the last node: 20" in kept["journal.txt"]
@@ -428,9 +426,8 @@ def test_jobs_in_three_containers_carry_one_upgrade_out(ready: Lab, tmp_path: Pa
         assert f"{NAMESPACE}/{name}: no difference in what was compared" in third.screen
     assert "no baseline" not in third.screen
     assert "3 of 3 volumes of Windows workloads are unchanged" in third.screen
-    # Baselines are no longer needed; the copies of the journal are for readers.
+    # Baselines are no longer needed.
     assert baselines(ready) == others
-    assert (tmp_path / "third" / "kept" / "upgrade-apart.txt").exists()
 
 
 def another_run_is_refused(lab: Lab, folder: Path) -> None:
@@ -655,7 +652,7 @@ def late_upgrade_by_wmco(lab: Lab, choice: Choice, *, stop: bool) -> list[LateWr
     release = f"9.0.{patch + 1}" if major == 9 else "9.0.0"
     options = {
         "name": f"wmco-{release}", "hook": "wmco", "target": {"openshift": "4.14", "wmco": release}, "nodes": ["win-3"],
-        "node_timeout": 1800, "patience": 1800,
+        "node_timeout": 1800, "wait_timeout": 1800,
     }  # fmt: skip
     openshift.offer(lab.api, release, approved=True)
     late = late_writes(

@@ -245,7 +245,7 @@ INPUTS: dict[str, Input] = {
             "C(readiness.html), C(readiness.md), C(readiness.json), C(readiness.xml) and C(snapshot.json). For C(gather), the "
             "directory of the archive,"
             " by default where you start the run. For C(upgrade), the directory"
-            " of the readiness report and of copies of the journal. Also without it, every "
+            " of the readiness report. Also without it, every "
             "playbook sets its closing summary as the statistic C(kubewin_summary), and C(preflight) its verdict as "
             "C(kubewin_preflight)."
         ),

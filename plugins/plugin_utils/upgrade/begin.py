@@ -40,7 +40,7 @@ class UpgradeRefusedError(ValueError):
 class UpgradeRequest:
     """The requested upgrade. nodes: empty for all. canary: empty for the node with the fewest volumes. batches: sizes.
 
-    pause: where an approval is required: "canary", "batches", or Nodes. cluster: an id of it, empty when it is not known.
+    pause: where an approval is required: "canary", "batches", or Nodes.
     unproven_canary: where nothing can be proven before (WMCO without csi-proxy), a node without volumes may go first.
     """
 
@@ -52,7 +52,6 @@ class UpgradeRequest:
     batches: tuple[str, ...] = ("1",)
     unproven_canary: bool = False
     pause: tuple[str, ...] = ()
-    cluster: str = ""
 
 
 def begin(desired: UpgradeRequest, observed: UpgradeObservation, confirmed: Sequence[str] = ()) -> Journal:
@@ -92,7 +91,6 @@ def begin(desired: UpgradeRequest, observed: UpgradeObservation, confirmed: Sequ
         began=format_time(observed.current_time),
         nodes=tuple(entries),
         only=desired.nodes,
-        cluster=desired.cluster,
     )
 
 
@@ -154,13 +152,7 @@ def _check_approvals(confirmed: Sequence[str], nodes: Collection[str]) -> list[s
 
 
 def check_same_request(journal: Journal, desired: UpgradeRequest) -> None:
-    """Refuse a name of an upgrade to another target, of other nodes or another cluster: the run would continue that one."""
-    if journal.cluster and desired.cluster and journal.cluster != desired.cluster:
-        raise UpgradeRefusedError(
-            f"the journal of upgrade {journal.name} is of another cluster: its kube-system has uid "
-            f"{journal.cluster}, expected {desired.cluster}. Use another directory for each cluster "
-            "(kubewin_output_dir)."
-        )
+    """Refuse a name of an upgrade to another target or of other nodes: the run would continue that one."""
     began, requested = (
         f"hook {hook}, target {target.describe() or 'none'} and nodes {', '.join(sorted(nodes)) or 'all'}"
         for hook, target, nodes in (

@@ -143,7 +143,7 @@ class Stopping:
 class Journal:
     """One upgrade.
 
-    name: of the upgrade; a finished one does not begin again. cluster: its id, empty if it was not read.
+    name: of the upgrade; a finished one does not begin again.
     only: the Nodes that were named, empty for all. generation: grows whenever a run resumes it, so that a run that was taken over
     can write nothing more. run: the run of this generation, as the lease names it. due: nodes whose tasks that run began, and whose
     results are not recorded yet. approval: name of the pause that waits for an approval. held_since: since when the next batch has
@@ -171,7 +171,6 @@ class Journal:
     ended: str = ""
     compared: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
-    cluster: str = ""
     happened: tuple[str, ...] = field(default=(), compare=False)
 
     def find_entry(self, node: str) -> NodeEntry:
@@ -229,8 +228,3 @@ def from_json(text: str) -> Journal:
         if entry.step not in STEPS_BY_HOOK[journal.hook]:
             raise FormatError(f"{entry.node} is at step {entry.step}, which hook {journal.hook} does not have")
     return journal
-
-
-def select_newest(copies: Mapping[str, Journal]) -> Journal | None:
-    """Return the copy that was written last, None without any. copies: by where each was found."""
-    return max(copies.values(), key=lambda journal: (journal.generation, journal.sequence), default=None)

@@ -13,8 +13,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import
 
 def needs(namespace: str, operator: str, hook: Hook, target: UpgradeTarget) -> Iterator[Need]:
     """Return the permissions of an upgrade. namespace: of journal and lease; operator: of WMCO."""
-    for name in (namespace, "kube-system"):
-        yield from list_needs("get", "", "namespaces", name=name)
+    yield from list_needs("get", "", "namespaces", name=namespace)
     yield from list_needs("get list patch", "", "nodes")
     yield from list_needs("list", "", "pods persistentvolumeclaims persistentvolumes")
     if hook != "wmco":

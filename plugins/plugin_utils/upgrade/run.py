@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding
@@ -18,7 +17,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions impor
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.wmco import OPERATOR_NAMESPACE
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import bind_client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.namespaces import check_namespace, read_cluster_uid
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.namespaces import check_namespace
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.permissions import require
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade import snapshot, wmco
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.apply import UpgradeExecutor, UpgradeObserver
@@ -79,8 +78,7 @@ class Upgrade:
         self.lease = upgrade_lease(client, options["namespace"], holder, notify)
         self._leased = False
         self._client = client = bind_client(client, self._confirm)
-        folder = Path(options["output_dir"]) if options["output_dir"] else None
-        self.journal_store = JournalStore(client, options["namespace"], options["name"], folder)
+        self.journal_store = JournalStore(client, options["namespace"], options["name"])
         self.observer = UpgradeObserver(client, OPERATOR_NAMESPACE, self._check_lease)
         self.executor = UpgradeExecutor(client, self.observer, notify)
 
@@ -110,7 +108,6 @@ class Upgrade:
         require(self._client, required, "an upgrade", "kubewin-csi-upgrade and kubewin-csi-records")
         if why := check_namespace(self._client, options["namespace"], "the journal is"):
             raise UpgradeRefusedError(why)
-        self.desired = replace(self.desired, cluster=read_cluster_uid(self._client))
 
     def collect_findings(self, observed: UpgradeObservation) -> list[Finding]:
         """Return findings about WMCO; blockers among them raise UpgradeRefusedError in `open`."""

@@ -11,14 +11,12 @@ import random
 from collections import Counter
 from dataclasses import replace
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.store import LIMIT
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.begin import (
-    UpgradeRefusedError,
     UpgradeRequest,
     resume,
 )
@@ -67,36 +65,28 @@ def journal(**changes: Any) -> Journal:
     return replace(made, **changes)
 
 
-def test_a_journal_is_kept_in_the_cluster_and_in_files_and_read_from_either(tmp_path: Path) -> None:
+def test_a_journal_is_kept_in_the_cluster() -> None:
     store = ObjectStore()
-    pages = JournalStore(client_of(store), "kubewin", "first", tmp_path)
+    pages = JournalStore(client_of(store), "kubewin", "first")
     assert pages.read() is None
     assert not pages.written
     kept = pages.keep(journal())
     assert pages.written
     assert from_json(store.things[PAGE]["data"]["journal.json"]) == kept
     assert "win-1 (batch 0): is waiting" in store.things[PAGE]["data"]["journal.txt"]
-    assert (tmp_path / "upgrade-first.txt").read_text(encoding="utf-8") == store.things[PAGE]["data"]["journal.txt"]
     later = pages.keep(replace(kept, why="later"))
     assert later.sequence == kept.sequence + 1
-    # A user deletes the ConfigMap; it is restored from the files.
-    del store.things[PAGE]
-    again = JournalStore(client_of(store), "kubewin", "first", tmp_path)
-    assert again.read() == later
-    again.keep(later)
-    assert PAGE in store.things
-    # And on another controller the ConfigMap does.
-    assert JournalStore(client_of(store), "kubewin", "first", None).read() == later
+    assert JournalStore(client_of(store), "kubewin", "first").read() == later
 
 
-def test_a_journal_that_may_outgrow_its_config_map_is_refused_before_the_upgrade_begins(tmp_path: Path) -> None:
+def test_a_journal_that_may_outgrow_its_config_map_is_refused_before_the_upgrade_begins() -> None:
     chance, store = random.Random(1), ObjectStore()
-    pages = JournalStore(client_of(store), "kubewin", "first", tmp_path)
+    pages = JournalStore(client_of(store), "kubewin", "first")
     many = [base64.b64encode(chance.randbytes(1 << 10)).decode() for _volume in range(LIMIT // (2 << 10))]
     with pytest.raises(ClusterError, match=r"kubewin-upgrade-first: its text has .* Scale down workloads") as refused:
         pages.keep(journal(before=with_volumes(*many)))
     assert refused.value.reason == "too_large"
-    assert (store.things, list(tmp_path.iterdir())) == ({}, [])
+    assert store.things == {}
     # One that just fits can grow, and its state stays readable.
     kept = pages.keep(journal(before=with_volumes(*many[:-100])))
     pages.keep(replace(kept, compared=tuple(chance.randbytes(20).hex() for _claim in range(5_000))))
@@ -105,34 +95,14 @@ def test_a_journal_that_may_outgrow_its_config_map_is_refused_before_the_upgrade
     assert "; run 1" in store.things[PAGE]["data"]["journal.txt"]
 
 
-def test_a_run_that_may_write_no_more_leaves_every_copy_as_it_is(tmp_path: Path) -> None:
-    def lost() -> None:
-        raise ClusterError("another run works on it", "taken_over")
-
+def test_a_journal_that_cannot_be_read_is_refused_by_name() -> None:
     store = ObjectStore()
-    with pytest.raises(ClusterError, match="another run works on it"):
-        JournalStore(client_of(store).guard_writes(lost, 10), "kubewin", "first", tmp_path).keep(journal())
-    assert store.things == {}
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_the_newest_copy_counts_and_an_unreadable_one_is_reported(tmp_path: Path) -> None:
-    store = ObjectStore()
-    pages = JournalStore(client_of(store), "kubewin", "first", tmp_path)
-    pages.keep(journal(why="old"))
-    old = (tmp_path / "upgrade-first.json").read_text(encoding="utf-8")
-    newest = pages.keep(journal(why="new", sequence=5))
-    (tmp_path / "upgrade-first.json").write_text(old, encoding="utf-8")
-    assert JournalStore(client_of(store), "kubewin", "first", tmp_path).read() == newest
-    (tmp_path / "upgrade-first.json").write_text("{", encoding="utf-8")
-    spoilt = JournalStore(client_of(store), "kubewin", "first", tmp_path)
-    assert spoilt.read() == newest
-    assert "it is not JSON" in spoilt.warnings[0]
+    JournalStore(client_of(store), "kubewin", "first").keep(journal())
     store.things[PAGE]["data"]["journal.json"] = json.dumps({"schema": 99})
     with pytest.raises(
         ClusterError, match="cannot be read: ConfigMap kubewin/kubewin-upgrade-first: its schema version"
     ) as bad:
-        JournalStore(client_of(store), "kubewin", "first", tmp_path).read()
+        JournalStore(client_of(store), "kubewin", "first").read()
     assert bad.value.reason == "journal_unreadable"
 
 
@@ -152,7 +122,7 @@ def test_an_edited_journal_is_refused_or_can_continue() -> None:
             "data": {"journal.json": json.dumps(spoiled)},
         }
         try:
-            found = JournalStore(client_of(store), "kubewin", "first", None).read()
+            found = JournalStore(client_of(store), "kubewin", "first").read()
             assert found is not None
             describe(found)
             found = resume(found, UpgradeRequest(found.name, found.hook, found.target, found.only), observed, ())
@@ -164,18 +134,9 @@ def test_an_edited_journal_is_refused_or_can_continue() -> None:
     assert (refused.total() > 300, read > 30) == (True, True)
 
 
-def test_a_journal_of_another_cluster_in_the_same_directory_is_refused() -> None:
-    observed = UpgradeObservation(datetime(2026, 11, 21, 21, tzinfo=timezone.utc), {})
-    desired = UpgradeRequest("first", "none", UpgradeTarget(kubelet="1.27"), cluster="here")
-    resume(journal(cluster="here"), desired, observed, ())
-    for state in ("open", "finished"):
-        with pytest.raises(UpgradeRefusedError, match=r"of another cluster: .*kubewin_output_dir"):
-            resume(journal(cluster="there", state=state), desired, observed, ())
-
-
 def test_a_run_that_was_taken_over_writes_nothing_more() -> None:
     store = ObjectStore()
-    old, new = (JournalStore(client_of(store), "kubewin", "first", None) for _each in range(2))
+    old, new = (JournalStore(client_of(store), "kubewin", "first") for _each in range(2))
     first = old.keep(journal())
     new.read()
     new.keep(replace(first, generation=2))
@@ -186,17 +147,7 @@ def test_a_run_that_was_taken_over_writes_nothing_more() -> None:
 
 def test_a_label_that_a_user_adds_prevents_no_write() -> None:
     store = ObjectStore()
-    pages = JournalStore(client_of(store), "kubewin", "first", None)
+    pages = JournalStore(client_of(store), "kubewin", "first")
     kept = pages.keep(journal())
     store.request("PATCH", PAGE, {"metadata": {"labels": {"team": "blue"}}})
     assert pages.keep(replace(kept, why="on")).why == "on"
-
-
-def test_unwritable_files_are_reported_once_and_stop_nothing(tmp_path: Path) -> None:
-    blocked = tmp_path / "file"
-    blocked.write_text("", encoding="utf-8")
-    pages = JournalStore(client_of(ObjectStore()), "kubewin", "first", blocked)
-    kept = pages.keep(journal())
-    pages.keep(kept)
-    assert len(pages.warnings) == 1
-    assert "the journal's copy cannot be written to" in pages.warnings[0]
