@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from situations.base import NO_OPENSHIFT, openshift, situation
-from situations.cluster import SHOP, owner_reference, pod, undecided, windows_nodes, workload
+from situations.cluster import SHOP, owner_reference, pod, pod_spec, undecided, windows_nodes, workload
 from situations.world import Object, World
 
 WEB = "Deployment shop/web"
@@ -96,3 +96,37 @@ def pods_that_are_as_restricted_as_their_namespace(world: World) -> None:
 def pods_that_the_node_selector_of_their_namespace_keeps_on_linux(world: World) -> None:
     openshift(world)
     world.get("Namespace", SHOP)["metadata"]["annotations"] = {"openshift.io/node-selector": "kubernetes.io/os=linux"}
+
+
+@situation("scheduler", "CSI-W09", starts_again={WEB: "unknown", "StatefulSet shop/db": "yes"})
+def pods_that_request_more_than_a_node_has(world: World) -> None:
+    for node in windows_nodes(world):
+        node["status"]["allocatable"] = {"cpu": "4", "memory": "16Gi", "pods": "110"}
+    _template(world)["containers"][0]["resources"] = {"requests": {"cpu": "5"}}
+
+
+@situation("scheduler", "CSI-W09", starts_again={WEB: "unknown", "StatefulSet shop/db": "yes"})
+def pods_whose_port_of_the_host_is_taken_on_each_node(world: World) -> None:
+    port = [{"containerPort": 80, "hostPort": 8080}]
+    agent = pod_spec()
+    agent["containers"][0]["ports"] = port
+    workload(world, "DaemonSet", "agent", agent, on=[node["metadata"]["name"] for node in windows_nodes(world)])
+    _template(world)["containers"][0]["ports"] = port
+
+
+@situation("scheduler", "CSI-W09", starts_again={WEB: "unknown", "StatefulSet shop/db": "yes"})
+def pods_beside_pods_that_are_nowhere(world: World) -> None:
+    term = {"labelSelector": {"matchLabels": {"app": "gone"}}, "topologyKey": "kubernetes.io/hostname"}
+    _template(world)["affinity"] = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+@situation("scheduler", "CSI-W20", starts_again={WEB: "no", "StatefulSet shop/db": "yes"})
+def pods_that_spread_over_a_label_that_no_node_has(world: World) -> None:
+    _template(world)["topologySpreadConstraints"] = [
+        {
+            "topologyKey": "example.com/rack",
+            "maxSkew": 1,
+            "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {"matchLabels": {"app": "web"}},
+        }
+    ]

@@ -1,0 +1,121 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Each part of the walk is needed: switched off, the answer for a recorded cluster changes. Run as a program, it prints the table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.admission import Admission
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.controllers.external_provisioner import (
+    ExternalProvisioner,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.controllers.persistent_volume_controller import (
+    PersistentVolumeController,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import Options, evaluate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.kubelet.admission import KubeletAdmission
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.framework import Scheduler
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.inter_pod_affinity import InterPodAffinity
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_affinity import NodeAffinity
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_name import NodeName
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_ports import NodePorts
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_resources_fit import NodeResourcesFit
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_unschedulable import (
+    NodeUnschedulable,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_volume_limits import NodeVolumeLimits
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.pod_topology_spread import (
+    PodTopologySpread,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.taint_toleration import TaintToleration
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.volume_binding import VolumeBinding
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.volume_restrictions import (
+    VolumeRestrictions,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.volume_zone import VolumeZone
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.mount import Mounts
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import Answer, PodToStart, Step
+from situations.named import SITUATIONS
+from situations.placing import CASES
+from situations.taken import PAIRS
+from unit.plugins.plugin_utils.preflight.walk.test_placing import answers as answers_of
+
+
+def _note_nothing(*_arguments: Any) -> str:
+    return ""
+
+
+def _accept(step: Step) -> Callable[[Any, PodToStart, int], list[Answer]]:
+    """A step that lets every node pass."""
+    return lambda _self, pod, nodes: [Answer(step, "ok", nodes, volume) for volume in pod.volumes or ("",)]
+
+
+# Of each part: the class, its method, and what stands for it.
+PARTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
+    "admission NamespaceLifecycle": (Admission, "_check_namespace_lifecycle", _note_nothing),
+    "admission RuntimeClass": (Admission, "_check_runtime_class", _note_nothing),
+    "admission PodSecurity": (Admission, "_check_pod_security", _note_nothing),
+    "admission OriginPodNodeEnvironment": (Admission, "_check_node_selector", _note_nothing),
+    "controller PersistentVolumeController": (PersistentVolumeController, "__call__", _accept("bind")),
+    "controller external-provisioner": (ExternalProvisioner, "__call__", _accept("provision")),
+    "scheduler profile": (Scheduler, "_check_profile", _note_nothing),
+    **{
+        f"scheduler {plugin.__name__}": (plugin, "filter_pod", _note_nothing)
+        for plugin in (
+            InterPodAffinity, NodeAffinity, NodeName, NodePorts, NodeResourcesFit, NodeUnschedulable, NodeVolumeLimits,
+            PodTopologySpread, TaintToleration,
+        )
+    },
+    "scheduler VolumeRestrictions of pods": (VolumeRestrictions, "filter_pod", _note_nothing),
+    "scheduler VolumeRestrictions of claims": (VolumeRestrictions, "filter_claim", _note_nothing),
+    "scheduler VolumeBinding": (VolumeBinding, "filter_claim", _note_nothing),
+    "scheduler VolumeZone": (VolumeZone, "filter_claim", _note_nothing),
+    "kubelet admission": (KubeletAdmission, "filter_pod", _note_nothing),
+    "attach": (Mounts, "attach", _accept("attach")),
+    "stage": (Mounts, "stage", _accept("stage")),
+    "publish": (Mounts, "publish", _accept("publish")),
+}  # fmt: skip
+
+
+def list_noticing() -> Iterator[str]:
+    """The recorded clusters of which an answer is not as recorded."""
+    for name, situation in SITUATIONS.items():
+        report = evaluate(situation.world().snapshot(), Options(target=situation.target))
+        answers = {one.workload: one.starts_again for one in report.workloads}
+        if any(answers.get(workload) != answer for workload, answer in situation.starts_again.items()):
+            yield name
+    for name, pair in PAIRS.items():
+        report = evaluate(pair.world(wrong=True).snapshot())
+        answers = {one.workload: one.starts_again for one in report.workloads}
+        if answers["Deployment shop/x"] != pair.starts_again:
+            yield name
+    for name, case in CASES.items():
+        words = {(one.step, one.word) for one in answers_of(case.plant, "win-1")[1]}
+        if (case.step, case.word) not in words:
+            yield name
+
+
+def find_noticing(part: str) -> str:
+    """The first recorded cluster that notices that a part is switched off; empty for none."""
+    owner, method, replacement = PARTS[part]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(owner, method, replacement)
+        return next(list_noticing(), "")
+
+
+def test_every_recorded_cluster_is_answered_as_recorded() -> None:
+    assert list(list_noticing()) == []
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_part_that_is_switched_off_is_noticed(part: str) -> None:
+    assert find_noticing(part)
+
+
+if __name__ == "__main__":
+    for name in PARTS:
+        print(f"{name:45} {find_noticing(name) or 'NOT NOTICED'}", flush=True)
