@@ -56,6 +56,8 @@ class Figures:
     seconds: float
     cpu: float
     changed: int
+    waits: int
+    """requests that only asked again for output"""
 
     @property
     def bytes(self) -> int:
@@ -160,6 +162,7 @@ class Rig:
             seconds=seconds,
             cpu=usage.ru_utime + usage.ru_stime,
             changed=sum(recap.values()),
+            waits=sum(counter["requests"] - requests_sent(counter) for counter in counters),
         )
 
     def parts(self, name: str, figures: Figures) -> str:
