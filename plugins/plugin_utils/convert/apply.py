@@ -41,7 +41,9 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import FIE
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError, StreamError, UnreachableError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.fencing import Reference, fence
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.kinds import Kind
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.nodes import ProofNode, choose_node
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.nodes import choose_node
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.observe import read_nodes
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.pod import CONTAINER, MOUNT
 
 # Seconds between observations: short at first, since most steps are quick.
 _FIRST, _LAST = 0.2, 2.0
@@ -322,28 +324,18 @@ class Converter:
 
     def _digest(self, record: ConversionRecord) -> Digest:
         return read_digest(
-            self._client, record.namespace, objects.name_helper(record.run), objects.CONTAINER, objects.MOUNT,
+            self._client, record.namespace, objects.name_helper(record.run), CONTAINER, MOUNT,
             self._limits.compare, self._limits.step,
         )  # fmt: skip
 
     def _define_helper(self, record: ConversionRecord) -> dict[str, Any]:
         """Define the helper pod on a node that has the driver and that the volume can go to."""
         volume = record.objects[record.target_side if record.has_reached("canary") else "old"]
-        nodes = (
-            ProofNode.from_objects(item, self._client.get(kinds.CSI_NODE, item["metadata"]["name"]))
-            for item in self._client.list_windows_nodes()
-        )
-        node, whys = choose_node(nodes, volume, record.new.driver, self._limits.image, self._limits.tolerations)
-        if node is None:
-            raise ConversionStoppedError(
-                f"no node accepts the helper pod of {record.namespace}/{record.claim}: {whys or 'no Windows node'}. "
-                f"{explain.describe_state(record)}",
-                "no_node",
-            )
-        image = self._limits.image or node.choose_image()
-        tolerations = node.list_tolerations(self._limits.tolerations)
+        image, tolerations = self._limits.image, self._limits.tolerations
+        claim = f"{record.namespace}/{record.claim}"
+        node = choose_node(read_nodes(self._client), claim, volume, record.new.driver, image, tolerations)
         # One that a late request creates ends by itself; one that ends too early is created again.
-        return objects.define_helper(record, node.name, image, tolerations, int(2 * self._limits.step) + _GRACE)
+        return objects.define_helper(record, node, image, tolerations, int(2 * self._limits.step) + _GRACE)
 
     def _patch_lock(self, record: ConversionRecord, action: do.SetLock) -> None:
         kind, name, namespace = kinds.PERSISTENT_VOLUME_CLAIM, record.claim, record.namespace

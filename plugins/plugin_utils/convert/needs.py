@@ -28,4 +28,4 @@ def needs(namespaces: Sequence[str], records: Sequence[str], variant: Variant) -
     yield from list_needs("get create patch delete", "coordination.k8s.io", "leases", records[0])
     yield from list_needs("get list", "", "nodes")
     yield from list_needs("get list", "storage.k8s.io", "volumeattachments")
-    yield from list_needs("get", "storage.k8s.io", "csinodes")
+    yield from list_needs("list", "storage.k8s.io", "csinodes")

@@ -15,7 +15,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.kinds import Kind
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MANAGED_BY, MANAGER, PART_OF
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.pod import define_idle_pod
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.nodes import ProofNode
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.pod import define_reading_pod
 
 PART = "convert"
 # On a claim: run and generation of its conversion. On a volume: the run and the side, old or new.
@@ -23,8 +24,6 @@ LOCK = "kubewin.io/convert"
 # On a claim while its volume's policy is restored.
 HOLD = "kubewin.io/convert-hold"
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
-MOUNT = "C:\\kubewin"
-CONTAINER = "convert"
 # Where a record stands in its ConfigMap.
 KEY = "record.json"
 
@@ -208,19 +207,16 @@ def name_helper(run: str) -> str:
 
 
 def define_helper(
-    record: ConversionRecord, node: str, image: str, tolerations: Sequence[Mapping[str, Any]], seconds: int
+    record: ConversionRecord, node: ProofNode, image: str, tolerations: Sequence[Mapping[str, Any]], seconds: int
 ) -> dict[str, Any]:
-    """Define the pod that reads the data, on that node, for so many seconds. It cannot write."""
+    """Define the pod that reads the data, on that node, for so many seconds."""
     metadata = {
         "name": name_helper(record.run),
         "namespace": record.namespace,
         "labels": build_labels(record.run),
         "annotations": {LOCK: format_lock(record)},
     }
-    return define_idle_pod(
-        metadata, node, image, tolerations, record.claim,
-        container=CONTAINER, mount=MOUNT, read_only=True, restartPolicy="Never", activeDeadlineSeconds=seconds,
-    )  # fmt: skip
+    return define_reading_pod(metadata, node, image, tolerations, record.claim, seconds)
 
 
 def name_on_node(driver: str, handle: str) -> str:

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.pod import define_idle_pod
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.nodes import ProofNode
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.pod import define_reading_pod
 
-MOUNT = "C:\\volume"
-CONTAINER = "read"
 LABELS = {"app.kubernetes.io/managed-by": "kubewin.csi", "app.kubernetes.io/part-of": "workload-data"}
 # Longer than reading may take, so that the pod of a run that died ends by itself.
 _GRACE = 1800
@@ -32,15 +31,12 @@ def is_ours(pod: Mapping[str, Any]) -> bool:
 
 
 def define_helper(
-    claim: Mapping[str, Any], node: str, image: str, tolerations: Sequence[Mapping[str, Any]], seconds: float
+    claim: Mapping[str, Any], node: ProofNode, image: str, tolerations: Sequence[Mapping[str, Any]], seconds: float
 ) -> dict[str, Any]:
-    """Define the helper pod on that node. It cannot write."""
+    """Define the helper pod on that node. image: empty for the one of the node's build."""
     of = claim["metadata"]
     metadata = {"name": name_helper(of["uid"]), "namespace": of["namespace"], "labels": dict(LABELS)}
-    return define_idle_pod(
-        metadata, node, image, tolerations, of["name"], container=CONTAINER, mount=MOUNT, read_only=True,
-        restartPolicy="Never", activeDeadlineSeconds=int(seconds) + _GRACE,
-    )  # fmt: skip
+    return define_reading_pod(metadata, node, image, tolerations, of["name"], int(seconds) + _GRACE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,9 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Cli
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.plugin_utils.verify import explain
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.nodes import ProofNode, choose_node
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.nodes import choose_node
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.observe import read_nodes
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.pod import CONTAINER, MOUNT
 
 _LOOK = 0.5
 
@@ -97,7 +99,7 @@ class VolumeReader:
             with report_progress(self._notify, lambda: f"{title}: {reader.standing}"):
                 return self._manifest(target, "listing", reader.read_listing())
         with self._run_helper(target) as (pod, image):
-            reader = self._create_reader(pod, objects.CONTAINER, objects.MOUNT, image)
+            reader = self._create_reader(pod, CONTAINER, MOUNT, image)
             self._notify(f"{title}: listing it")
             with report_progress(self._notify, lambda: f"{title}: {reader.standing}"):
                 listed = reader.read_listing()
@@ -138,40 +140,21 @@ class VolumeReader:
 
     @contextmanager
     def _run_helper(self, target: ReadableClaim) -> Iterator[tuple[str, str]]:
-        name = objects.name_helper(target.claim["metadata"]["uid"])
+        name, title = objects.name_helper(target.claim["metadata"]["uid"]), target.claim["metadata"]["name"]
         self._remove(name)
-        node = self._choose_node(target)
-        image = self._desired.image or node.choose_image()
-        tolerations = node.list_tolerations(self._desired.tolerations)
-        created = self._client.create_new(
-            kinds.POD,
-            objects.define_helper(target.claim, node.name, image, tolerations, self._limits.seconds),
-            dry_run=False,
-        )
+        image, tolerations = self._desired.image, self._desired.tolerations
+        # Of a volume without a CSI source, no driver need be registered.
+        driver = (target.volume["spec"].get("csi") or {}).get("driver", "")
+        qualified = f"{self._namespace}/{title}"
+        node = choose_node(read_nodes(self._client), qualified, target.volume, driver, image, tolerations)
+        definition = objects.define_helper(target.claim, node, image, tolerations, self._limits.seconds)
+        created = self._client.create_new(kinds.POD, definition, dry_run=False)
         try:
-            condition = f"pod {self._namespace}/{name}, which reads {self._namespace}/{target.claim['metadata']['name']}, runs on {node.name}"
+            condition = f"pod {self._namespace}/{name}, which reads {qualified}, runs on {node.name}"
             self._wait_until(lambda: self._is_running(name, created), condition, lambda: self._trouble(name, node.name))
-            yield name, image
+            yield name, definition["spec"]["containers"][0]["image"]
         finally:
             self._remove(name)
-
-    def _choose_node(self, target: ReadableClaim) -> ProofNode:
-        """Choose a node that the volume can go to and that has its driver."""
-        csi_nodes = {item["metadata"]["name"]: item for item in self._client.list(kinds.CSI_NODE).items}
-        driver = (target.volume["spec"].get("csi") or {}).get("driver", "")
-        nodes = (
-            ProofNode.from_objects(item, csi_nodes.get(item["metadata"]["name"]))
-            for item in self._client.list_windows_nodes()
-        )
-        desired = self._desired
-        node, whys = choose_node(nodes, target.volume, driver, desired.image, desired.tolerations)
-        if node is None:
-            raise ClusterError(
-                f"no Windows node accepts the pod that reads {self._namespace}/{target.claim['metadata']['name']}: "
-                f"{whys or 'there is none'}.",
-                "no_node",
-            )
-        return node
 
     def _is_running(self, name: str, created: Mapping[str, Any]) -> bool:
         live = self._client.get(kinds.POD, name, self._namespace)

@@ -23,11 +23,11 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError, StreamError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.kinds import Kind
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import Lease, LeaseSubject, bind_client
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import Lease, bind_client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.streams import Executed
 from ansible_collections.kubewin.csi.plugins.plugin_utils.verify import explain, objects
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.cleanup import Cleaner
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.cleanup import Cleaner, describe_lease
 from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.nodes import (
     ProofNode,
     can_reach,
@@ -35,6 +35,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.nodes import (
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.objects import RunScope
 from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.plan import VerifyRequest, VerifyTarget
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.pod import CONTAINER
 from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.verdict import (
     Proof,
     VerifyStep,
@@ -93,9 +94,7 @@ class Prover:
     ) -> None:  # fmt: skip
         self._scope, self._desired, self._limits = scope, desired, limits
         self._token, self._notify = token, notify
-        subject = f"the verification in namespace {scope.namespace}"
-        lease = LeaseSubject(scope.namespace, f"{objects.PREFIX}-{scope.run}", scope.build_labels(), subject)
-        self._lease = Lease(client, lease, holder, notify)
+        self._lease = Lease(client, describe_lease(scope), holder, notify)
         # Its objects carry its name. A run that finds its lease expired deletes the lease, and with it the right to make more.
         self._unbound, self._client = client, bind_client(client, self._lease.confirm)
         self._stop = threading.Event()
@@ -231,9 +230,7 @@ class Prover:
         return explain_unschedulable(node, self._desired.image, self._desired.tolerations)
 
     def _pod(self, target: VerifyTarget, number: int, node: ProofNode) -> dict[str, Any]:
-        image = self._desired.image or node.choose_image()
-        tolerations = node.list_tolerations(self._desired.tolerations)
-        return self._scope.define_pod(target, number, node.name, image, tolerations, int(self._limits.whole) + _GRACE)
+        return self._scope.define_pod(target, number, node, self._desired, int(self._limits.whole) + _GRACE)
 
     def _start(self, journal: _ProofProgress, number: int, name: str, step: str) -> str:
         """Create a pod on a node, wait until it runs, and return its name."""
@@ -368,7 +365,7 @@ class Prover:
             self._check()
             try:
                 seconds = min(_COMMAND, max(1.0, ends - time.monotonic()))
-                done = self._client.execute(self._scope.namespace, pod, objects.CONTAINER, command, seconds)
+                done = self._client.execute(self._scope.namespace, pod, CONTAINER, command, seconds)
             except ClusterError as error:
                 busy = error.status == 429 or error.status >= 500
                 if not isinstance(error, StreamError) and not busy:

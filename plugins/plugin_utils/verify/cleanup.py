@@ -10,19 +10,24 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import render_progress, report_progress
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.kinds import Kind
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify import leftovers, objects
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import Lease, LeaseSubject
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import parse_time
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify import objects
 from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.objects import RunScope
 from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.plan import VerifyTarget
 
 _LOOK = 0.3
 # Until everything is gone; storage may take minutes to detach and delete a disk.
 PATIENCE = 300.0
+# A run that is starting makes its namespace first and its lease a moment later.
+_STARTING = timedelta(seconds=60)
+_LONG_AGO = datetime.fromtimestamp(0, timezone.utc)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,34 +198,47 @@ class EarlierRun:
     lives: str
 
 
-def find_earlier_runs(
-    client: Client, scope: RunScope, notify: Callable[[str], None], sleep: Callable[[float], None] = time.sleep
-) -> tuple[EarlierRun, ...]:
+def describe_lease(scope: RunScope) -> LeaseSubject:
+    """Describe the Lease of a run; while it is renewed, no other run deletes the objects."""
+    subject = f"the verification in namespace {scope.namespace}"
+    return LeaseSubject(scope.namespace, f"{objects.PREFIX}-{scope.run}", scope.build_labels(), subject)
+
+
+def find_earlier_runs(client: Client, scope: RunScope, notify: Callable[[str], None]) -> tuple[EarlierRun, ...]:
     """Return runs with leftovers in the whole cluster, or in the namespace of this run.
 
     Waits as long as a lease lasts if one of them seems to have ended on another machine.
     """
-    where = None if scope.owns_namespace else scope.namespace
-    listed: Sequence[Kind] = (kinds.NAMESPACE,) if scope.owns_namespace else (kinds.POD, kinds.PERSISTENT_VOLUME_CLAIM)
-    things = [
-        item
-        for kind in listed
-        for item in client.list(kind, where if kind.namespaced else None, label_selector=objects.SELECTOR).items
-    ]
-    leases = before = client.list(kinds.LEASE, where, label_selector=objects.SELECTOR).items
-    if seconds := leftovers.compute_observation_time(before, scope.run, client.now()):
-        notify(f"an earlier run seems to have ended; waiting {seconds:.0f} s for a renewal of its lease")
-        sleep(seconds)
-        leases = client.list(kinds.LEASE, where, label_selector=objects.SELECTOR).items
+    kinds_of_leftovers = (kinds.NAMESPACE,) if scope.owns_namespace else (kinds.POD, kinds.PERSISTENT_VOLUME_CLAIM)
     scopes: dict[str, RunScope] = {}
-    for item in (*leases, *things):
-        metadata = item["metadata"]
-        run = str((metadata.get("labels") or {}).get(objects.RUN, ""))
-        is_namespace = "namespace" not in metadata
-        if run not in scopes or is_namespace:
-            scopes[run] = RunScope(run, metadata["name"] if is_namespace else metadata["namespace"], is_namespace)
-    evaluated = leftovers.evaluate(things, before, leases, scope.run, client.now())
-    return tuple(EarlierRun(scopes[run], lives) for run, lives in evaluated.items())
+    created: dict[str, datetime] = {}
+    for kind in (kinds.LEASE, *kinds_of_leftovers):
+        namespace = None if scope.owns_namespace else scope.namespace
+        for item in client.list(kind, namespace, label_selector=objects.SELECTOR).items:
+            metadata = item["metadata"]
+            run = str(metadata["labels"].get(objects.RUN, ""))
+            if run and run != scope.run:
+                scopes[run] = RunScope(run, metadata.get("namespace") or metadata["name"], kind == kinds.NAMESPACE)
+                age = parse_time(metadata.get("creationTimestamp")) or _LONG_AGO
+                created[run] = max(age, created.get(run, age))
+    return tuple(
+        EarlierRun(scopes[run], _find_sign_of_life(client, scopes[run], created[run], notify)) for run in sorted(scopes)
+    )
+
+
+def _find_sign_of_life(client: Client, scope: RunScope, created: datetime, notify: Callable[[str], None]) -> str:
+    """Return why a run counts as alive, empty if it ended. created: when its youngest object was created."""
+    lease = Lease(client, describe_lease(scope), "", notify)
+    if lives := lease.find_other_run():
+        return lives
+    try:
+        live = lease.wait()
+    except ClusterError as error:
+        if error.reason != "locked":
+            raise
+        return str(error)
+    age = client.now() - created
+    return f"it began {int(age.total_seconds())} s ago" if live is None and age < _STARTING else ""
 
 
 def delete_leftovers(client: Client, runs: Sequence[EarlierRun], notify: Callable[[str], None]) -> list[Cleaner]:

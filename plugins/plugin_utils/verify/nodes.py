@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.scheduling import covers, matches_term
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode, Taint
 
 IMAGE = "mcr.microsoft.com/windows/nanoserver"
@@ -94,10 +95,10 @@ def can_reach(node: ProofNode, volume: Mapping[str, Any]) -> bool:
 
 
 def choose_node(
-    nodes: Iterable[ProofNode], volume: Mapping[str, Any], driver: str, image: str,
+    nodes: Iterable[ProofNode], claim: str, volume: Mapping[str, Any], driver: str, image: str,
     tolerations: Sequence[Mapping[str, Any]],
-) -> tuple[ProofNode | None, str]:  # fmt: skip
-    """Return the first node for a pod with this volume; else None, and why no node fits.
+) -> ProofNode:  # fmt: skip
+    """Return the first node for a pod that reads this claim's volume. Raises ClusterError no_node.
 
     driver: the CSI name that the node must have registered, empty for an in-tree volume.
     """
@@ -111,6 +112,8 @@ def choose_node(
         if not why and not can_reach(node, volume):
             why = "the volume's node affinity"
         if not why:
-            return node, ""
+            return node
         whys.append(f"{node.name}: {why}")
-    return None, "; ".join(whys)
+    raise ClusterError(
+        f"no Windows node accepts the pod that reads {claim}: {'; '.join(whys) or 'there is none'}.", "no_node"
+    )

@@ -6,21 +6,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MANAGED_BY, MANAGER, PART_OF
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.plan import VerifyTarget
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.pod import define_idle_pod
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.nodes import ProofNode
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.plan import VerifyRequest, VerifyTarget
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.pod import MOUNT, define_idle_pod
 
 PART = "kubewin-verify"
 RUN = "kubewin.io/verify-run"
 SELECTOR = f"{MANAGED_BY}={MANAGER},{PART_OF}={PART}"
-MOUNT = "C:\\kubewin"
 FILE = f"{MOUNT}\\proof.txt"
-CONTAINER = "proof"
 PREFIX = "kubewin-verify"
 
 
@@ -61,20 +59,13 @@ class RunScope:
         }
 
     def define_pod(
-        self,
-        target: VerifyTarget,
-        number: int,
-        node: str,
-        image: str,
-        tolerations: Sequence[Mapping[str, Any]],
-        seconds: int,
+        self, target: VerifyTarget, number: int, node: ProofNode, desired: VerifyRequest, seconds: int
     ) -> dict[str, Any]:
         """Define the number-th pod of a target, on that node and no other. seconds: after which it ends by itself."""
         metadata = self._build_metadata(f"{self.name(target)}-{number}")
         return define_idle_pod(
-            metadata, node, image, tolerations, self.name(target), container=CONTAINER, mount=MOUNT,
-            activeDeadlineSeconds=seconds,
-        )  # fmt: skip
+            metadata, node, desired.image, desired.tolerations, self.name(target), activeDeadlineSeconds=seconds
+        )
 
     @staticmethod
     def name(target: VerifyTarget) -> str:

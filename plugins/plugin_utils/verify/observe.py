@@ -19,17 +19,21 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.plan import (
 )
 
 
-def read_plan(client: Client, request: VerifyRequest) -> VerifyPlan:
-    """Plan the verification by the nodes and classes of the cluster. Raises ClusterError."""
+def read_nodes(client: Client) -> list[ProofNode]:
+    """Read the Windows nodes with their registered drivers."""
     csi_nodes = {item["metadata"]["name"]: item for item in client.list(kinds.CSI_NODE).items}
-    nodes = [
+    return [
         ProofNode.from_objects(item, csi_nodes.get(item["metadata"]["name"])) for item in client.list_windows_nodes()
     ]
+
+
+def read_plan(client: Client, request: VerifyRequest) -> VerifyPlan:
+    """Plan the verification by the nodes and classes of the cluster. Raises ClusterError."""
     attach = {}
     for driver in request.drivers:
         csi_driver = client.get(kinds.CSI_DRIVER, driver.name) or {}
         attach[driver.name] = bool((csi_driver.get("spec") or {}).get("attachRequired", True))
-    return plan_verification(request, nodes, client.list(kinds.STORAGE_CLASS).items, attach)
+    return plan_verification(request, read_nodes(client), client.list(kinds.STORAGE_CLASS).items, attach)
 
 
 def refuse(client: Client, decided: VerifyPlan, scope: RunScope) -> None:

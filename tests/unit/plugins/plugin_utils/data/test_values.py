@@ -17,6 +17,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.data.manifest import (
     from_json,
     summarize_counts,
 )
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.pod import MOUNT
+from unit.plugins.plugin_utils.verify.clusters import node
 
 SHA = "a" * 64
 KEPT = Manifest(
@@ -133,9 +135,10 @@ def test_folders_as_windows_has_them(mount: str, folder: str) -> None:
 
 def test_the_pod_that_reads_cannot_write_and_ends_by_itself() -> None:
     claim = {"metadata": {"name": "data", "namespace": "shop", "uid": "u"}}
-    made = objects.define_helper(claim, "win-1", "image", [], 900)
+    made = objects.define_helper(claim, node("win-1"), "", [], 900)
     (container,) = made["spec"]["containers"]
-    assert container["volumeMounts"] == [{"name": "data", "mountPath": objects.MOUNT, "readOnly": True}]
+    assert container["volumeMounts"] == [{"name": "data", "mountPath": MOUNT, "readOnly": True}]
+    assert container["image"] == "mcr.microsoft.com/windows/nanoserver:ltsc2022"
     assert made["spec"]["activeDeadlineSeconds"] > 900
     assert objects.is_ours(made)
     assert not objects.is_ours({"metadata": {}})

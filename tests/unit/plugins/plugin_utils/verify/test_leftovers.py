@@ -1,70 +1,58 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Leftovers of an ended run are deleted, those of a live run are not: its lease and its age decide, not its clock."""
+"""Leftovers of an ended run are deleted, those of a live run are not: its lease decides, or its age before it has one."""
 
 from __future__ import annotations
 
+import os
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.leftovers import compute_observation_time, evaluate
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.objects import RUN
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import identify_process
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.cleanup import describe_lease, find_earlier_runs
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.objects import RunScope
+from unit.plugins.plugin_utils.kube.fakes import ObjectStore, client_of
 
 NOW = datetime(2026, 11, 21, 8, 0, 0, tzinfo=timezone.utc)
+MINE = RunScope("mine", "kubewin-verify-mine", owns_namespace=True)
+# The first process of this boot is not this one's, and a process that is gone has another start.
+ENDED = identify_process(os.getpid()) + "0"
 
 
-def thing(run: str, age: float) -> dict[str, Any]:
-    made = (NOW - timedelta(seconds=age)).isoformat()
-    return {"metadata": {"name": "x", "labels": {RUN: run}, "creationTimestamp": made}}
-
-
-def lease(run: str, renewed: float | None, seconds: int = 60) -> dict[str, Any]:
-    spec: dict[str, Any] = {"leaseDurationSeconds": seconds, "holderIdentity": "there/7"}
-    if renewed is not None:
-        spec["renewTime"] = (NOW - timedelta(seconds=renewed)).isoformat()
-    return {**thing(run, 3600), "spec": spec}
+def store_with(run: str, age: float, lease: dict[str, Any] | None = None) -> ObjectStore:
+    store = ObjectStore()
+    scope = RunScope(run, f"kubewin-verify-{run}", owns_namespace=True)
+    store.now = NOW - timedelta(seconds=age)
+    store.request("POST", "/api/v1/namespaces", scope.define_namespace())
+    if lease is not None:
+        subject = describe_lease(scope)
+        body = {"metadata": {"name": subject.name, "namespace": subject.namespace, "labels": dict(subject.labels)}}
+        spec = {"leaseDurationSeconds": 60, "renewTime": NOW.isoformat(), **lease}
+        path = f"/apis/coordination.k8s.io/v1/namespaces/{scope.namespace}/leases"
+        store.request("POST", path, {**body, "spec": spec})
+    store.now = NOW
+    return store
 
 
 @pytest.mark.parametrize(
-    ("leases", "age", "lives"),
+    ("age", "lease", "lives"),
     [
-        ([lease("a", 10)], 3600, "there/7 renewed its lease at 2026-11-21 07:59:50Z"),
-        ([lease("a", 59)], 3600, "there/7 renewed its lease at 2026-11-21 07:59:01Z"),
-        ([lease("a", 61)], 3600, ""),
-        ([lease("a", 61, seconds=120)], 3600, "there/7 renewed its lease at 2026-11-21 07:58:59Z"),
-        ([lease("a", None)], 3600, ""),
-        ([], 3600, ""),
-        ([], 5, "it began 5 s ago"),
-        ([lease("b", 10)], 3600, ""),
+        (3600, {"holderIdentity": "there/7"}, "there/7 renewed its lease at 2026-11-21 08:00:00Z"),
+        (3600, {"holderIdentity": ENDED}, ""),
+        (3600, None, ""),
+        (5, {"holderIdentity": ENDED}, ""),
+        (5, None, "it began 5 s ago"),
     ],
 )
 def test_a_run_lives_while_it_renews_its_lease_or_only_just_began(
-    leases: list[dict[str, Any]], age: float, lives: str
+    age: float, lease: dict[str, Any] | None, lives: str
 ) -> None:
-    found = evaluate([thing("a", age)], leases, leases, "mine", NOW)
-    assert found["a"].startswith(lives)
-    assert bool(found["a"]) == bool(lives)
+    (earlier,) = find_earlier_runs(client_of(store_with("a", age, lease)), MINE, print)
+    assert earlier.scope == RunScope("a", "kubewin-verify-a", owns_namespace=True)
+    assert lives in earlier.lives
+    assert bool(earlier.lives) == bool(lives)
 
 
-def test_own_objects_and_objects_without_labels_are_not_leftovers() -> None:
-    unlabelled = {"metadata": {"name": "x"}}
-    leases = [lease("mine", 600)]
-    assert compute_observation_time(leases, "mine", NOW) == 0
-    assert evaluate([thing("mine", 3600), unlabelled], leases, leases, "mine", NOW) == {}
-
-
-def test_a_lease_alone_is_a_leftover_too() -> None:
-    assert evaluate([], [lease("a", 600)], [lease("a", 600)], "mine", NOW) == {"a": ""}
-
-
-def test_the_newest_object_of_a_run_has_its_age() -> None:
-    assert evaluate([thing("a", 3600), thing("a", 5)], [], [], "mine", NOW)["a"] == "it began 5 s ago"
-
-
-@pytest.mark.parametrize("skew", [-3600, 3600], ids=["behind", "ahead"])
-def test_a_run_whose_clock_is_wrong_lives_while_it_renews_its_lease(skew: float) -> None:
-    before, now = [lease("a", 20 + skew)], [lease("a", 10 + skew)]
-    assert compute_observation_time(before, "mine", NOW) == 60
-    assert evaluate([thing("a", 3600)], before, now, "mine", NOW)["a"].startswith("there/7 renewed its lease")
-    assert evaluate([thing("a", 3600)], now, now, "mine", NOW) == {"a": ""}
+def test_own_objects_are_not_leftovers() -> None:
+    assert find_earlier_runs(client_of(store_with("mine", 3600)), MINE, print) == ()

@@ -8,9 +8,11 @@ from datetime import datetime, timezone
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.verify import objects
 from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.objects import RunScope
-from unit.plugins.plugin_utils.verify.clusters import target
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.plan import VerifyRequest
+from unit.plugins.plugin_utils.verify.clusters import node, target
 
 SCOPE = RunScope("1a2b3c4d", "kubewin-verify-1a2b3c4d", owns_namespace=True)
+REQUEST = VerifyRequest((), image="image:1")
 NOW = datetime(2026, 11, 21, 8, 0, 0, tzinfo=timezone.utc)
 
 
@@ -18,7 +20,7 @@ def test_everything_carries_the_labels_by_which_it_is_found_again() -> None:
     made = [
         SCOPE.define_namespace(),
         SCOPE.define_claim(target()),
-        SCOPE.define_pod(target(), 1, "win-1", "image:1", (), 600),
+        SCOPE.define_pod(target(), 1, node("win-1"), REQUEST, 600),
     ]
     for one in made:
         labels = one["metadata"]["labels"]
@@ -28,7 +30,7 @@ def test_everything_carries_the_labels_by_which_it_is_found_again() -> None:
 
 
 def test_a_pod_goes_to_its_node_alone_and_through_the_scheduler() -> None:
-    spec = SCOPE.define_pod(target(), 1, "win-2", "image:1", (), 600)["spec"]
+    spec = SCOPE.define_pod(target(), 1, node("win-2"), REQUEST, 600)["spec"]
     (term,) = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     assert term == {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["win-2"]}]}
     assert "nodeName" not in spec
