@@ -34,7 +34,7 @@ attributes:
     support: none
 options:
   claims:
-    description: Claims to convert, as V(namespace/name).
+    description: Claims to convert, one after the other, as V(namespace/name).
     type: list
     elements: str
     required: true
@@ -110,10 +110,6 @@ options:
     type: list
     elements: dict
     default: []
-  parallel:
-    description: Maximum number of workloads in parallel. Each has one volume at a time.
-    type: int
-    default: 4
   step_timeout:
     description: Timeout in seconds for one wait, such as detaching, and for reading the data.
     type: int

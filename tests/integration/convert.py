@@ -352,7 +352,7 @@ def convert(
     )  # fmt: skip
     tolerations = ({"operator": "Exists"},)
     limits = ConversionLimits(step=conversion.step, compare=1 << 30, tolerations=tolerations)
-    order = RunOptions(desired, conversion.roll_back, limits, conversion.final, len(desired))
+    order = RunOptions(desired, conversion.roll_back, limits, conversion.final)
 
     asked = {
         "record_dir": "" if conversion.second else str(conversion.folder),

@@ -42,7 +42,7 @@ from lab.faultproxy import Fault, FaultProxy
 from lab.handle import Lab, eventually, longer
 
 
-def by_playbook_two_workloads_at_once_and_nothing_more_afterwards(lab: Lab, folder: Path) -> None:
+def by_playbook_two_workloads_and_nothing_more_afterwards(lab: Lab, folder: Path) -> None:
     stories = [Story("web", stateful=False), Story("queue", policy="Retain")]
     for story in stories:
         plant(lab, story)

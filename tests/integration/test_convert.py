@@ -45,7 +45,7 @@ from integration.convert_stories import (
     a_new_volume_before_the_register_has_forgotten_the_old_one_is_lost_to_it,
     a_set_that_deletes_its_claims_meanwhile_is_not_scaled_down,
     by_playbook_nothing_that_was_not_named,
-    by_playbook_two_workloads_at_once_and_nothing_more_afterwards,
+    by_playbook_two_workloads_and_nothing_more_afterwards,
     claims_of_one_workload_are_converted_one_after_the_other_also_after_a_death,
     re_claim_while_a_user_restores_the_policy,
     re_claim_while_a_user_scales_the_set_up,
@@ -86,7 +86,7 @@ def ready() -> Iterator[Lab]:
 # The longest first.
 TOLD = (
     killed_before_and_after_every_write_it_goes_on,
-    by_playbook_two_workloads_at_once_and_nothing_more_afterwards,
+    by_playbook_two_workloads_and_nothing_more_afterwards,
     a_rollback_planned_before_the_conversion_became_final_finds_nothing_to_do,
     a_final_run_planned_before_a_rollback_says_so_and_the_next_one_converts,
     writes_that_arrive_late_change_nothing,

@@ -1,11 +1,10 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The first record of a conversion, and which conversions may run at the same time. Pure."""
+"""The first record of a conversion. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert import objects
@@ -68,16 +67,3 @@ def create_record(
         workloads=entry.workloads,
         objects=kept,
     )
-
-
-def group_by_workload(records: Sequence[ConversionRecord]) -> list[list[ConversionRecord]]:
-    """Group records by shared workload, since these run in sequence; conversions in progress come first."""
-    groups: list[list[ConversionRecord]] = []
-    for record in sorted(records, key=lambda record: not record.sequence):
-        uids = {workload.uid for workload in record.workloads}
-        together = [
-            group for group in groups if uids & {workload.uid for record in group for workload in record.workloads}
-        ]
-        groups = [group for group in groups if group not in together]
-        groups.append([*(record for group in together for record in group), record])
-    return groups

@@ -34,7 +34,6 @@ class RunOptions:
     roll_back: bool
     limits: ConversionLimits
     final: bool
-    parallel: int
 
 
 class ConversionOptionError(ClusterError):
@@ -61,7 +60,7 @@ def parse_run_options(options: Mapping[str, Any]) -> RunOptions:
             raise ConversionOptionError(
                 f"{name} is {options[name]!r}, which in_place does not change. Set variant to re_claim."
             )
-    for name, least in (("compare_limit", 0), ("parallel", 1), ("step_timeout", 1)):
+    for name, least in (("compare_limit", 0), ("step_timeout", 1)):
         if options[name] < least:
             raise ConversionOptionError(f"{name} is {options[name]}, expected at least {least}.")
     namespaces = list_record_namespaces(options)
@@ -99,7 +98,7 @@ def parse_run_options(options: Mapping[str, Any]) -> RunOptions:
         raise ConversionOptionError(
             "state is rolled_back and final is true, but a final conversion cannot be rolled back. Set one of them."
         )
-    return RunOptions(desired, roll_back, limits, options["final"], options["parallel"])
+    return RunOptions(desired, roll_back, limits, options["final"])
 
 
 def list_record_namespaces(options: Mapping[str, Any]) -> list[str]:

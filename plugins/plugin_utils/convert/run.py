@@ -1,15 +1,13 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Several conversions: observe all of them before the first change, then convert them, one at a time for each workload."""
+"""Several conversions: observe all of them before the first change, then convert one after the other."""
 
 from __future__ import annotations
 
 import os
 import secrets
-import threading
 from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -22,7 +20,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.apply import (
     ConversionStoppedError,
     Converter,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.begin import create_record, group_by_workload
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.begin import create_record
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.decide import decide_move
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.eligibility import (
     ConversionRequest,
@@ -113,7 +111,7 @@ def _is_another(current: ConversionRecord, planned: ConversionRecord | None) -> 
 
 
 class Conversions:
-    """Converts claims. cluster: its uid. stores: makes the two record stores with a client, for each thread its own."""
+    """Converts claims. cluster: its uid. stores: makes the two record stores with a client, for each claim its own."""
 
     def __init__(
         self, client: Client, cluster: str, order: RunOptions, stores: Callable[[Client], Sequence[Store]], lease_namespace: str,
@@ -121,13 +119,7 @@ class Conversions:
     ) -> None:  # fmt: skip
         self._client, self._cluster, self._options, self._stores = client, cluster, order, stores
         self._lease_namespace, self._notify = lease_namespace, notify
-        self._failed, self._stopped = threading.Event(), threading.Event()
         self.warnings: list[str] = []
-
-    def stop(self) -> None:
-        """Stop every conversion before its next change; the next run continues from there."""
-        self._stopped.set()
-        self._failed.set()
 
     def prepare(self) -> list[ConversionResult]:
         """Observe every claim; change nothing. `run` applies none of it: it observes again under the lease of each claim."""
@@ -214,25 +206,13 @@ class Conversions:
         )
 
     def run(self, results: Sequence[ConversionResult]) -> None:
-        """Convert the claims that were not refused. results: of `prepare`, which this completes."""
-        to_do = {result.record.run: result for result in results if result.record is not None}
-        lanes = [
-            [to_do[record.run] for record in lane]
-            for lane in group_by_workload([result.record for result in to_do.values() if result.record])
-        ]
-        lanes += [[result] for result in results if result.status in ("native", "nothing")]
-        with ThreadPoolExecutor(max_workers=self._options.parallel) as pool:
-            try:
-                for lane in [pool.submit(self._convert_lane, lane) for lane in lanes]:
-                    lane.result()
-            except BaseException:
-                # Interrupted: leaving the pool waits for its threads.
-                self.stop()
-                raise
+        """Convert the claims that were not refused, until one fails. results: of `prepare`, which this completes.
 
-    def _convert_lane(self, results: Sequence[ConversionResult]) -> None:
-        for result in results:
-            if self._failed.is_set():
+        A conversion in progress comes first: it may have stopped the workload of another one.
+        """
+        failed = False
+        for result in sorted(results, key=lambda result: not (result.record and result.record.sequence)):
+            if failed:
                 result.status, result.message = "not_run", "another conversion failed before this one began"
                 continue
             (desired,) = [
@@ -241,8 +221,11 @@ class Conversions:
             try:
                 self._convert(result, desired)
             except ClusterError as error:
-                self._failed.set()
+                failed = True
                 result.status, result.message, result.reason = "failed", str(error), error.reason
+            except BaseException:
+                result.status, result.message, result.reason = "failed", "the run was terminated", "interrupted"
+                raise
 
     def _create_lease(self, desired: ConversionRequest) -> Lease:
         """Return the Lease of a claim, which is taken before anything that it protects is read."""
@@ -258,20 +241,10 @@ class Conversions:
         lease = self._create_lease(desired)
         lease.take()
 
-        def check() -> None:
-            lease.check()
-            if self._stopped.is_set():
-                raise ClusterError("the run was terminated. Run again to continue, or roll back", "interrupted")
-
-        def confirm() -> None:
-            lease.confirm()
-            check()
-
-        client = bind_client(self._client, confirm)
+        client = bind_client(self._client, lease.confirm)
         records = Records(self._stores(client), self._cluster)
-        converter = Converter(
-            client, records, self._options.limits, self._notify, final=self._options.final, check=check
-        )
+        limits, final = self._options.limits, self._options.final
+        converter = Converter(client, records, limits, self._notify, final=final, check=lease.check)
         try:
             record = self._plan_under_lease(result, desired, records, converter)
             if record is None:

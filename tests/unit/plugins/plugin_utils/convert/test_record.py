@@ -13,11 +13,10 @@ from typing import Any
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import FormatError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert import explain, objects
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.begin import create_record, group_by_workload
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.begin import create_record
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.eligibility import ConversionRequest, evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import (
     ConversionRecord,
-    RecordedWorkload,
     from_json,
     select_newest,
 )
@@ -77,7 +76,6 @@ def test_an_edited_record_is_refused_or_can_continue(desired: ConversionRequest)
             explain.describe_steps(read, final=True)
             explain.describe_state(read)
             assert from_json(read.to_json()) == read
-            assert group_by_workload([read]) == [[read]]
         number += 1
     assert number > 100
 
@@ -162,21 +160,6 @@ def test_every_name_by_which_a_node_may_have_the_disk_is_known() -> None:
         "kubernetes.io/csi/csi.vsphere.vmware.com^fcd-1",
         f"kubernetes.io/vsphere-volume/{PATH}",
     ]
-
-
-def test_volumes_that_share_a_workload_are_converted_one_after_another() -> None:
-    def of(run: str, *uids: str) -> ConversionRecord:
-        return replace(
-            record(), run=run, workloads=tuple(RecordedWorkload("Deployment", "shop", uid, uid, 1) for uid in uids)
-        )
-
-    made = group_by_workload([of("1", "a"), of("2", "b"), of("3", "a", "b"), of("4", "c"), of("5")])
-    assert [[one.run for one in group] for group in made] == [["1", "2", "3"], ["4"], ["5"]]
-
-
-def test_a_begun_conversion_precedes_one_of_the_same_workload_that_is_not() -> None:
-    made = group_by_workload([replace(record(), run="later"), replace(record(), run="begun", sequence=3)])
-    assert [[one.run for one in group] for group in made] == [["begun", "later"]]
 
 
 def test_the_steps_of_both_tables_are_listed_in_order() -> None:

@@ -1,13 +1,13 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Several conversions in threads, and a run that is terminated meanwhile."""
+"""Several conversions in one run: their order, and how the run ends before the last one."""
 
 from __future__ import annotations
 
 import os
 import signal
-import threading
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,32 +17,50 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.options import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.run import ConversionResult, Conversions
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.termination import Interrupted
+from unit.plugins.plugin_utils.convert.test_record import record
 
-CLAIMS = ("a", "b")
+OPTIONS = RunOptions(
+    tuple(ConversionRequest("shop", claim) for claim in "abc"), False, ConversionLimits(60.0, 0), final=False
+)
 
 
-class Terminated(Conversions):
-    """Runs that are terminated while they convert all claims, each of which ends once they stop."""
+class Unfinished(Conversions):
+    """Conversions that begin, one of which fails or is terminated."""
 
-    all_began = threading.Barrier(len(CLAIMS), lambda: os.kill(os.getpid(), signal.SIGTERM), timeout=60)
+    def __init__(self, failing: str, *, terminated: bool = False) -> None:
+        unused: Any = None
+        super().__init__(unused, "cluster", OPTIONS, lambda _client: [], "kubewin", lambda _text: None)
+        self._failing, self._terminated = failing, terminated
+        self.begun: list[str] = []
 
     def _convert(self, result: ConversionResult, desired: ConversionRequest) -> None:
-        self.all_began.wait()
-        assert self._stopped.wait(60), "the conversion was not stopped"
-        raise ClusterError(f"{desired.claim} was stopped", "interrupted")
+        self.begun.append(desired.claim)
+        if desired.claim == self._failing and self._terminated:
+            os.kill(os.getpid(), signal.SIGTERM)
+        elif desired.claim == self._failing:
+            raise ClusterError("its data differs", "data_differs")
+        result.status = "converted"
 
 
-def test_a_terminated_run_stops_each_of_its_conversions() -> None:
-    options = RunOptions(
-        tuple(ConversionRequest("shop", claim) for claim in CLAIMS),
-        False,
-        ConversionLimits(60.0, 0),
-        final=False,
-        parallel=2,
-    )
-    unused: Any = None
-    runs = Terminated(unused, "cluster", options, lambda _client: [], "kubewin", lambda _text: None)
-    results = [ConversionResult(f"shop/{claim}", "native") for claim in CLAIMS]
+def list_results() -> list[ConversionResult]:
+    begun, later = replace(record(), sequence=3), record()
+    return [ConversionResult(f"shop/{claim}", "to_do", begun if claim == "b" else later) for claim in "abc"]
+
+
+def test_a_conversion_in_progress_comes_first_and_none_begins_after_a_failure() -> None:
+    conversions, results = Unfinished("a"), list_results()
+    conversions.run(results)
+    assert conversions.begun == ["b", "a"]
+    assert [(result.status, result.reason) for result in results] == [
+        ("failed", "data_differs"), ("converted", ""), ("not_run", ""),
+    ]  # fmt: skip
+
+
+def test_a_terminated_run_begins_no_further_conversion() -> None:
+    conversions, results = Unfinished("b", terminated=True), list_results()
     with pytest.raises(Interrupted, match="Run again"), interruptible("Run again"):
-        runs.run(results)
-    assert [(result.status, result.reason) for result in results] == [("failed", "interrupted")] * 2
+        conversions.run(results)
+    assert conversions.begun == ["b"]
+    assert [(result.status, result.reason) for result in results] == [
+        ("to_do", ""), ("failed", "interrupted"), ("to_do", ""),
+    ]  # fmt: skip
