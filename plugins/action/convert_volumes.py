@@ -16,13 +16,11 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.needs import n
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.options import (
     ConversionOptionError,
     RunOptions,
-    list_record_namespaces,
     parse_run_options,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.records import open_stores
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.run import ConversionResult, Conversions
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.namespaces import check_namespace, read_cluster_uid
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.namespaces import check_namespace
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.permissions import require
 
 
@@ -36,10 +34,8 @@ class ActionModule(ClusterAction):
         """Return the state of each claim; failed if one is refused or could not be converted."""
         request = parse_run_options(options)
         client = self.connect(options)
-        refuse(client, request, options)
-        runs = Conversions(
-            client, read_cluster_uid(client), request, lambda bound: open_stores(bound, options), options["record_namespace"], self.show
-        )  # fmt: skip
+        refuse(client, request)
+        runs = Conversions(client, request, self.show)
         results = runs.prepare()
         done = False
         try:
@@ -88,9 +84,9 @@ class ActionModule(ClusterAction):
             raise TaskError(text, failures[0].reason)
 
 
-def refuse(client: Client, request: RunOptions, options: Mapping[str, Any]) -> None:
+def refuse(client: Client, request: RunOptions) -> None:
     """Raise ClusterError for what would fail half way: a namespace that does not exist, or a permission."""
-    namespaces = list_record_namespaces(options)
+    namespaces = request.record_namespaces
     of_claims = list(dict.fromkeys(desired.namespace for desired in request.desired))
     needed = needs(of_claims, namespaces, request.desired[0].variant)
     require(

@@ -80,12 +80,8 @@ options:
   second_record_namespace:
     description:
       - Another existing namespace for the second copy of each record, so that deleting one namespace loses nothing.
-      - May be empty only with O(record_dir).
     type: str
     default: kubewin-records
-  record_dir:
-    description: Persistent directory on the controller for another copy.
-    type: path
   final:
     description:
       - Make the conversions final. Restores the policy and unlocks the claim. Final conversions cannot be rolled back.
@@ -199,7 +195,7 @@ reason:
     - Stable key of the failure, one of V(refused), V(claim_gone), V(claim_changed),
       V(volume_gone), V(foreign_volume), V(same_handle), V(unknown_finalizer), V(claims_at_risk), V(not_quiet), V(data_differs),
       V(not_comparable), V(admission_refused), V(timeout), V(no_node), V(locked), V(taken_over), V(record_unreadable),
-      V(record_unwritable), V(too_large), V(configuration), V(forbidden), V(unreachable), V(unauthorized), V(too_many_requests),
+      V(too_large), V(configuration), V(forbidden), V(unreachable), V(unauthorized), V(too_many_requests),
       V(interrupted), V(conflict), V(invalid), V(exec_failed), V(api_error).
   returned: failure
   type: str

@@ -16,29 +16,29 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert import objects
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.eligibility import ConversionRequest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.options import ConversionLimits, RunOptions
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import Variant
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.records import open_stores
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.run import Conversions
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.namespaces import read_cluster_uid
 from integration.kube import connect
+from lab import state
 from lab.cluster import in_tree
-from lab.cluster.api import ApiError, Object
+from lab.cluster.api import Api, ApiError, Object
 from lab.handle import PATIENCE, Lab, eventually
 
 NAMESPACE = "shop"
 CLAIMS = f"/api/v1/namespaces/{NAMESPACE}/persistentvolumeclaims"
 VOLUMES = "/api/v1/persistentvolumes"
 CLASS = "thin"
-RECORDS = "kubewin"
+RECORDS, COPIES = "kubewin", "kubewin-records"
 KINDS = ("vsphere", "aws_ebs", "azure_disk", "azure_file", "gce_pd")
 FILES = {"orders.db": b"\x00\x1a\xff" * 3000, "Gr\u00fc\u00dfe/\u65e5\u672c.txt": b"2026-11-21\r\n", "empty": b""}
 
@@ -231,12 +231,12 @@ def _absent(lab: Lab, path: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """How a story's volume is converted. folder: of the records, besides those in the namespace `records`. others: named after it."""
+    """How a story's volume is converted. records, second: namespaces of its record. others: named after it."""
 
     story: Story
-    folder: Path
     kubeconfig: str
     records: str = RECORDS
+    second: str = COPIES
     variant: Variant = "in_place"
     roll_back: bool = False
     # What is waited for comes; a story in which it does not asks for less.
@@ -246,8 +246,6 @@ class Conversion:
     final: bool = True
     storage_class: str = ""
     others: tuple[Story, ...] = ()
-    # Namespace of the second copy of the record; empty for the folder.
-    second: str = ""
 
 
 class AtOnce:
@@ -352,16 +350,9 @@ def convert(
     )  # fmt: skip
     tolerations = ({"operator": "Exists"},)
     limits = ConversionLimits(step=conversion.step, compare=1 << 30, tolerations=tolerations)
-    order = RunOptions(desired, conversion.roll_back, limits, conversion.final)
-
-    asked = {
-        "record_dir": "" if conversion.second else str(conversion.folder),
-        "record_namespace": conversion.records, "second_record_namespace": conversion.second,
-    }  # fmt: skip
-    made = Conversions(
-        client, read_cluster_uid(client), order, lambda bound: open_stores(bound, asked), conversion.records,
-        lambda text: print(f"    {text}", flush=True),
-    )  # fmt: skip
+    namespaces = (conversion.records, conversion.second)
+    order = RunOptions(desired, conversion.roll_back, limits, conversion.final, namespaces)
+    made = Conversions(client, order, lambda text: print(f"    {text}", flush=True))
     results = made.prepare()
     if meanwhile is not None:
         meanwhile()
@@ -445,11 +436,12 @@ class Boundaries:
     state that they leave once: the cluster and the record are before a write as they were after the one before.
     """
 
-    def __init__(self, folder: Path, *, reads: bool = True) -> None:
-        self._folder, self._reads = folder, reads
+    def __init__(self, lab: Lab, story: Story, *, reads: bool = True) -> None:
+        self._lab, self._reads = lab, reads
+        self._paths = record_paths(lab, story)
         self.met: set[str] = set()
-        # The files of the record at the last death, until the next run has written to the cluster.
-        self._left: dict[str, bytes] | None = None
+        # The copies of the record at the last death, until the next run has written to the cluster.
+        self._left: list[str] | None = None
 
     def decide(self, _number: int, what: str, when: str) -> bool:
         read = what.startswith("GET")
@@ -457,26 +449,41 @@ class Boundaries:
             return False
         if not read and when == "answered" and "/leases/" not in what:
             self._left = None
-        if not self._reads and self._left is not None and self._left == self._files():
+        if not self._reads and self._left is not None and self._left == record_texts(self._lab, self._paths):
             return False
         return self._key(what, when) not in self.met
 
     def note(self, died: str) -> None:
         dummy, when, what = died.split(" ", 2)
         self.met.add(self._key(what, when))
-        self._left = self._files()
-
-    def _files(self) -> dict[str, bytes]:
-        return {path.name: path.read_bytes() for path in self._folder.glob("kubewin-convert-*.json")}
+        self._left = record_texts(self._lab, self._paths)
 
     def _key(self, what: str, when: str) -> str:
-        return f"{self._step()} {when} {what}"
+        return f"{step_of(self._lab, self._paths)} {when} {what}"
 
-    def _step(self) -> str:
-        """Of the record, which no run writes meanwhile."""
-        for path in self._folder.glob("kubewin-convert-*.json"):
-            return str(json.loads(path.read_text(encoding="utf-8"))["step"])
-        return "none"
+
+def record_paths(lab: Lab, story: Story, namespaces: Iterable[str] = (RECORDS, COPIES)) -> list[str]:
+    """Where the copies of a story's record are, or will be; its claim must be there."""
+    name = objects.name_record(objects.name_run(lab.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"]))
+    return [f"/api/v1/namespaces/{namespace}/configmaps/{name}" for namespace in namespaces]
+
+
+def record_texts(lab: Lab, paths: Iterable[str]) -> list[str]:
+    """The copies that there are."""
+    api = _connect(os.getpid(), lab.name)
+    return [str(api.get(path)["data"]["record.json"]) for path in paths if api.ok(path)]
+
+
+def step_of(lab: Lab, paths: Sequence[str]) -> str:
+    """At which step the copy that is written last stands; empty without one."""
+    texts = record_texts(lab, paths[-1:])
+    return str(json.loads(texts[0])["step"]) if texts else ""
+
+
+@cache
+def _connect(_process: int, name: str) -> Api:
+    """A connection of this process; that of its parent cannot be shared."""
+    return Lab(state.load(name)).api
 
 
 def shape(lab: Lab, story: Story) -> dict[str, Any]:

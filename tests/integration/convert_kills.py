@@ -9,17 +9,7 @@ import random
 import threading
 from pathlib import Path
 
-from integration.convert import (
-    CLAIMS,
-    Story,
-    convert,
-    in_process,
-    plant,
-    random_instant,
-    remove,
-    runs,
-    shape,
-)  # fmt: skip
+from integration.convert import CLAIMS, Story, convert, in_process, plant, random_instant, remove, runs, shape
 from integration.convert_parts import (
     conversion,
     converted,
@@ -32,12 +22,12 @@ from integration.convert_parts import (
 from lab.handle import Lab, eventually
 
 
-def kill_at_random(lab: Lab, story: Story, folder: Path, seed: int, count: int) -> int:
+def kill_at_random(lab: Lab, story: Story, seed: int, count: int) -> int:
     """Kill runs of one conversion after another at random instants until so many were killed, or one was not."""
     dice = random.Random(seed)
     for killed in range(count):
         reported, decide = random_instant(dice)
-        end = in_process(conversion(lab, story, folder), decide)
+        end = in_process(conversion(lab, story), decide)
         untouched(lab, story)
         if end.result is not None:
             assert end.result["status"] in ("converted", "native"), (seed, reported, end.result)
@@ -45,19 +35,19 @@ def kill_at_random(lab: Lab, story: Story, folder: Path, seed: int, count: int) 
     return count
 
 
-def random_kills(lab: Lab, folder: Path, seed: int, count: int) -> None:
+def random_kills(lab: Lab, seed: int, count: int) -> None:
     killed = 0
     while killed < count:
         number = seed + killed
         story = Story(f"random-{number}")
         plant(lab, story)
-        killed += kill_at_random(lab, story, folder / story.name, number, count - killed)
-        until_converted(lab, story, folder / story.name)
+        killed += kill_at_random(lab, story, number, count - killed)
+        until_converted(lab, story)
         remove(lab, story)
     print(f"{killed} kills at random instants, seed {seed}: 0 lost")
 
 
-def api_kills(lab: Lab, folder: Path, seed: int, count: int) -> None:
+def api_kills(lab: Lab, seed: int, count: int) -> None:
     """Kill the API server just before a request of a conversion, again and again; it is back half a second later."""
     dice = random.Random(seed)
     story = Story("no-api")
@@ -78,7 +68,7 @@ def api_kills(lab: Lab, folder: Path, seed: int, count: int) -> None:
     # Controllers reconnect to a restarted API server after their own timeout, of up to a minute; and a pod whose
     # volume kube-controller-manager did not know yet when it saw the pod is processed again after some minutes.
     patience = 600
-    result = convert(conversion(lab, story, folder, step=patience), meet)
+    result = convert(conversion(lab, story, step=patience), meet)
     for start in starts:
         start.join()
     assert result["status"] == "converted", (seed, events, result["msg"])
@@ -89,12 +79,12 @@ def api_kills(lab: Lab, folder: Path, seed: int, count: int) -> None:
     print(f"{count} kills of the API server, seed {seed}, before requests {events}: 0 lost")
 
 
-def killed_before_and_after_every_write_it_goes_on(lab: Lab, folder: Path) -> None:
-    expected = uninterrupted(lab, folder / "expected", Story("calm"))
-    story, records = Story("killed"), folder / "records"
+def killed_before_and_after_every_write_it_goes_on(lab: Lab, _folder: Path) -> None:
+    expected = uninterrupted(lab, Story("calm"))
+    story = Story("killed")
     plant(lab, story)
     uid = lab.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"]
-    deaths = killed_everywhere(lab, story, records, reads=False)
+    deaths = killed_everywhere(lab, story, reads=False)
     converted(lab, story, uid)
     assert shape(lab, story) == expected
     print(f"{deaths} kills before and after writes: 0 lost")
@@ -102,17 +92,17 @@ def killed_before_and_after_every_write_it_goes_on(lab: Lab, folder: Path) -> No
     remove(lab, story)
 
 
-def killed_at_random_instants_it_goes_on(lab: Lab, folder: Path) -> None:
-    random_kills(lab, folder, seed=20261121, count=20)
+def killed_at_random_instants_it_goes_on(lab: Lab, _folder: Path) -> None:
+    random_kills(lab, seed=20261121, count=20)
 
 
-def undone_the_volume_is_what_it_was(lab: Lab, folder: Path, step: str = "canary") -> None:
+def undone_the_volume_is_what_it_was(lab: Lab, _folder: Path, step: str = "canary") -> None:
     story = Story(f"back-{step.replace('_', '-')}")
     plant(lab, story)
     before = shape(lab, story)
     uid = lab.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"]
-    killed_at(lab, story, folder, step)
-    result = convert(conversion(lab, story, folder, roll_back=True))
+    killed_at(lab, story, step)
+    result = convert(conversion(lab, story, roll_back=True))
     assert result["status"] == "rolled_back", result
     assert lab.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"] == uid
     # The attacher's finalizer and the event of the last attachment come when they come.

@@ -19,13 +19,25 @@ from typing import Any
 import yaml
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert import objects
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import Variant
-from integration.convert import CLAIMS, NAMESPACE, VOLUMES, Story, convert, in_process, plant, remove, runs, shape
+from integration.convert import (
+    CLAIMS,
+    NAMESPACE,
+    VOLUMES,
+    Story,
+    convert,
+    in_process,
+    plant,
+    record_paths,
+    remove,
+    runs,
+    shape,
+    step_of,
+)
 from integration.convert_parts import (
     PLAYBOOK,
     conversion,
     converted,
     kubeconfig_of_account,
-    step_of,
     untouched,
 )
 from integration.late_writes import Choice, HoldingProxy, LateWrite, accepted, first, nth
@@ -63,7 +75,7 @@ def a_rollback_planned_before_the_conversion_became_final_finds_nothing_to_do(la
     assert later.changed == []
     assert f"a conversion of {NAMESPACE}/{story.claim} was made final at " in later.screen
     converted(lab, story, uid)
-    assert convert(conversion(lab, story, folder / "again"))["status"] == "native"
+    assert convert(conversion(lab, story))["status"] == "native"
     remove(lab, story)
 
 
@@ -78,26 +90,28 @@ def a_final_run_planned_before_a_rollback_says_so_and_the_next_one_converts(lab:
     assert later.code != 0, later.screen
     assert "was changed by another run meanwhile: found a claim that is not converted, expected run " in later.screen
     eventually(lambda: shape(lab, story) == before, "everything as it was")
-    assert convert(conversion(lab, story, folder / "again"))["status"] == "converted"
+    assert convert(conversion(lab, story))["status"] == "converted"
     converted(lab, story, uid)
     remove(lab, story)
 
 
-def a_final_run_killed_before_its_last_write_is_not_rolled_back(lab: Lab, folder: Path) -> None:
+def a_final_run_killed_before_its_last_write_is_not_rolled_back(lab: Lab, _folder: Path) -> None:
     """Its claim is unlocked, and only the record does not say so yet: a rollback completes it, and says so."""
     story = Story("unlocked")
     plant(lab, story)
     uid = lab.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"]
 
-    def unlocked(_number: int, what: str, when: str) -> bool:
-        return step_of(folder) == "unlock" and when == "answered" and what.startswith("PATCH") and "claims" in what
+    paths = record_paths(lab, story)
 
-    assert in_process(conversion(lab, story, folder), unlocked).result is None
-    result = convert(conversion(lab, story, folder, roll_back=True))
+    def unlocked(_number: int, what: str, when: str) -> bool:
+        return step_of(lab, paths) == "unlock" and when == "answered" and what.startswith("PATCH") and "claims" in what
+
+    assert in_process(conversion(lab, story), unlocked).result is None
+    result = convert(conversion(lab, story, roll_back=True))
     assert result["status"] == "nothing", result
     assert re.search(r"was made final at \S+, so there is nothing to roll back", result["msg"])
     converted(lab, story, uid)
-    assert convert(conversion(lab, story, folder))["status"] == "native"
+    assert convert(conversion(lab, story))["status"] == "native"
     remove(lab, story)
 
 
@@ -105,7 +119,7 @@ def _side_by_side(
     lab: Lab, story: Story, folder: Path, first: dict[str, Any], later: dict[str, Any]
 ) -> tuple[Run, Run]:
     """Two runs of the playbook on a conversion that can be rolled back; both have planned before the first one begins."""
-    assert convert(conversion(lab, story, folder / "first", final=False))["status"] == "reversible"
+    assert convert(conversion(lab, story, final=False))["status"] == "reversible"
     now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     name = objects.name_lease(NAMESPACE, story.claim)
     spec = {"holderIdentity": "elsewhere/1-1/1-1", "leaseDurationSeconds": 600, "renewTime": now}
@@ -113,7 +127,6 @@ def _side_by_side(
     lab.api.post(_LEASES, lease)
     given = {
         "kubewin_convert_claims": f"{NAMESPACE}/{story.claim}",
-        "kubewin_output_dir": str(folder),
         "kubewin_pod_tolerations": [{"operator": "Exists"}],
     }
     with proxied(lab) as one, proxied(lab) as two:
@@ -162,26 +175,24 @@ SWEEPS = (
 )
 
 
-def held_until_the_next_run_has_ended(
-    lab: Lab, folder: Path, sweep: Sweep, name: str, choice: Choice
-) -> LateWrite | None:
+def held_until_the_next_run_has_ended(lab: Lab, sweep: Sweep, name: str, choice: Choice) -> LateWrite | None:
     """Hold one write of a run in a proxy, kill the run, let another one end, and let the write through.
 
     None when the run ends without such a write. What is created all the same is gone after one more run.
     """
     story = Story(f"{sweep.name}-{name}")
     plant(lab, story)
-    how: dict[str, Any] = {"variant": sweep.variant, "records": "kubewin", "second": "kubewin-records"}
+    how: dict[str, Any] = {"variant": sweep.variant}
     if sweep.backward:
-        assert convert(conversion(lab, story, folder, **how, final=False))["status"] == "reversible"
+        assert convert(conversion(lab, story, **how, final=False))["status"] == "reversible"
     with HoldingProxy(lab.state, choice, token=_token(lab)) as proxy:
-        first = conversion(lab, story, folder, **how, roll_back=sweep.backward, final=not sweep.backward)
+        first = conversion(lab, story, **how, roll_back=sweep.backward, final=not sweep.backward)
         end = in_process(replace(first, kubeconfig=proxy.kubeconfig), until=proxy.held.is_set)
         if end.result is not None:
             assert end.result["status"] == ("rolled_back" if sweep.backward else "converted"), end.result
             remove(lab, story)
             return None
-        following = conversion(lab, story, folder, **how, roll_back=sweep.next_backward, final=not sweep.next_backward)
+        following = conversion(lab, story, **how, roll_back=sweep.next_backward, final=not sweep.next_backward)
         result = _ended(convert(following), sweep)
         (late,) = proxy.release()
     print(f"{story.name}: {late}", flush=True)
@@ -218,22 +229,22 @@ def _clean(lab: Lab, story: Story, sweep: Sweep, *, final: bool) -> None:
     untouched(lab, story)
 
 
-def writes_that_arrive_late_change_nothing(lab: Lab, folder: Path) -> None:
+def writes_that_arrive_late_change_nothing(lab: Lab, _folder: Path) -> None:
     """The replicas of a workload that the next run left alone, and a volume beside the one of a claim that was rolled back."""
     scaled = first("patch", "statefulsets")
-    late = held_until_the_next_run_has_ended(lab, folder / "on", SWEEPS[1], "scale", scaled)
+    late = held_until_the_next_run_has_ended(lab, SWEEPS[1], "scale", scaled)
     assert late is not None
     assert late.status == 409
     made = first("create", "persistentvolumes")
-    late = held_until_the_next_run_has_ended(lab, folder / "back", SWEEPS[4], "volume", made)
+    late = held_until_the_next_run_has_ended(lab, SWEEPS[4], "volume", made)
     assert late is not None
     # Nothing has its name any more: it is created with policy Retain, and the next run removes it.
     assert late.status == 201
 
 
-def every_write_late(lab: Lab, folder: Path, sweep: Sweep) -> None:
+def every_write_late(lab: Lab, sweep: Sweep) -> None:
     held: list[LateWrite] = []
-    while late := held_until_the_next_run_has_ended(lab, folder, sweep, str(len(held) + 1), nth(len(held) + 1)):
+    while late := held_until_the_next_run_has_ended(lab, sweep, str(len(held) + 1), nth(len(held) + 1)):
         held.append(late)
     created = "; ".join(accepted(held))
     print(f"{sweep.name}: {len(held)} writes late, accepted and cleaned by the next run: {created or 'none'}")

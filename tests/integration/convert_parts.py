@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry impor
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest
 from integration.convert import (
     CLAIMS,
+    COPIES,
     FILES,
     NAMESPACE,
     VOLUMES,
@@ -28,9 +28,11 @@ from integration.convert import (
     convert,
     in_process,
     plant,
+    record_paths,
     remove,
     runs,
     shape,
+    step_of,
 )  # fmt: skip
 from integration.kube import applied, connect
 from lab.cluster import access, in_tree
@@ -75,7 +77,8 @@ def account(lab: Lab) -> None:
     access.bind(lab.api, "kubewin-csi-convert", ACCOUNT)
     access.bind(lab.api, "kubewin-csi-convert-workloads", ACCOUNT, NAMESPACE)
     # Those that single stories keep their records in as well.
-    for place in (access.NAMESPACE, "kubewin-records", "other", "copies"):
+    for place in (access.NAMESPACE, COPIES, "other", "elsewhere", "copies", "more-copies"):
+        lab.api.ensure("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": place}})
         access.bind(lab.api, "kubewin-csi-records", ACCOUNT, place)
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 7200}}
     token = lab.api.post(f"{accounts}/{ACCOUNT}/token", request)["status"]["token"]
@@ -87,8 +90,8 @@ def kubeconfig_of_account(lab: Lab) -> Path:
     return lab.state.paths.kubeconfigs / f"{ACCOUNT}.yaml"
 
 
-def conversion(lab: Lab, story: Story, folder: Path, **how: Any) -> Conversion:
-    return Conversion(story, folder, str(kubeconfig_of_account(lab)), **how)
+def conversion(lab: Lab, story: Story, **how: Any) -> Conversion:
+    return Conversion(story, str(kubeconfig_of_account(lab)), **how)
 
 
 def untouched(lab: Lab, story: Story) -> None:
@@ -117,11 +120,11 @@ def native(lab: Lab, story: Story, uid: str) -> None:
     untouched(lab, story)
 
 
-def uninterrupted(lab: Lab, folder: Path, story: Story) -> dict[str, Any]:
+def uninterrupted(lab: Lab, story: Story) -> dict[str, Any]:
     """What the objects of a story like this are when nothing happened meanwhile."""
     plant(lab, story)
     uid = lab.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"]
-    assert convert(conversion(lab, story, folder))["status"] == "converted"
+    assert convert(conversion(lab, story))["status"] == "converted"
     converted(lab, story, uid)
     volume = lab.api.get(f"{VOLUMES}/{story.volume}")
     assert volume["spec"]["csi"]["volumeHandle"] == in_tree.fcd(story.source()["vsphereVolume"]["volumePath"])
@@ -130,11 +133,11 @@ def uninterrupted(lab: Lab, folder: Path, story: Story) -> dict[str, Any]:
     return found
 
 
-def killed_everywhere(lab: Lab, story: Story, folder: Path, *, reads: bool = True, **how: Any) -> int:
+def killed_everywhere(lab: Lab, story: Story, *, reads: bool = True, **how: Any) -> int:
     """Convert with a death at every boundary of every request, or of every write; answers with how many that were."""
-    boundaries = Boundaries(folder, reads=reads)
+    boundaries = Boundaries(lab, story, reads=reads)
     deaths = 0
-    while (end := in_process(conversion(lab, story, folder, **how), boundaries.decide)).result is None:
+    while (end := in_process(conversion(lab, story, **how), boundaries.decide)).result is None:
         deaths += 1
         boundaries.note(end.died)
         untouched(lab, story)
@@ -143,30 +146,25 @@ def killed_everywhere(lab: Lab, story: Story, folder: Path, *, reads: bool = Tru
     return deaths
 
 
-def killed_at(lab: Lab, story: Story, folder: Path, step: str, **how: Any) -> None:
+def killed_at(lab: Lab, story: Story, step: str, **how: Any) -> None:
     """Convert until the record has that step, and end before the next request."""
-    end = in_process(conversion(lab, story, folder, **how), lambda _number, _what, _when: step_of(folder) == step)
+    stored = conversion(lab, story, **how)
+    paths = record_paths(lab, story, (stored.records, stored.second))
+    end = in_process(stored, lambda _number, _what, _when: step_of(lab, paths) == step)
     assert end.result is None, end.result
     untouched(lab, story)
 
 
-def step_of(folder: Path) -> str:
-    """At which step the record in a folder stands; empty without one."""
-    for path in folder.glob("kubewin-convert-*.json"):
-        return str(json.loads(path.read_text(encoding="utf-8"))["step"])
-    return ""
-
-
-def until_converted(lab: Lab, story: Story, folder: Path, **how: Any) -> dict[str, Any]:
+def until_converted(lab: Lab, story: Story, **how: Any) -> dict[str, Any]:
     uid = lab.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"]
-    result = convert(conversion(lab, story, folder, **how))
+    result = convert(conversion(lab, story, **how))
     assert result["status"] in ("converted", "native"), result
     converted(lab, story, uid)
     return result
 
 
-def refused(lab: Lab, story: Story, folder: Path, **how: Any) -> dict[str, Any]:
-    result = convert(conversion(lab, story, folder, **how))
+def refused(lab: Lab, story: Story, **how: Any) -> dict[str, Any]:
+    result = convert(conversion(lab, story, **how))
     assert result["status"] in ("failed", "refused"), result
     untouched(lab, story)
     return result

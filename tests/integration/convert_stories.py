@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Callable
 from functools import partial
@@ -21,10 +20,12 @@ from integration.convert import (
     Story,
     convert,
     plant,
+    record_paths,
+    record_texts,
     remove,
     runs,
     shape,
-)  # fmt: skip
+)
 from integration.convert_parts import (
     PLAYBOOK,
     conversion,
@@ -36,7 +37,7 @@ from integration.convert_parts import (
     until_converted,
     untouched,
 )
-from integration.playbooks import ROOT, play
+from integration.playbooks import play
 from lab.cluster import in_tree
 from lab.faultproxy import Fault, FaultProxy
 from lab.handle import Lab, eventually, longer
@@ -50,7 +51,6 @@ def by_playbook_two_workloads_and_nothing_more_afterwards(lab: Lab, folder: Path
     given = {
         "kubewin_convert_claims": ",".join(f"{NAMESPACE}/{story.claim}" for story in stories),
         "kubewin_kubeconfig": str(kubeconfig_of_account(lab)),
-        "kubewin_output_dir": os.path.relpath(folder, ROOT),
         "kubewin_convert_final": True,
         "kubewin_pod_tolerations": [{"operator": "Exists"}],
     }
@@ -59,7 +59,7 @@ def by_playbook_two_workloads_and_nothing_more_afterwards(lab: Lab, folder: Path
     assert simulated.changed == [("Check every claim, then convert", "localhost")]
     assert "wait until the driver's syncer has deregistered the disk" in simulated.screen
     assert "it is Lost for some seconds" in simulated.screen
-    assert list(folder.iterdir()) == []
+    assert [record_texts(lab, record_paths(lab, story)) for story in stories] == [[], []]
     # For now the policies stay as they are, and the summary has the next command; also beside a claim that fails.
     token = yaml.safe_load(kubeconfig_of_account(lab).read_text(encoding="utf-8"))["users"][0]["user"]["token"]
     with FaultProxy(lab.state, token) as proxy:
@@ -76,10 +76,7 @@ def by_playbook_two_workloads_and_nothing_more_afterwards(lab: Lab, folder: Path
     )
     assert f"created PersistentVolume {stories[0].volume}, the native one" in kept.screen
     # By a job in another container: the records in the cluster are all that it has.
-    kept_there = folder.parent / "another" / "kept"
-    run = play(
-        PLAYBOOK, "localhost,", variables={**given, "kubewin_output_dir": str(kept_there)}, apart=kept_there.parent
-    )
+    run = play(PLAYBOOK, "localhost,", variables=given, apart=folder / "another")
     assert run.code == 0, run.screen
     for story, uid in zip(stories, uids, strict=True):
         converted(lab, story, uid)
@@ -99,28 +96,28 @@ def by_playbook_nothing_that_was_not_named(lab: Lab, _folder: Path) -> None:
     assert "kubewin_convert_claims is not given, expected claims" in run.screen
 
 
-def re_claim_while_a_user_scales_the_set_up(lab: Lab, folder: Path) -> None:
+def re_claim_while_a_user_scales_the_set_up(lab: Lab, _folder: Path) -> None:
     """The set makes the claim first, and gets the disk with it. It is named, not deleted, and the run continues without it."""
     story = Story("anew")
     plant(lab, story)
     how: dict[str, Any] = {"variant": "re_claim"}
     claim, native = f"{CLAIMS}/{story.claim}", f"{VOLUMES}/{story.volume}-csi"
     before = lab.api.get(claim)["metadata"]["uid"]
-    killed_at(lab, story, folder, "create_claim", **how)
+    killed_at(lab, story, "create_claim", **how)
     eventually(lambda: not lab.api.ok(claim), "the claim is gone")
     lab.api.patch(story.workload, {"spec": {"replicas": 1}})
     runs(lab, story)
     sets = lab.api.get(claim)
     assert sets["metadata"]["uid"] != before
     assert sets["spec"]["volumeName"] == f"{story.volume}-csi"
-    result = refused(lab, story, folder, **how)
+    result = refused(lab, story, **how)
     assert result["reason"] == "claim_changed"
     assert f"and has the volume of this run, {story.volume}-csi" in result["msg"]
     assert f"and only then: kubectl -n {NAMESPACE} delete pvc {story.claim}" in result["msg"]
     lab.api.patch(story.workload, {"spec": {"replicas": 0}})
     lab.api.gone(claim)
     eventually(lambda: not lab.api.ok(claim), "the set's claim is gone")
-    result = convert(conversion(lab, story, folder, **how))
+    result = convert(conversion(lab, story, **how))
     assert result["status"] == "converted", result
     made, volume = lab.api.get(claim), lab.api.get(native)
     assert made["metadata"]["uid"] not in (before, sets["metadata"]["uid"])
@@ -133,21 +130,16 @@ def re_claim_while_a_user_scales_the_set_up(lab: Lab, folder: Path) -> None:
     remove(lab, story)
 
 
-def a_claim_that_was_deleted_and_bound_by_hand_is_gone_on_with(lab: Lab, folder: Path) -> None:
-    """Once it has the lock that the message names; and what rests in another cluster, under the same name, stays as it is."""
+def a_claim_that_was_deleted_and_bound_by_hand_is_gone_on_with(lab: Lab, _folder: Path) -> None:
+    """Once it has the lock that the message names."""
     story = Story("by-hand")
     plant(lab, story)
     claim, volume = f"{CLAIMS}/{story.claim}", f"{VOLUMES}/{story.volume}"
-    killed_at(lab, story, folder, "canary")
-    (file,) = folder.iterdir()
-    begun = json.loads(file.read_text(encoding="utf-8"))
-    resting = json.dumps({**begun, "run": "staging", "cluster": "another", "step": "finish"})
-    elsewhere = folder / "kubewin-convert-staging.json"
-    elsewhere.write_text(resting, encoding="utf-8")
+    killed_at(lab, story, "canary")
     made = lab.api.get(claim)
     lab.api.gone(claim)
     eventually(lambda: lab.api.get(volume)["status"]["phase"] == "Released", "the claim is gone")
-    result = refused(lab, story, folder)
+    result = refused(lab, story)
     assert result["reason"] == "claim_gone"
     reported = re.search(
         r"lock it: kubectl -n shop annotate --overwrite pvc \S+ kubewin.io/convert=(\S+)\.", result["msg"]
@@ -157,14 +149,13 @@ def a_claim_that_was_deleted_and_bound_by_hand_is_gone_on_with(lab: Lab, folder:
     lab.api.post(CLAIMS, {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": kept, "spec": made["spec"]})
     lab.api.patch(volume, {"spec": {"claimRef": {"uid": None, "resourceVersion": None}}})
     eventually(lambda: lab.api.get(claim)["status"]["phase"] == "Bound", "it is bound by hand")
-    assert refused(lab, story, folder)["reason"] == "claim_changed"
+    assert refused(lab, story)["reason"] == "claim_changed"
     lab.api.patch(claim, {"metadata": {"annotations": {"kubewin.io/convert": reported[1]}}})
-    until_converted(lab, story, folder)
-    assert elsewhere.read_text(encoding="utf-8") == resting
+    until_converted(lab, story)
     remove(lab, story)
 
 
-def re_claim_while_a_user_restores_the_policy(lab: Lab, folder: Path) -> None:
+def re_claim_while_a_user_restores_the_policy(lab: Lab, _folder: Path) -> None:
     """In the instant before each deletion is sent. In the order that suggests itself the disk would go with the claim."""
     story = Story("vandal")
     plant(lab, story)
@@ -177,7 +168,7 @@ def re_claim_while_a_user_restores_the_policy(lab: Lab, folder: Path) -> None:
                 if lab.api.ok(path):
                     lab.api.patch(path, {"spec": {"persistentVolumeReclaimPolicy": "Delete"}})
 
-    result = convert(conversion(lab, story, folder, variant="re_claim"), strike)
+    result = convert(conversion(lab, story, variant="re_claim"), strike)
     assert result["status"] == "converted", result
     assert [what.rpartition("/")[0].rpartition("/")[2] for what in struck] == [
         "persistentvolumes",
@@ -188,33 +179,33 @@ def re_claim_while_a_user_restores_the_policy(lab: Lab, folder: Path) -> None:
     remove(lab, story)
 
 
-def claims_of_one_workload_are_converted_one_after_the_other_also_after_a_death(lab: Lab, folder: Path) -> None:
+def claims_of_one_workload_are_converted_one_after_the_other_also_after_a_death(lab: Lab, _folder: Path) -> None:
     """With 0 replicas for one claim's sake a workload is not what it is to be again: the other one waits, and all come back."""
     one, two = Story("two-one", stateful=False), Story("two-two")
     plant(lab, one, two)
     uids = {story: lab.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"] for story in (one, two)}
     # The first, which has stopped it, starts it again just when that was observed.
-    killed_at(lab, one, folder, "baseline")
+    killed_at(lab, one, "baseline")
     rolled_back: list[str] = []
 
     def meet(_number: int, what: str, when: str) -> None:
         if "deployments" in what and when == "answered" and not rolled_back:
-            rolled_back.append(convert(conversion(lab, one, folder, roll_back=True))["status"])
+            rolled_back.append(convert(conversion(lab, one, roll_back=True))["status"])
 
-    refused_for_the_first = partial(_waits_for_another, lab, two, folder, one)
+    refused_for_the_first = partial(_waits_for_another, lab, two, one)
     refused_for_the_first(meet)
     assert rolled_back == ["rolled_back"]
     # It begins, and is killed, once the second one was observed and has not begun.
-    begins = partial(killed_at, lab, one, folder, "baseline")
-    result = convert(conversion(lab, two, folder), meanwhile=begins)
+    begins = partial(killed_at, lab, one, "baseline")
+    result = convert(conversion(lab, two), meanwhile=begins)
     assert (result["status"], result["reason"]) == ("failed", "refused"), result
     assert lab.api.get(one.workload)["spec"]["replicas"] == 0
     assert f"CSI-B22 Deployment {NAMESPACE}/two-one: run " in result["msg"]
     refused_for_the_first()
-    assert len(list(folder.glob("kubewin-convert-*.json"))) == 1
+    assert record_texts(lab, record_paths(lab, two)) == []
     # The one that was begun comes first, however they are named.
     for status, final in (("reversible", False), ("converted", True)):
-        result = convert(conversion(lab, two, folder, others=(one,), final=final))
+        result = convert(conversion(lab, two, others=(one,), final=final))
         assert [status] * 2 == [result["status"], *(other["status"] for other in result["others"])], result
         assert lab.api.get(one.workload)["spec"]["replicas"] == 1
     runs(lab, one)
@@ -225,17 +216,17 @@ def claims_of_one_workload_are_converted_one_after_the_other_also_after_a_death(
 
 
 def _waits_for_another(
-    lab: Lab, story: Story, folder: Path, other: Story, meet: Callable[[int, str, str], None] | None = None
+    lab: Lab, story: Story, other: Story, meet: Callable[[int, str, str], None] | None = None
 ) -> None:
     """A story's conversion is refused, for the other's has stopped the workload."""
-    result = convert(conversion(lab, story, folder), meet)
+    result = convert(conversion(lab, story), meet)
     assert result["status"] == "refused", result
     (finding,) = [one for one in result["findings"] if one["severity"] == "blocker"]
     assert (finding["id"], finding["object"]) == ("CSI-B22", f"Deployment {NAMESPACE}/{other.name}")
     assert f"converts its PersistentVolumeClaim {NAMESPACE}/{other.claim} and is at step baseline" in finding["message"]
 
 
-def a_set_that_deletes_its_claims_meanwhile_is_not_scaled_down(lab: Lab, folder: Path) -> None:
+def a_set_that_deletes_its_claims_meanwhile_is_not_scaled_down(lab: Lab, _folder: Path) -> None:
     """It rests, or has only begun, when a user lets the set delete the claims of pods that are scaled down: all of them."""
     story = Story("reaper", policy="Retain")
     plant(lab, story)
@@ -246,45 +237,45 @@ def a_set_that_deletes_its_claims_meanwhile_is_not_scaled_down(lab: Lab, folder:
         lab.api.patch(story.workload, {"spec": {"persistentVolumeClaimRetentionPolicy": {"whenScaled": fate}}})
 
     def refuses(**how: Any) -> None:
-        result = refused(lab, story, folder, **how)
+        result = refused(lab, story, **how)
         assert result["reason"] == "claims_at_risk", result
         assert "StatefulSet shop/reaper has persistentVolumeClaimRetentionPolicy whenScaled: Delete" in result["msg"]
         assert "kubectl -n shop patch statefulset reaper" in result["msg"]
         assert lab.api.get(story.workload)["spec"]["replicas"] == 1
         assert lab.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"] == uid
 
-    killed_at(lab, story, folder, "quiesce")
+    killed_at(lab, story, "quiesce")
     scaled_away("Delete")
     refuses()
     scaled_away("Retain")
-    assert convert(conversion(lab, story, folder, final=False))["status"] == "reversible"
+    assert convert(conversion(lab, story, final=False))["status"] == "reversible"
     scaled_away("Delete")
     refuses(roll_back=True)
     scaled_away("Retain")
-    assert convert(conversion(lab, story, folder, roll_back=True))["status"] == "rolled_back"
+    assert convert(conversion(lab, story, roll_back=True))["status"] == "rolled_back"
     eventually(lambda: shape(lab, story) == before, "everything as it was")
     untouched(lab, story)
     remove(lab, story)
 
 
-def a_new_volume_before_the_register_has_forgotten_the_old_one_is_lost_to_it(lab: Lab, folder: Path) -> None:
+def a_new_volume_before_the_register_has_forgotten_the_old_one_is_lost_to_it(lab: Lab, _folder: Path) -> None:
     """Why the step `forget` waits. By hand and too early, the disk is out of the register while a claim is bound to it."""
     story, late = Story("early"), Story("forgotten")
     for one in (story, late):
         plant(lab, one)
     before = shape(lab, late)
     with lab.settings(syncer_stuck=True):
-        killed_at(lab, late, folder / "late", "forget")
+        killed_at(lab, late, "forget")
         # It rolls back by itself if nothing unregisters the disk.
         for seconds in longer(1.5):
-            result = convert(conversion(lab, late, folder / "late", step=seconds))
+            result = convert(conversion(lab, late, step=seconds))
             # Otherwise the rollback timed out as well, and the next run continues it.
             if result["status"] == "rolled_back":
                 break
         assert result["status"] == "rolled_back", result
         assert "removes the CnsVSphereVolumeMigration of" in result["msg"]
-        killed_at(lab, story, folder, "forget")
-        record = json.loads(next(folder.glob("*.json")).read_text(encoding="utf-8"))
+        killed_at(lab, story, "forget")
+        record = json.loads(record_texts(lab, record_paths(lab, story))[0])
         volume = record["objects"]["new"]
         volume["spec"]["claimRef"]["uid"] = record["claim_uid"]
         lab.api.post(VOLUMES, volume)

@@ -31,9 +31,11 @@ from integration.convert import (
     Story,
     convert,
     plant,
+    record_paths,
+    record_texts,
     remove,
     shape,
-)  # fmt: skip
+)
 from integration.convert_parts import (
     conversion,
     converted,
@@ -49,24 +51,24 @@ from lab.faultproxy import Fault, FaultProxy
 from lab.handle import Lab, eventually, longer
 
 
-def a_server_that_refuses_the_new_volume(lab: Lab, folder: Path) -> None:
+def a_server_that_refuses_the_new_volume(lab: Lab, _folder: Path) -> None:
     """Found before anything is changed; or once the old one is deleted, which is then created again."""
     early, late = Story("policy"), Story("late")
     for story in (early, late):
         plant(lab, story)
     before = shape(lab, late)
     uid = lab.api.get(f"{VOLUMES}/{early.volume}")["metadata"]["uid"]
-    killed_at(lab, late, folder / "late", "create_volume")
+    killed_at(lab, late, "create_volume")
     with denied(
         lab, "native volumes", "persistentvolumes", _labelled(early, late), "!has(object.spec.csi)", _native(early)
     ):
-        result = refused(lab, early, folder / "early")
+        result = refused(lab, early)
         assert result["reason"] == "admission_refused"
         assert "no native volumes here" in result["msg"]
         live = lab.api.get(f"{VOLUMES}/{early.volume}")
         assert (live["metadata"]["uid"], live["spec"]["persistentVolumeReclaimPolicy"]) == (uid, "Delete")
         assert lab.api.get(early.workload)["spec"]["replicas"] == 1
-        result = convert(conversion(lab, late, folder / "late"))
+        result = convert(conversion(lab, late))
         assert result["status"] == "rolled_back", result
         assert "the API server refused the new volume" in result["msg"]
     eventually(lambda: shape(lab, late) == before, "everything as it was")
@@ -78,14 +80,14 @@ def a_server_that_refuses_the_new_volume(lab: Lab, folder: Path) -> None:
         "spec": {"containers": [{"name": "c", "image": "c"}]},
     }  # fmt: skip
     with denied(lab, "such pods", "pods", f"object.metadata.name == '{name}'", "false", probe):
-        result = refused(lab, early, folder / "early")
+        result = refused(lab, early)
         assert result["reason"] == "admission_refused"
         assert f"would refuse the helper pod, which reads the data of {NAMESPACE}/{early.claim}" in result["msg"]
         assert lab.api.get(early.workload)["spec"]["replicas"] == 1
     # And a conversion that was begun in place does not continue as another variant.
     with pytest.raises(ClusterError, match="began with variant in_place, requested is re_claim"):
-        convert(conversion(lab, early, folder / "early", variant="re_claim"))
-    until_converted(lab, early, folder / "early")
+        convert(conversion(lab, early, variant="re_claim"))
+    until_converted(lab, early)
     for story in (early, late):
         remove(lab, story)
 
@@ -146,24 +148,24 @@ def denied(lab: Lab, what: str, resource: str, condition: str, allowed: str, pro
         eventually(lambda: not in_force(), "the policy is gone")
 
 
-def a_user_that_restores_objects_is_named(lab: Lab, folder: Path) -> None:
+def a_user_that_restores_objects_is_named(lab: Lab, _folder: Path) -> None:
     """GitOps or an operator, first with the policy, then with the replicas."""
     story = Story("gitops")
     plant(lab, story)
     volume = f"{VOLUMES}/{story.volume}"
     with kept(lab, volume, "persistentVolumeReclaimPolicy", "Delete"):
-        result = refused(lab, story, folder)
+        result = refused(lab, story)
     assert result["reason"] == "not_retained"
     assert f"{story.volume} to Retain 3 times, but another client restores the other one" in result["msg"]
     with kept(lab, story.workload, "replicas", 1):
-        result = refused(lab, story, folder)
+        result = refused(lab, story)
     assert result["reason"] == "not_quiet"
     assert "StatefulSet shop/gitops was scaled to 0 3 times, but another client restores its replicas" in result["msg"]
-    until_converted(lab, story, folder)
+    until_converted(lab, story)
     remove(lab, story)
 
 
-def what_never_lets_go_is_named_one_after_the_other(lab: Lab, folder: Path) -> None:
+def what_never_lets_go_is_named_one_after_the_other(lab: Lab, _folder: Path) -> None:
     """A budget that allows no disruption (scaling is none), a pod that does not end, one that finished, an attachment, a volume."""
     story = Story("stuck")
     plant(lab, story)
@@ -185,7 +187,7 @@ def what_never_lets_go_is_named_one_after_the_other(lab: Lab, folder: Path) -> N
 
     def waits_for(text: str) -> None:
         for seconds in longer(1.5):
-            result = refused(lab, story, folder, step=seconds)
+            result = refused(lab, story, step=seconds)
             assert result["reason"] == "timeout"
             # Otherwise what comes before it had not come yet.
             if text in result["msg"]:
@@ -208,11 +210,11 @@ def what_never_lets_go_is_named_one_after_the_other(lab: Lab, folder: Path) -> N
     lab.api.patch(f"{attachments}/{attachment}", {"metadata": {"finalizers": rest or None}})
     present = lab.api.get(f"{VOLUMES}/{story.volume}")["metadata"]["finalizers"]
     lab.api.patch(f"{VOLUMES}/{story.volume}", {"metadata": {"finalizers": [*present, "backup.example.com/protect"]}})
-    result = refused(lab, story, folder)
+    result = refused(lab, story)
     assert result["reason"] == "unknown_finalizer"
     assert "has finalizers backup.example.com/protect" in result["msg"]
     lab.api.patch(f"{VOLUMES}/{story.volume}", {"metadata": {"finalizers": ["kubernetes.io/pv-protection"]}})
-    until_converted(lab, story, folder)
+    until_converted(lab, story)
     lab.api.gone(f"/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets/{story.name}")
     remove(lab, story)
 
@@ -248,33 +250,32 @@ def renewed(lab: Lab, path: str, holder: str) -> Iterator[None]:
         renewer.join()
 
 
-def a_second_run_is_kept_away(lab: Lab, folder: Path) -> None:
+def a_second_run_is_kept_away(lab: Lab, _folder: Path) -> None:
     """By the first one's lease; and one that keeps its records elsewhere, and observed before the first began, by the lock."""
-    story, elsewhere = Story("second"), folder / "elsewhere"
-    lab.api.ensure("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}})
+    story = Story("second")
     plant(lab, story)
-    how: dict[str, Any] = {"records": "other"}
-    begins = partial(killed_at, lab, story, folder / "here", "quiesce")
+    how: dict[str, Any] = {"records": "other", "second": "elsewhere"}
+    begins, paths = partial(killed_at, lab, story, "quiesce"), record_paths(lab, story)
 
     def meet(_number: int, what: str, when: str) -> None:
         """When the record of the second one is written, after its last check for blockers."""
-        if what.startswith("POST") and "configmaps" in what and when == "before" and not (folder / "here").exists():
+        if what.startswith("POST") and "configmaps" in what and when == "before" and not record_texts(lab, paths):
             begins()
 
-    result = convert(conversion(lab, story, elsewhere, **how), meet)
+    result = convert(conversion(lab, story, **how), meet)
     assert (result["status"], result["reason"]) == ("failed", "locked"), result
     assert "which has changed nothing" in result["msg"]
-    assert convert(conversion(lab, story, elsewhere, roll_back=True, **how))["status"] == "rolled_back"
+    assert convert(conversion(lab, story, roll_back=True, **how))["status"] == "rolled_back"
     # Again there is nothing of its own to roll back, and something of another run.
-    with pytest.raises(ClusterError, match=r"is locked by run .* and its record is in none of the given stores"):
-        convert(conversion(lab, story, elsewhere, roll_back=True, **how))
-    result = refused(lab, story, elsewhere, **how)
+    with pytest.raises(ClusterError, match=r"is locked by run .* and its record is in none of the given namespaces"):
+        convert(conversion(lab, story, roll_back=True, **how))
+    result = refused(lab, story, **how)
     assert [finding["id"] for finding in result["findings"] if finding["severity"] == "blocker"] == ["CSI-B13"]
     name = objects.name_lease(NAMESPACE, story.claim)
     path = f"/apis/coordination.k8s.io/v1/namespaces/kubewin/leases/{name}"
     # As if its holder were on another machine, where its process cannot be checked.
     with renewed(lab, path, "elsewhere/1-1/1-1"):
-        result = refused(lab, story, folder / "here")
+        result = refused(lab, story)
     assert result["reason"] == "locked"
     assert (
         f"another run works on the conversion of {NAMESPACE}/{story.claim}: elsewhere/1-1/1-1 renewed its lease"
@@ -282,41 +283,32 @@ def a_second_run_is_kept_away(lab: Lab, folder: Path) -> None:
     )
     # Its clock does not matter: it was not renewed for as long as it lasts.
     lab.api.patch(path, {"spec": {"renewTime": "2126-01-01T00:00:00.000000Z", "leaseDurationSeconds": 2}})
-    until_converted(lab, story, folder / "here")
+    until_converted(lab, story)
     remove(lab, story)
 
 
-def either_copy_of_the_record_is_enough_and_none_is_too_little(lab: Lab, folder: Path) -> None:
+def either_copy_of_the_record_is_enough_and_none_is_too_little(lab: Lab, _folder: Path) -> None:
     """In a namespace of its own, for an unreadable record stops every other claim that has none there."""
     story = Story("copies")
-    how: dict[str, Any] = {"records": "copies"}
-    lab.api.ensure("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "copies"}})
+    how: dict[str, Any] = {"records": "copies", "second": "more-copies"}
     plant(lab, story)
-    (folder / "file").write_text("", encoding="utf-8")
-    result = refused(lab, story, folder / "file" / "below", **how)
-    assert result["reason"] == "record_unwritable"
-    claim = lab.api.get(f"{CLAIMS}/{story.claim}")
-    assert "kubewin.io/convert" not in claim["metadata"]["annotations"]
-    here = folder / "here"
-    killed_at(lab, story, here, "delete_volume", **how)
-    (file,) = here.iterdir()
-    cluster = f"/api/v1/namespaces/copies/configmaps/{file.stem}"
-    file.unlink()
-    killed_at(lab, story, here, "release", **how)
-    lab.api.gone(cluster)
-    killed_at(lab, story, here, "create_volume", **how)
-    file.write_text("{", encoding="utf-8")
-    lab.api.patch(cluster, {"data": {"record.json": "["}})
-    with pytest.raises(RecordError, match="may have an unreadable record"):
-        convert(conversion(lab, story, here, **how))
-    untouched(lab, story)
-    lab.api.gone(cluster)
-    with pytest.raises(RecordError, match="may have an unreadable record"):
-        convert(conversion(lab, story, here, **how))
+    first, second = record_paths(lab, story, how.values())
+    killed_at(lab, story, "delete_volume", **how)
+    lab.api.gone(second)
+    killed_at(lab, story, "release", **how)
+    lab.api.gone(first)
+    killed_at(lab, story, "create_volume", **how)
+    for copy in (first, second):
+        lab.api.patch(copy, {"data": {"record.json": "["}})
+    for _copy in range(2):
+        with pytest.raises(RecordError, match="may have an unreadable record"):
+            convert(conversion(lab, story, **how))
+        untouched(lab, story)
+        lab.api.gone(first)
     remove(lab, story)
 
 
-def a_clock_that_jumps_changes_nothing(lab: Lab, folder: Path) -> None:
+def a_clock_that_jumps_changes_nothing(lab: Lab, _folder: Path) -> None:
     """By days, during every tenth request: time is taken from the server's answers, and waits from a clock that only runs."""
     story = Story("clock")
     plant(lab, story)
@@ -334,7 +326,7 @@ def a_clock_that_jumps_changes_nothing(lab: Lab, folder: Path) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(transport, "datetime", Jumping)
-        result = convert(conversion(lab, story, folder), jump)
+        result = convert(conversion(lab, story), jump)
     assert ahead != [timedelta()]
     assert result["status"] == "converted", result
     converted(lab, story, uid)
@@ -342,7 +334,7 @@ def a_clock_that_jumps_changes_nothing(lab: Lab, folder: Path) -> None:
 
 
 def a_server_in_trouble_is_no_refusal_and_nothing_is_asked_for_that_was_not_looked_up_before(
-    lab: Lab, folder: Path
+    lab: Lab, _folder: Path
 ) -> None:
     """Connections to pods that always break, and an overloaded server: each ends the run, which reports its step."""
     story = Story("trouble")
@@ -355,7 +347,7 @@ def a_server_in_trouble_is_no_refusal_and_nothing_is_asked_for_that_was_not_look
         # Another client is faster each time, and its writes are never reverted.
         proxy.add(Fault("conflict", verbs=("patch",), resources=("statefulsets",), times=5))
         for seconds in longer(3):
-            through = Conversion(story, folder, proxy.kubeconfig, step=seconds)
+            through = Conversion(story, proxy.kubeconfig, step=seconds)
             result = convert(through)
             assert (result["status"], result["reason"]) == ("failed", "timeout"), result
             # Otherwise what comes before any command had not come yet.

@@ -140,7 +140,7 @@ def test_a_conversion(at_once: AtOnce, name: str) -> None:
 
 
 def test_it_outlives_the_api_server(ready: Lab, tmp_path: Path) -> None:
-    api_kills(ready, tmp_path, seed=20261121, count=3)
+    api_kills(ready, seed=20261121, count=3)
 
 
 @pytest.fixture(scope="module")
@@ -172,7 +172,7 @@ def test_every_kind_of_volume(every_driver: Lab, tmp_path: Path, story: Story, v
     lab = every_driver
     plant(lab, story)
     how = {"storage_class": "native"} if variant == "re_claim" else {}
-    result = convert(conversion(lab, story, tmp_path, variant=variant, **how))
+    result = convert(conversion(lab, story, variant=variant, **how))
     assert result["status"] == "converted", result
     volume = lab.api.get(f"{VOLUMES}/{result['volume']}")
     claim = lab.api.get(f"{CLAIMS}/{story.claim}")
@@ -191,7 +191,7 @@ def test_every_kind_of_volume(every_driver: Lab, tmp_path: Path, story: Story, v
 def test_every_kind_killed_at_every_request(every_driver: Lab, tmp_path: Path, kind: str, variant: Variant) -> None:
     story = Story(f"killed-{kind}-{variant}".replace("_", "-"), kind)
     plant(every_driver, story)
-    deaths = killed_everywhere(every_driver, story, tmp_path, variant=variant)
+    deaths = killed_everywhere(every_driver, story, variant=variant)
     print(f"{kind} {variant}: {deaths} kills at request boundaries: 0 lost")
     remove(every_driver, story)
 
@@ -199,7 +199,7 @@ def test_every_kind_killed_at_every_request(every_driver: Lab, tmp_path: Path, k
 @pytest.mark.torture
 def test_a_thousand_random_kills(ready: Lab, tmp_path: Path) -> None:
     def notify(seed: str) -> None:
-        random_kills(Lab(ready.state), tmp_path / f"{seed}.d", int(seed), 1000 // WIDTH)
+        random_kills(Lab(ready.state), int(seed), 1000 // WIDTH)
 
     seeds = [str(number * 10_000) for number in range(1, WIDTH + 1)]
     lanes = AtOnce(seeds, notify, tmp_path, WIDTH, seconds=3600)
@@ -211,7 +211,7 @@ def test_a_thousand_random_kills(ready: Lab, tmp_path: Path) -> None:
 @pytest.mark.torture
 def test_fifty_kills_of_the_api_server(ready: Lab, tmp_path: Path) -> None:
     for seed in range(10):
-        api_kills(ready, tmp_path / str(seed), seed, count=5)
+        api_kills(ready, seed, count=5)
 
 
 @pytest.mark.torture
@@ -225,7 +225,7 @@ def test_every_write_that_arrives_after_the_next_run(ready: Lab, tmp_path: Path)
     sweeps = {sweep.name: sweep for sweep in SWEEPS}
 
     def notify(name: str) -> None:
-        every_write_late(Lab(ready.state), tmp_path / f"{name}.d", sweeps[name])
+        every_write_late(Lab(ready.state), sweeps[name])
 
     lanes = AtOnce(list(sweeps), notify, tmp_path, WIDTH, seconds=3600)
     for name in sweeps:

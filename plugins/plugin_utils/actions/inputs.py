@@ -239,7 +239,7 @@ INPUTS: dict[str, Input] = {
         ),
     ),
     **_of(
-        "build_csi_proxy enable_csi gather preflight convert_volumes status upgrade",
+        "build_csi_proxy enable_csi gather preflight status upgrade",
         output_dir=_PATH.of(
             "Directory on the controller for the summary (C(enable-csi.json), C(status.json)). For C(preflight), the directory of "
             "C(readiness.html), C(readiness.md), C(readiness.json), C(readiness.xml) and C(snapshot.json). For C(gather), the "

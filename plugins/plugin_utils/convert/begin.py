@@ -16,10 +16,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.eligibility im
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import ConversionRecord, RecordedVolume
 
 
-def create_record(
-    facts: ConversionFacts, entry: Eligibility, desired: ConversionRequest, cluster: str, key: str
-) -> ConversionRecord:
-    """Create the record of an eligible volume. cluster: its uid. key: never given to another record."""
+def create_record(facts: ConversionFacts, entry: Eligibility, desired: ConversionRequest, key: str) -> ConversionRecord:
+    """Create the record of an eligible volume. key: never given to another record."""
     claim, volume, native = facts.claim, facts.volume, entry.as_csi
     if claim is None or volume is None or native is None:
         raise ValueError("a volume that is refused has no record")
@@ -54,7 +52,6 @@ def create_record(
     return ConversionRecord(
         run=objects.name_run(claim["metadata"]["uid"]),
         key=key,
-        cluster=cluster,
         variant=desired.variant,
         namespace=desired.namespace,
         claim=desired.claim,

@@ -125,10 +125,7 @@ def _format_lock_command(record: ConversionRecord) -> str:
 def _describe_abandoning(record: ConversionRecord) -> str:
     """Describe how an administrator ends a run that can neither continue nor roll back."""
     name = objects.name_record(record.run)
-    return (
-        f"To abandon this run at this step, move its record out of every store: ConfigMap {name} in each record namespace, and "
-        f"{name}.json in record_dir (kubewin_output_dir/convert)."
-    )
+    return f"To abandon this run at this step, move its record, ConfigMap {name}, out of both record namespaces."
 
 
 def _describe_kept_disks(record: ConversionRecord, observed: ConversionObservation) -> str:

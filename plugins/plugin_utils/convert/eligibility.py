@@ -392,9 +392,12 @@ def _check_conversions(
             text = (
                 f"it has 0 replicas, and its PersistentVolumeClaim {desired.namespace}/{claim} is locked by run {run}"
             )
-            remedy = "Name the record stores of that run, or finish it or roll it back there first."
+            remedy = "Name the record namespaces of that run, or finish it or roll it back there first."
             yield blocker(
-                "CSI-B22", name, f"{text}, which may have set them; its record is in none of the given stores", remedy
+                "CSI-B22",
+                name,
+                f"{text}, which may have set them; its record is in none of the given namespaces",
+                remedy,
             )
 
 

@@ -13,7 +13,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Nee
 
 def needs(namespaces: Sequence[str], records: Sequence[str], variant: Variant) -> Iterator[Need]:
     """Return the permissions of a conversion. records: namespaces of the records."""
-    for name in (*records, "kube-system"):
+    for name in records:
         yield from list_needs("get", "", "namespaces", name=name)
     yield from list_needs("get list create patch delete", "", "persistentvolumes")
     for namespace in namespaces:

@@ -28,12 +28,13 @@ class ConversionLimits:
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """The request. final: the conversions can no longer be rolled back."""
+    """The request. final: the conversions can no longer be rolled back. record_namespaces: two."""
 
     desired: tuple[ConversionRequest, ...]
     roll_back: bool
     limits: ConversionLimits
     final: bool
+    record_namespaces: tuple[str, str]
 
 
 class ConversionOptionError(ClusterError):
@@ -63,11 +64,11 @@ def parse_run_options(options: Mapping[str, Any]) -> RunOptions:
     for name, least in (("compare_limit", 0), ("step_timeout", 1)):
         if options[name] < least:
             raise ConversionOptionError(f"{name} is {options[name]}, expected at least {least}.")
-    namespaces = list_record_namespaces(options)
-    if len(namespaces) + bool(options["record_dir"]) < 2 or len(set(namespaces)) < len(namespaces):
+    namespaces = (options["record_namespace"], options["second_record_namespace"])
+    if not all(namespaces) or namespaces[0] == namespaces[1]:
         raise ConversionOptionError(
-            "one record store is set, expected two. Set second_record_namespace, other than "
-            f"{options['record_namespace'] or 'none'}, or record_dir, a directory that outlives this run."
+            f"record_namespace is {namespaces[0]!r} and second_record_namespace {namespaces[1]!r}, expected two different "
+            "namespaces."
         )
     unsafe = [name for name in names if name.partition("/")[0] in namespaces]
     if unsafe:
@@ -98,9 +99,4 @@ def parse_run_options(options: Mapping[str, Any]) -> RunOptions:
         raise ConversionOptionError(
             "state is rolled_back and final is true, but a final conversion cannot be rolled back. Set one of them."
         )
-    return RunOptions(desired, roll_back, limits, options["final"])
-
-
-def list_record_namespaces(options: Mapping[str, Any]) -> list[str]:
-    """Return the namespaces of the records."""
-    return [name for name in (options["record_namespace"], options["second_record_namespace"]) if name]
+    return RunOptions(desired, roll_back, limits, options["final"], namespaces)

@@ -52,8 +52,7 @@ class RecordedWorkload:
 class ConversionRecord:
     """One conversion.
 
-    run: its name, the same for every record of a claim. cluster: uid of its Namespace kube-system; a claim of that name in another
-    cluster is another one. key: distinguishes it from a conversion by another user with other
+    run: its name, the same for every record of a claim. key: distinguishes it from a conversion by another user with other
     record stores. attaches: the driver has VolumeAttachments. forgets: the driver's syncer takes the
     deleted in-tree volume out of a register first (vSphere). policy: the volume's reclaim policy before all this.
     generation: grows whenever a run takes the record over; the claim carries it, so that a run that was taken over can write
@@ -63,7 +62,6 @@ class ConversionRecord:
 
     run: str
     key: str
-    cluster: str
     variant: Variant
     namespace: str
     claim: str
@@ -145,7 +143,7 @@ def from_json(text: str) -> ConversionRecord:
     Raises FormatError naming what is wrong with it.
     """
     record: ConversionRecord = read(ConversionRecord, text, SCHEMA)
-    for name in ("run", "key", "cluster", "namespace", "claim", "claim_uid", "policy"):
+    for name in ("run", "key", "namespace", "claim", "claim_uid", "policy"):
         if not getattr(record, name):
             raise FormatError(f"{name} is '', expected text")
     if record.step not in record.steps:

@@ -9,14 +9,12 @@ highest sequence, so that a run killed between the two writes leaves nothing und
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import FormatError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert import objects
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.options import list_record_namespaces
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import (
     STEPS,
     ConversionRecord,
@@ -25,7 +23,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import 
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.store import LIMIT, ConfigMaps, Files
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.store import LIMIT, ConfigMaps
 
 _TEXT = "record.txt"
 # Bytes that a record leaves before the first change for what later steps add.
@@ -36,104 +34,12 @@ class RecordError(ClusterError):
     """A record cannot be read or written; nothing may be done without one."""
 
 
-class RecordDirectory:
-    """Records in a directory on the controller."""
-
-    def __init__(self, path: str) -> None:
-        self._files = Files(path)
-        # As read or written last, None before that.
-        self._known: dict[str, str] | None = None
-
-    def read(self) -> list[tuple[str, str]]:
-        """Read every record: (location, text)."""
-        pattern = f"{objects.name_record('*')}.json"
-        try:
-            self._known = texts = dict(self._files.read_all(pattern))
-            return [(self._files.describe_place(name), text) for name, text in texts.items()]
-        except (OSError, UnicodeDecodeError) as error:
-            raise RecordError(
-                f"{self._files.describe_place(pattern)} cannot be read: {error}", "record_unreadable"
-            ) from error
-
-    def write(self, record: ConversionRecord) -> None:
-        """Write the record to disk. Refuses to replace the record of a later run."""
-        name, text = f"{objects.name_record(record.run)}.json", record.to_json()
-        try:
-            texts = self._known if self._known is not None else dict(self._files.read_all(name))
-            if (current := self._files.read(name)) not in (None, texts.get(name)):
-                _refuse_later(self._files.describe_place(name), current, record)
-            self._files.write(name, text)
-            self._known = {**texts, name: text}
-        except (OSError, UnicodeDecodeError) as error:
-            raise RecordError(
-                f"the record cannot be written to {self._files.describe_place(name).removeprefix('file ')}: {error}, expected "
-                "a writable directory that outlives the run. Fix it, or set another record_dir.",
-                "record_unwritable",
-            ) from error
-
-
-class RecordNamespace:
-    """Records in ConfigMaps of a namespace."""
-
-    def __init__(self, client: Client, namespace: str) -> None:
-        remedy = "Remove annotations of the claim and its volume that you do not need."
-        self._maps = ConfigMaps(client, namespace, objects.PART, objects.KEY, remedy)
-
-    def read(self) -> list[tuple[str, str]]:
-        """Read every record: (location, text)."""
-        return [(self._maps.describe_place(name), text) for name, text in self._maps.read_all()]
-
-    def write(self, record: ConversionRecord) -> None:
-        """Write the record. Refuses to replace the record of a later run."""
-        name = objects.name_record(record.run)
-
-        def meet(current: str) -> None:
-            _refuse_later(self._maps.describe_place(name), current, record)
-
-        readable = (
-            f"Conversion of claim {record.namespace}/{record.claim}, direction {record.direction}, step {record.step}\n"
-            f"Run {record.run}, generation {record.generation}\n"
-        )
-        self._maps.write(
-            name, record.to_json(), meet, beside={_TEXT: readable}, labels={objects.LOCK: record.run},
-            room=_ROOM if record.step == STEPS[0] else 0,
-        )  # fmt: skip
-
-
-def _refuse_later(where: str, current: str | None, record: ConversionRecord) -> None:
-    """Refuse to replace the record of a later run. A late write of an earlier run is replaced."""
-    try:
-        record_there = from_json(current or "")
-    except FormatError:
-        return
-    if record_there.generation >= record.generation:
-        raise RecordError(
-            f"{where} was written by another run (generation {record_there.generation}, this run has {record.generation}). "
-            "Wait for that run to end",
-            "taken_over",
-        )
-
-
-Store: TypeAlias = RecordDirectory | RecordNamespace
-
-
-def open_stores(client: Client, options: Mapping[str, Any]) -> list[Store]:
-    """Open the record stores. The cluster comes first, since it refuses a run that was taken over, and a directory does not."""
-    stores: list[Store] = [RecordNamespace(client, name) for name in list_record_namespaces(options)]
-    return [*stores, RecordDirectory(options["record_dir"])] if options["record_dir"] else stores
-
-
 class Records:
-    """The record stores of one cluster. Ignores records of other clusters in a shared directory."""
+    """Records in ConfigMaps of two namespaces, so that deleting one namespace loses nothing."""
 
-    def __init__(self, stores: Sequence[Store], cluster: str) -> None:
-        if len(stores) < 2:
-            raise RecordError(
-                "one record store is set, expected two. Set record_dir, a directory that outlives this run, or "
-                "second_record_namespace",
-                "configuration",
-            )
-        self._stores, self._cluster = tuple(stores), cluster
+    def __init__(self, client: Client, namespaces: Sequence[str]) -> None:
+        remedy = "Remove annotations of the claim and its volume that you do not need."
+        self._stores = [ConfigMaps(client, namespace, objects.PART, objects.KEY, remedy) for namespace in namespaces]
         # By run: a claim that is converted again has the name of its last run.
         self._sequences: dict[str, int] = {}
         # By run: which versions of its record the stores have.
@@ -144,24 +50,17 @@ class Records:
         # The records of that claim that are done, one for each run.
         self.done: list[ConversionRecord] = []
 
-    def find(self, namespace: str, claim: str, lock: str) -> ConversionRecord | None:
-        """Return the newest copy of a claim's unfinished record, None without one. lock: on the claim now.
+    def find(self, namespace: str, claim: str) -> ConversionRecord | None:
+        """Return the newest copy of a claim's unfinished record, None without one.
 
-        A copy that cannot be read is a warning as long as another one can be; and so is one that is done while the claim
-        still has its lock: the cluster was restored to a time before that.
+        A copy that cannot be read is a warning as long as another one can be.
         """
-        copies: dict[str, ConversionRecord] = {}
         bad: dict[str, str] = {}
-        for where, record in self._read_copies(bad):
-            if (record.namespace, record.claim) != (namespace, claim):
-                continue
-            if record.step == "done" and record.lock == lock:
-                self.warnings.append(
-                    f"{where}: run {record.run} is done, but claim {namespace}/{claim} still has its lock, as "
-                    "after a restore of the cluster. This copy is ignored"
-                )
-            else:
-                copies[where] = record
+        copies = {
+            where: record
+            for where, record in self._read_copies(bad)
+            if (record.namespace, record.claim) == (namespace, claim)
+        }
         newest_ones = _select_newest_copies(copies.items())
         unfinished = [record for record in newest_ones if record.step != "done"]
         self.done = [record for record in newest_ones if record.step == "done"]
@@ -195,17 +94,17 @@ class Records:
         return [record for record in _select_newest_copies(self._read_copies({})) if record.step != "done"]
 
     def _read_copies(self, bad: dict[str, str]) -> Iterator[tuple[str, ConversionRecord]]:
-        """Read every record of this cluster with its location. bad: collects why others cannot be read."""
-        for where, text in (copy for store in self._stores for copy in store.read()):
-            try:
-                record = from_json(text)
-            except FormatError as error:
-                bad[where] = str(error)
-                continue
-            self._sequences[record.run] = max(record.sequence, self._sequences.get(record.run, 0))
-            self._versions.setdefault(record.run, set()).add((record.key, record.generation, record.sequence))
-            if record.cluster == self._cluster:
-                yield where, record
+        """Read every record with its location. bad: collects why others cannot be read."""
+        for store in self._stores:
+            for name, text in store.read_all():
+                try:
+                    record = from_json(text)
+                except FormatError as error:
+                    bad[store.describe_place(name)] = str(error)
+                    continue
+                self._sequences[record.run] = max(record.sequence, self._sequences.get(record.run, 0))
+                self._versions.setdefault(record.run, set()).add((record.key, record.generation, record.sequence))
+                yield store.describe_place(name), record
 
     def differ(self, run: str) -> bool:
         """Whether the stores, as they were read, have different versions of a run's record."""
@@ -217,8 +116,34 @@ class Records:
         saved = replace(record, sequence=sequence).prepare_save(when)
         self._sequences[record.run] = saved.sequence
         for store in self._stores:
-            store.write(saved)
+            _write_copy(store, saved)
         return saved
+
+
+def _write_copy(store: ConfigMaps, record: ConversionRecord) -> None:
+    """Write the record to a store. Refuses to replace the record of a later run. A late write of an earlier one is replaced."""
+    name = objects.name_record(record.run)
+
+    def refuse_later(text: str) -> None:
+        try:
+            current = from_json(text)
+        except FormatError:
+            return
+        if current.generation >= record.generation:
+            raise RecordError(
+                f"{store.describe_place(name)} was written by another run (generation {current.generation}, this run has "
+                f"{record.generation}). Wait for that run to end",
+                "taken_over",
+            )
+
+    readable = (
+        f"Conversion of claim {record.namespace}/{record.claim}, direction {record.direction}, step {record.step}\n"
+        f"Run {record.run}, generation {record.generation}\n"
+    )
+    store.write(
+        name, record.to_json(), refuse_later, beside={_TEXT: readable}, labels={objects.LOCK: record.run},
+        room=_ROOM if record.step == STEPS[0] else 0,
+    )  # fmt: skip
 
 
 def _select_newest_copies(copies: Iterable[tuple[str, ConversionRecord]]) -> list[ConversionRecord]:

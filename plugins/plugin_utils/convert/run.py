@@ -31,7 +31,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.objects import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.observe import ConversionObserver, read_facts
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.options import RunOptions
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import ConversionRecord
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.records import Records, Store
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.records import Records
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
@@ -111,14 +111,10 @@ def _is_another(current: ConversionRecord, planned: ConversionRecord | None) -> 
 
 
 class Conversions:
-    """Converts claims. cluster: its uid. stores: makes the two record stores with a client, for each claim its own."""
+    """Converts claims. notify: progress callback."""
 
-    def __init__(
-        self, client: Client, cluster: str, order: RunOptions, stores: Callable[[Client], Sequence[Store]], lease_namespace: str,
-        notify: Callable[[str], None],
-    ) -> None:  # fmt: skip
-        self._client, self._cluster, self._options, self._stores = client, cluster, order, stores
-        self._lease_namespace, self._notify = lease_namespace, notify
+    def __init__(self, client: Client, options: RunOptions, notify: Callable[[str], None]) -> None:
+        self._client, self._options, self._notify = client, options, notify
         self.warnings: list[str] = []
 
     def prepare(self) -> list[ConversionResult]:
@@ -126,21 +122,21 @@ class Conversions:
         return [self._prepare(desired) for desired in self._options.desired]
 
     def _prepare(self, desired: ConversionRequest) -> ConversionResult:
-        records = Records(self._stores(self._client), self._cluster)
+        records = Records(self._client, self._options.record_namespaces)
         record = self._find(desired, records)
         together = [request.claim for request in self._options.desired if request.namespace == desired.namespace]
         return self._plan(desired, record, records, together)
 
     def _find(self, desired: ConversionRequest, records: Records) -> ConversionRecord | None:
         """Return the unfinished record of the claim."""
-        lock = self._read_lock(desired.namespace, desired.claim)
-        record = records.find(desired.namespace, desired.claim, lock)
+        record = records.find(desired.namespace, desired.claim)
         self.warnings += [text for text in records.warnings if text not in self.warnings]
+        lock = self._read_lock(desired.namespace, desired.claim)
         if record is None and lock and self._options.roll_back:
             raise ClusterError(
                 f"PersistentVolumeClaim {desired.namespace}/{desired.claim} is locked by run {lock}, and its record is in "
-                "none of the given stores. Name the stores of that run (record_dir, record_namespace, "
-                f"second_record_namespace; kubewin_output_dir, kubewin_namespace). {'; '.join(records.warnings)}".strip(),
+                "none of the given namespaces. Name those of that run (record_namespace, second_record_namespace; "
+                f"kubewin_namespace). {'; '.join(records.warnings)}".strip(),
                 "record_unreadable",
             )
         return record
@@ -200,7 +196,7 @@ class Conversions:
             return ConversionResult(name, "native", message=entry.findings[0].message)
         if entry.refused:
             return ConversionResult(name, "refused", findings=entry.findings)
-        record = create_record(observed, entry, desired, self._cluster, secrets.token_hex(4))
+        record = create_record(observed, entry, desired, secrets.token_hex(4))
         return ConversionResult(
             name, "to_do", record, entry.findings, plan=explain.describe_steps(record, final=self._options.final)
         )
@@ -230,7 +226,7 @@ class Conversions:
     def _create_lease(self, desired: ConversionRequest) -> Lease:
         """Return the Lease of a claim, which is taken before anything that it protects is read."""
         lease = LeaseSubject(
-            namespace=self._lease_namespace,
+            namespace=self._options.record_namespaces[0],
             name=name_lease(desired.namespace, desired.claim),
             labels=build_labels(),
             what=f"the conversion of {desired.namespace}/{desired.claim}",
@@ -242,7 +238,7 @@ class Conversions:
         lease.take()
 
         client = bind_client(self._client, lease.confirm)
-        records = Records(self._stores(client), self._cluster)
+        records = Records(client, self._options.record_namespaces)
         limits, final = self._options.limits, self._options.final
         converter = Converter(client, records, limits, self._notify, final=final, check=lease.check)
         try:

@@ -257,7 +257,6 @@ class Search:
         record = ConversionRecord(
             run="r1",
             key="k",
-            cluster="c",
             variant=world.variant,
             namespace="shop",
             claim="data",

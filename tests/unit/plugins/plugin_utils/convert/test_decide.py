@@ -101,10 +101,7 @@ def test_a_claim_with_another_volume_is_left_alone_and_the_run_can_be_ended() ->
     assert stop.reason == "claim_changed"
     assert "created by another client (uid another-uid), and has another volume, pv-of-production" in stop.state
     assert "This run changes neither" in stop.remedy
-    assert (
-        f"move its record out of every store: ConfigMap kubewin-convert-{record().run} in each record namespace"
-        in stop.remedy
-    )
+    assert f"move its record, ConfigMap kubewin-convert-{record().run}, out of both record namespaces" in stop.remedy
 
 
 def test_another_runs_lock_on_a_claim_with_another_volume_is_not_taken() -> None:
@@ -122,7 +119,7 @@ def test_in_place_a_claim_that_was_bound_by_hand_continues_once_it_is_locked() -
     assert gone.reason == "claim_gone"
     assert f"lock it: {lock}." in gone.remedy
     assert "kept by PersistentVolume pv-1 (Retain)" in gone.remedy
-    assert f"kubewin-convert-{at.run}.json" in gone.remedy
+    assert f"ConfigMap kubewin-convert-{at.run}, out of both record namespaces" in gone.remedy
     bound = replace(TARGET, phase="Bound", claim_uid="another-uid")
     assert lock in stopped(at, theirs("pv-1")).remedy
     assert isinstance(decide_move(at, ConversionObservation((bound,), theirs("pv-1", at.lock), ())), SetLock)

@@ -203,7 +203,7 @@ def test_claims_of_other_names_are_not_a_sets(name: str) -> None:
 def first_record() -> ConversionRecord:
     """The conversion of the first pod's claim, which has stopped the set."""
     found = facts()
-    return create_record(found, evaluate(found, REQUEST), REQUEST, "c1", "k1").move_to("baseline")
+    return create_record(found, evaluate(found, REQUEST), REQUEST, "k1").move_to("baseline")
 
 
 def stopped_by(*records: ConversionRecord, replicas: int = 0, lock: str = "") -> ConversionFacts:
@@ -242,7 +242,7 @@ def test_a_stopped_workload_with_a_claim_that_a_remote_run_has_locked() -> None:
     lines = blocks(stopped_by(lock="abc.k/1"), SECOND)
     assert list(lines) == ["CSI-B22"]
     assert "PersistentVolumeClaim shop/data-db-0 is locked by run abc.k" in lines["CSI-B22"]
-    assert "Name the record stores of that run" in lines["CSI-B22"]
+    assert "Name the record namespaces of that run" in lines["CSI-B22"]
     assert not blocks(stopped_by(lock="abc.k/1", replicas=2), SECOND)
 
 
@@ -259,9 +259,7 @@ def test_everything_in_the_way_is_named_at_once() -> None:
 
 def test_what_a_late_request_of_a_run_that_ended_created_is_not_in_the_way() -> None:
     desired = ConversionRequest("shop", "data-db-0", variant="re_claim")
-    ended = (
-        create_record(facts(), evaluate(facts(), desired), desired, "c1", "k1").roll_back("requested").move_to("done")
-    )
+    ended = create_record(facts(), evaluate(facts(), desired), desired, "k1").roll_back("requested").move_to("done")
     late = {**objects.define_volume(ended, "new", ""), "status": {"phase": "Available"}}
     helper = pod(None, objects.name_helper(ended.run))
     found = facts(volumes=[volume(), late], pods=[helper])

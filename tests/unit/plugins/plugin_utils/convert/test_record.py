@@ -29,7 +29,7 @@ RECLAIM = ConversionRequest("shop", "data-db-0", variant="re_claim", storage_cla
 
 def record(desired: ConversionRequest = IN_PLACE) -> ConversionRecord:
     found = facts()
-    return create_record(found, evaluate(found, desired), desired, "c1", "k1")
+    return create_record(found, evaluate(found, desired), desired, "k1")
 
 
 def test_it_is_read_as_it_was_written() -> None:
@@ -51,7 +51,6 @@ def test_it_is_read_as_it_was_written() -> None:
         ({"step": "delete_claim"}, "step is delete_claim, which in_place does not have, expected one of lock"),
         ({"run": ""}, "run is ''"),
         ({"key": ""}, "key is ''"),
-        ({"cluster": ""}, "cluster is ''"),
         ({"surprise": 1}, "it has unknown fields: surprise"),
         ({"old": {"name": "x"}}, "old lacks: uid, driver, handle"),
         ({"workloads": [{"kind": "StatefulSet"}]}, r"workloads\[0\] lacks: namespace, name, uid, replicas"),
@@ -89,7 +88,7 @@ def test_a_truncated_record_is_refused(text: str) -> None:
 def test_the_copy_that_was_written_last_counts() -> None:
     first = record().prepare_save("a")
     second = first.advance().prepare_save("b")
-    assert select_newest({"file": first, "ConfigMap": second}) is second
+    assert select_newest({"one": first, "two": second}) is second
     with pytest.raises(FormatError, match="different runs: a has run"):
         select_newest({"a": first, "b": replace(first, run="other")})
 
@@ -97,9 +96,9 @@ def test_the_copy_that_was_written_last_counts() -> None:
 def test_a_run_that_was_taken_over_counts_less_and_one_that_is_over_not_at_all() -> None:
     first = record().prepare_save("a").advance().prepare_save("b")
     later = record().prepare_save("a").take_over().prepare_save("c")
-    assert select_newest({"file": first, "ConfigMap": later}) is later
+    assert select_newest({"one": first, "two": later}) is later
     again = replace(record(), key="k2", sequence=5)
-    assert select_newest({"file": later, "ConfigMap": again}) is again
+    assert select_newest({"one": later, "two": again}) is again
 
 
 def test_the_new_volume_is_the_old_one_with_the_drivers_source() -> None:

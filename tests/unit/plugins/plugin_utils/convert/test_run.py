@@ -20,7 +20,11 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.termination impor
 from unit.plugins.plugin_utils.convert.test_record import record
 
 OPTIONS = RunOptions(
-    tuple(ConversionRequest("shop", claim) for claim in "abc"), False, ConversionLimits(60.0, 0), final=False
+    tuple(ConversionRequest("shop", claim) for claim in "abc"),
+    False,
+    ConversionLimits(60.0, 0),
+    False,
+    ("kubewin", "copies"),
 )
 
 
@@ -29,7 +33,7 @@ class Unfinished(Conversions):
 
     def __init__(self, failing: str, *, terminated: bool = False) -> None:
         unused: Any = None
-        super().__init__(unused, "cluster", OPTIONS, lambda _client: [], "kubewin", lambda _text: None)
+        super().__init__(unused, OPTIONS, lambda _text: None)
         self._failing, self._terminated = failing, terminated
         self.begun: list[str] = []
 
