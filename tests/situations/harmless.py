@@ -171,3 +171,5 @@ def aks_hides_its_controllers(world: World) -> None:
         one["metadata"]["labels"]["kubernetes.azure.com/cluster"] = "mc_group"
     for driver in (AZURE_DISK, AZURE_FILE):
         world.remove("Deployment", driver.controller.deployments[0], driver.namespace)
+        plugin = world.get("DaemonSet", driver.daemonset, driver.namespace)
+        plugin["metadata"]["labels"] = {"kubernetes.azure.com/managedby": "aks"}

@@ -192,3 +192,12 @@ def one_free_volume_for_two_claims(world: World) -> None:
 def a_free_volume_for_each_of_two_claims(world: World) -> None:
     _claims_of_one_volume(world, "WaitForFirstConsumer")
     volume(world, "pv-other", csi(VSPHERE.name, "fcd-other"), storage_class="static")
+
+
+@situation("API semantics", "CSI-D30", starts_again={"Deployment shop/next": "no"})
+def a_driver_of_the_user_on_aks_without_its_controller(world: World) -> None:
+    for node in windows_nodes(world):
+        node["metadata"]["labels"]["kubernetes.azure.com/cluster"] = "mc_group"
+    world.remove("Deployment", AZURE_DISK.controller.deployments[0], AZURE_DISK.namespace)
+    claim_of(world, "next", storage_class=AZURE_DISK.storage_class.name)
+    workload(world, "Deployment", "next", pod_spec("next"), replicas=1)

@@ -138,7 +138,9 @@ def may_hide_controller(driver: Driver, snapshot: DriverSnapshot) -> bool:
     """Whether the platform installs this driver, as its own DaemonSet shows, and hides its controller."""
     name = detect_platform(snapshot)
     own = driver.platform_daemonsets.get(name, "")
-    return name in _HIDDEN and own in {observed.name for observed in snapshot.daemon_sets}
+    return name in _HIDDEN and any(
+        observed.name == own and find_owner(driver, name, observed) is not None for observed in snapshot.daemon_sets
+    )
 
 
 def find_providers(driver: Driver, snapshot: DriverSnapshot, namespace: str) -> tuple[Provider, ...]:
