@@ -68,6 +68,7 @@ class Fleet:
             "/apis/apps/v1/daemonsets": Shelf.of(
                 [_plugin_set("windows", self.windows), _plugin_set("linux", self.nodes - self.windows)]
             ),
+            "/apis/policy/v1/poddisruptionbudgets": Shelf.of([]),
             "/api/v1/replicationcontrollers": Shelf.of([]),
             "/apis/batch/v1/jobs": Shelf.of([]),
             "/apis/batch/v1/cronjobs": Shelf.of([]),

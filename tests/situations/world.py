@@ -24,7 +24,12 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluste
     ObservedRuntimeClass,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedCsiNode, ObservedHost
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import NO_SHAPE, PodShape, PodTable
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import (
+    NO_SHAPE,
+    ObservedBudget,
+    PodShape,
+    PodTable,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot, Unread
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import (
     ObservedAttachment,
@@ -58,6 +63,7 @@ API_VERSIONS = {
     **dict.fromkeys(
         ("CSINode", "CSIDriver", "CSIStorageCapacity", "StorageClass", "VolumeAttachment"), "storage.k8s.io/v1"
     ),
+    "PodDisruptionBudget": "policy/v1",
     "RuntimeClass": "node.k8s.io/v1",
     "ClusterVersion": "config.openshift.io/v1",
     "Infrastructure": "config.openshift.io/v1",
@@ -144,6 +150,7 @@ class World:
             classes=tuple(ObservedClass.from_object(one) for one in self.of("StorageClass")),
             pods=tuple(pods),
             shapes=table.close(windows, [one.shape for one in templates]),
+            budgets=tuple(ObservedBudget.from_object(one) for one in self.of("PodDisruptionBudget")),
             pods_on={node: tuple(numbers) for node, numbers in table.by_node.items()},
             templates=with_revisions(
                 templates, [one for one in revisions if (one.namespace, one.owner.partition("/")[2]) in doubts]

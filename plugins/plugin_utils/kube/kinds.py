@@ -57,6 +57,7 @@ REPLICA_SET = Kind("apps/v1", "ReplicaSet", "replicasets", True)
 REPLICATION_CONTROLLER = Kind("v1", "ReplicationController", "replicationcontrollers", True)
 JOB = Kind("batch/v1", "Job", "jobs", True)
 CRON_JOB = Kind("batch/v1", "CronJob", "cronjobs", True)
+DISRUPTION_BUDGET = Kind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets", True)
 # What makes pods from a template.
 TEMPLATES = (DEPLOYMENT, STATEFUL_SET, DAEMON_SET, REPLICA_SET, REPLICATION_CONTROLLER, JOB, CRON_JOB)
 RUNTIME_CLASS = Kind("node.k8s.io/v1", "RuntimeClass", "runtimeclasses", False)

@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import DecodeError, read_object
@@ -90,9 +91,7 @@ class ObservedNode:
             in_use=tuple(str(volume) for volume in status.get("volumesInUse") or ()),
             attached=tuple(str(volume.get("name", "")) for volume in status.get("volumesAttached") or ()),
             annotations={key: str(value) for key, value in annotations.items() if key.startswith(wmco.PREFIX)},
-            allocatable={
-                sys.intern(key): sys.intern(str(text)) for key, text in (status.get("allocatable") or {}).items()
-            },
+            allocatable=_share(tuple((status.get("allocatable") or {}).items())),
         )
 
     @property
@@ -104,6 +103,12 @@ class ObservedNode:
     def of_operator(self) -> bool:
         """Whether the Windows Machine Config Operator prepared it."""
         return bool(self.annotations) or any(key.startswith(wmco.PREFIX) for key in self.labels)
+
+
+@lru_cache(maxsize=256)
+def _share(amounts: tuple[tuple[str, Any], ...]) -> Mapping[str, str]:
+    """Most nodes have the same amounts."""
+    return {resource: str(amount) for resource, amount in amounts}
 
 
 def read_node_ids(annotations: Mapping[str, Any]) -> dict[str, str]:

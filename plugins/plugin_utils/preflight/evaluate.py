@@ -93,6 +93,7 @@ def evaluate(snapshot: Snapshot, options: Options | None = None) -> Report:
         workloads=on_workloads.verdicts,
         unread=tuple(asdict(one) for one in snapshot.unread),
         assumptions=collect_assumptions(index, subjects, ready, bool(asked.target)),
+        roll=on_workloads.roll,
     )
 
 

@@ -36,7 +36,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluste
     ObservedRuntimeClass,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedCsiNode, ObservedHost
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import PodTable
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import ObservedBudget, PodTable
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot, Unread
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import (
     ObservedAttachment,
@@ -164,7 +164,8 @@ class _Pass:
             controllers=tuple(controllers),
             pods=kept_pods,
             shapes=shapes,
-            pods_on={node: tuple(numbers) for node, numbers in table.by_node.items()},
+            budgets=self._list(kinds.DISRUPTION_BUDGET, wire.BudgetList, _each(ObservedBudget.from_object)),
+            pods_on={node: tuple(table.by_node.pop(node)) for node in [*table.by_node]},
             namespaces=namespaces,
             csi_nodes=self._list(kinds.CSI_NODE, wire.CsiNodeList, _csi_nodes(windows if nodes else None)),
             volumes=self._list(kinds.PERSISTENT_VOLUME, wire.VolumeList, _each(ObservedVolume.from_object)),

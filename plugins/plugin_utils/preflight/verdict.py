@@ -216,6 +216,37 @@ class Assumption:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeRoll:
+    """What a drain of a Windows node comes to. answer: whether the upgrade goes on after it, "unknown" if placement decides.
+
+    pods: how many it evicts. budgets: PodDisruptionBudgets that it waits for, "namespace/name". targets: nodes where its pods go.
+    waiting: pods that wait until the node is back.
+    """
+
+    node: str
+    answer: Answer
+    because: str
+    pods: int
+    budgets: tuple[str, ...]
+    targets: tuple[str, ...]
+    waiting: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For a report."""
+        few = replace(self, targets=self.targets[:NAMED_NODES], waiting=self.waiting[:NAMED_WORKLOADS])
+        return {**serialize(few), "target_count": len(self.targets), "waiting_count": len(self.waiting)}
+
+
+@dataclass(frozen=True, slots=True)
+class Roll:
+    """Whether an upgrade that drains the Windows nodes one after the other finishes, and what stops it first."""
+
+    answer: Answer
+    because: str
+    nodes: tuple[NodeRoll, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """What changed since an earlier report, by id and object of findings. taken_at, verdict, target: of the earlier one."""
 
@@ -231,7 +262,7 @@ class Comparison:
 class Report:
     """Everything that was evaluated. cluster: its name. unread: as dictionaries with resource, why and rule.
 
-    collection: the release that created it. comparison: with an earlier report, if one was given.
+    collection: the release that created it. comparison: with an earlier report, if one was given. roll: None without a Windows node.
     """
 
     cluster: str
@@ -248,6 +279,7 @@ class Report:
     assumptions: tuple[Assumption, ...] = ()
     collection: str = ""
     comparison: Comparison | None = None
+    roll: Roll | None = None
 
     @property
     def verdict(self) -> Overall:

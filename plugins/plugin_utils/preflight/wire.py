@@ -93,6 +93,13 @@ PodList = _listed(
 
 # Whole, because a field that is skipped here could not be reported as one that no rule reads.
 _POD_TEMPLATE = _object("spec", metadata=_object("labels"))
+BudgetList = _listed(
+    _object(
+        metadata=_object("namespace name"),
+        spec=_object(selector=_object("matchLabels", matchExpressions=_REQUIREMENTS)),
+        status=_object("currentHealthy desiredHealthy expectedPods"),
+    )
+)
 _STRATEGY = _object("type", rollingUpdate=_object("maxUnavailable maxSurge partition"))
 _TEMPLATE_METADATA = _object("namespace name generation labels annotations", ownerReferences=_OWNERS)
 # Deployment, StatefulSet, DaemonSet, ReplicaSet, ReplicationController, Job and CronJob

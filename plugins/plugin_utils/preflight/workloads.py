@@ -20,6 +20,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.controllers.
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, union
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import change_template, found, unread
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.roll import simulate_roll
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.attach_capacity import (
     AttachCapacity,
     StartingWorkload,
@@ -32,6 +33,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict impo
     Answer,
     Cause,
     Finding,
+    Roll,
     VolumeVerdict,
     WorkloadVerdict,
 )
@@ -45,11 +47,12 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words i
 
 @dataclass(frozen=True, slots=True)
 class WorkloadsEvaluation:
-    """What came out. stopping: the findings that keep a workload from being ready, of others and of their own."""
+    """What came out. stopping: the findings that keep a workload from being ready, of others and of their own. roll: of the nodes."""
 
     verdicts: tuple[WorkloadVerdict, ...]
     findings: tuple[Finding, ...]
     stopping: frozenset[Finding]
+    roll: Roll | None
 
 
 class _NodeRule:
@@ -108,7 +111,8 @@ def evaluate(
             evaluator.evaluate_workload(workload, Walks(index, workload, rules))
     evaluator.mark_crowded_workloads()
     verdicts, stopping = evaluator.verdicts, evaluator.stopping.union(everywhere if evaluator.verdicts else ())
-    return WorkloadsEvaluation(tuple(verdicts.values()), tuple(evaluator.findings), frozenset(stopping))
+    roll = simulate_roll(index, scheduler, use.workloads, verdicts)
+    return WorkloadsEvaluation(tuple(verdicts.values()), tuple(evaluator.findings), frozenset(stopping), roll)
 
 
 class _Evaluator:

@@ -179,6 +179,8 @@ class PodShape:
 
 
 NO_SHAPE = PodShape()
+# Most pods of a cluster request the same.
+_REQUESTS: dict[tuple[tuple[str, int], ...], tuple[tuple[str, int], ...]] = {}
 
 
 def _add_up_requests(spec: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
@@ -197,7 +199,8 @@ def _add_up_requests(spec: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
             most |= sidecars + requests
     total = Counter({**((total + sidecars) | most), **_read_requests(spec)})
     total.update(_read_quantities(spec.get("overhead")))
-    return tuple(sorted((sys.intern(name), amount) for name, amount in {**total, "pods": 1}.items() if amount > 0))
+    amounts = tuple(sorted((sys.intern(name), amount) for name, amount in {**total, "pods": 1}.items() if amount > 0))
+    return _REQUESTS.setdefault(amounts, amounts)
 
 
 def _read_requests(holder: Mapping[str, Any]) -> Counter[str]:
@@ -249,6 +252,26 @@ def _read_terms(affinity: Mapping[str, Any] | None, namespace: str) -> Iterator[
         )
 
 
+@dataclass(frozen=True, slots=True)
+class ObservedBudget:
+    """A PodDisruptionBudget. healthy, desired, expected: numbers of pods; it allows what is healthy beyond what is desired."""
+
+    namespace: str
+    name: str
+    selector: Term | None
+    healthy: int
+    desired: int
+    expected: int
+
+    @classmethod
+    def from_object(cls, budget: Mapping[str, Any]) -> ObservedBudget:
+        """Read a policy/v1 PodDisruptionBudget: metadata (namespace, name), spec.selector, status (currentHealthy, desiredHealthy, expectedPods)."""
+        metadata, status = budget["metadata"], budget.get("status") or {}
+        numbers = (int(status.get(name) or 0) for name in ("currentHealthy", "desiredHealthy", "expectedPods"))
+        selector = read_selector((budget.get("spec") or {}).get("selector"))
+        return cls(str(metadata["namespace"]), str(metadata["name"]), selector, *numbers)
+
+
 _COMPARED = (
     "containers", "initContainers", "nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "hostNetwork",
     "overhead", "resources", "priority", "runtimeClassName", "os", "schedulerName", "schedulingGates", "securityContext",
@@ -264,9 +287,10 @@ class PodTable:
     _last: tuple[Any, int] = ((), 0)
 
     def add(self, pod: Mapping[str, Any]) -> int:
-        """Note a core/v1 Pod; returns the number of its shape, -1 for one that takes no room on a node or leaves by itself."""
+        """Note a core/v1 Pod, below "" if it waits for a node; returns the number of its shape, -1 if it takes no room on a node."""
         metadata, spec = pod["metadata"], pod.get("spec") or {}
-        if not spec.get("nodeName") or (pod.get("status") or {}).get("phase") in ENDED or is_of_run(pod):
+        node = sys.intern(str(spec.get("nodeName") or ""))
+        if (pod.get("status") or {}).get("phase") in ENDED or is_of_run(pod):
             return -1
         labels = {key: text for key, text in (metadata.get("labels") or {}).items() if key not in _OF_ONE_POD}
         rest = map(metadata.get, ("namespace", "ownerReferences", "annotations", "deletionTimestamp"))
@@ -275,12 +299,14 @@ class PodTable:
         if compared != self._last[0]:
             shape = PodShape.from_object(pod, str(metadata["namespace"]))
             self._last = (compared, self.shapes.setdefault(shape, len(self.shapes)))
-        self.by_node.setdefault(sys.intern(str(spec["nodeName"])), []).append(self._last[1])
-        return self._last[1]
+        self.by_node.setdefault(node, []).append(self._last[1])
+        return self._last[1] if node else -1
 
     def close(self, windows: Container[str], templates: Iterable[PodShape]) -> tuple[PodShape, ...]:
         """The shapes by number. Of pods on other nodes that no pod of Windows counts, only what they request is kept."""
-        of_windows = {number for node, numbers in self.by_node.items() if node in windows for number in numbers}
+        of_windows = {
+            number for node, numbers in self.by_node.items() if not node or node in windows for number in numbers
+        }
         shapes, self.shapes = list(self.shapes), {}
         counted: dict[str, set[PodSelector]] = defaultdict(set)
         everywhere: set[PodSelector] = set()

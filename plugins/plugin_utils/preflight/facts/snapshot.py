@@ -24,7 +24,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluste
     ObservedRuntimeClass,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedCsiNode, ObservedHost
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import PodShape
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import ObservedBudget, PodShape
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import (
     ObservedAttachment,
     ObservedCapacity,
@@ -51,7 +51,7 @@ class Snapshot:
     """A cluster as it was observed. taken_at: by the cluster's clock. unread: what could not be read, and so is unknown.
 
     hosts_at: by the controller's clock, which dated what hosts saw. capacities: where a CSIDriver says that it reports them.
-    shapes: of all pods on nodes that have not finished; pods_on: by node, their numbers there.
+    shapes: of all pods that have not finished; pods_on: by node, their numbers there, below "" those of pods that wait for a node.
     """
 
     taken_at: datetime
@@ -68,6 +68,7 @@ class Snapshot:
     pods: tuple[ObservedPod, ...] = ()
     shapes: tuple[PodShape, ...] = ()
     pods_on: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    budgets: tuple[ObservedBudget, ...] = ()
     templates: tuple[ObservedTemplate, ...] = ()
     drivers: tuple[ObservedDriver, ...] = ()
     controllers: tuple[ObservedController, ...] = ()

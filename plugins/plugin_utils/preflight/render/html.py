@@ -72,6 +72,7 @@ def render_html(report: Report, limits: Limits = PAGE) -> str:
         _render_table("workloads", view.workloads),
         _render_stops(view),
         _render_assumptions(view),
+        _render_roll(view),
         _render_table("nodes", view.nodes),
         _render_table("volumes", view.volumes),
         _render_findings(view),
@@ -136,6 +137,16 @@ def _render_assumptions(view: View) -> str:
         for assumption in view.assumptions
     )
     return page.section("assumptions", "Assumptions", f'<ol class="steps">{items}</ol>') if items else ""
+
+
+def _render_roll(view: View) -> str:
+    if view.roll is None:
+        return ""
+    rows = [(page.name(node), page.text(drain), page.text(then)) for node, drain, then in view.roll.rows]
+    table = (
+        page.table(("Node", "Its drain", "And then"), page.rows(rows), 'aria-labelledby="roll-title"') if rows else ""
+    )
+    return page.section("roll", "The upgrade's drains", f"<p>{page.text(view.roll.headline)}</p>{table}")
 
 
 def _render_first(view: View) -> str:

@@ -46,6 +46,9 @@ def render_markdown(report: Report) -> str:
     parts += _render_stops(view)
     if view.assumptions:
         parts += ["## Assumptions", "\n".join(map(_render_assumption, view.assumptions))]
+    if view.roll:
+        table = [_render_rows(("Node", "Its drain", "And then"), view.roll.rows)] if view.roll.rows else []
+        parts += ["## The upgrade's drains", _escape(view.roll.headline), *table]
     parts += _render_table(view.nodes)
     parts += _render_table(view.volumes)
     if view.groups:

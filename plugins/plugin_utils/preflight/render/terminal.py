@@ -44,6 +44,7 @@ def render_terminal(report: Report, width: int = 100) -> str:
         _render_table("WORKLOAD", "AFTER A RESTART", "workload", view.workloads, width),
         _render_stops(view, width),
         _render_assumptions(view, width),
+        _render_roll(view, width),
         _render_table("NODE", "ITS VOLUMES", "node", view.nodes, width),
         _render_table("VOLUME", "CLASS", "volume", view.volumes, width),
     ]
@@ -103,6 +104,14 @@ def _render_assumptions(view: View, width: int) -> str:
         rows.append([f"{position}.", assumption.dependents, plain(assumption.message)])
         rows += [["", "", assumption.check]] if assumption.check else []
     return render_table(("NO.", "FOR", "ASSUMED, AND HOW TO CHECK IT"), rows, width) if rows else ""
+
+
+def _render_roll(view: View, width: int) -> str:
+    if view.roll is None:
+        return ""
+    rows = [[plain(cell) for cell in row] for row in view.roll.rows]
+    table = f"\n{render_table(('NODE', 'ITS DRAIN', 'AND THEN'), rows, width, _NAMES)}" if rows else ""
+    return f"{textwrap.fill(plain(view.roll.headline), width)}{table}"
 
 
 def _render_stops(view: View, width: int) -> str:

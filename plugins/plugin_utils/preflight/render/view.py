@@ -30,8 +30,10 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict impo
     Cause,
     Comparison,
     Finding,
+    NodeRoll,
     NodeVerdict,
     Report,
+    Roll,
     Severity,
     StepVerdict,
     Suppressed,
@@ -181,6 +183,14 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True)
+class RollView:
+    """The upgrade's drains. headline: whether it finishes. rows: (node, its drain, what stops it), the nodes that stop first."""
+
+    headline: str
+    rows: tuple[tuple[str, str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class View:
     """The whole. target: in words, empty when there was none. first: what to do, in order. comparison: with an
     earlier report in words, empty without one; changes: "new" or "fixed", with the finding.
@@ -206,6 +216,7 @@ class View:
     unread: tuple[Mapping[str, str], ...]
     suppressed: tuple[Suppressed, ...]
     assumptions: tuple[AssumptionLine, ...]
+    roll: RollView | None
     aggregated: tuple[str, ...]
 
 
@@ -259,8 +270,31 @@ def create_view(report: Report, limits: Limits = PAGE) -> View:
             )
             for assumption in report.assumptions
         ),
+        roll=_create_roll_view(report.roll, limits.most) if report.roll else None,
         aggregated=tuple(aggregated),
     )
+
+
+_ROLLS: Mapping[str, str] = {"yes": "finishes", "no": "stops", "unknown": "is unknown"}
+
+
+def _create_roll_view(roll: Roll, most: int) -> RollView:
+    """Nodes whose drain needs nothing are left out; the headline counts them."""
+    shown = [node for node in roll.nodes if node.answer != "yes" or node.budgets or node.waiting]
+    shown.sort(key=lambda node: ("no", "unknown", "yes").index(node.answer))
+    return RollView(
+        f"An upgrade that drains node by node {_ROLLS[roll.answer]}: {roll.because}",
+        tuple((node.node, _describe_drain(node), node.because or "goes on") for node in shown[:most]),
+    )
+
+
+def _describe_drain(node: NodeRoll) -> str:
+    """What a drain needs, and where its pods go."""
+    targets = f", go to {listed(node.targets, 3)}" if node.targets else ""
+    parts = [f"{number(node.pods, 'pod')}{targets}"]
+    parts += [f"budgets: {listed(node.budgets, 3)}"] if node.budgets else []
+    parts += [f"wait until it is back: {listed(node.waiting, 3)}"] if node.waiting else []
+    return "; ".join(parts)
 
 
 def _format_headline(report: Report) -> str:

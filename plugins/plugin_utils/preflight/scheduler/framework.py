@@ -12,6 +12,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Protocol
 
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import PodShape
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import found
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.kubelet.admission import KubeletAdmission
@@ -57,17 +58,16 @@ class Scheduler:
         self._binding, self._zone = VolumeBinding(index, claims), VolumeZone(index, claims)
         node_name, affinity, taints = NodeName(index), NodeAffinity(index), TaintToleration(index)
         self.infos = infos = NodeInfos(index)
-        self.by_pods = (
-            NodeResourcesFit(index, infos), NodePorts(infos), PodTopologySpread(index, infos, affinity, taints),
-            InterPodAffinity(index, infos),
+        self._spread = PodTopologySpread(index, infos, affinity, taints)
+        self._between_pods = InterPodAffinity(index, infos)
+        self._by_pods = (
+            NodeResourcesFit(index, infos), NodePorts(infos), self._spread, self._between_pods,
         )  # fmt: skip
         kubelet = KubeletAdmission(index)
         # No scheduler is asked about a pod that names its node.
         self._of_bound_pods: tuple[Filter, ...] = (node_name, taints, affinity, kubelet)
-        self._filters: tuple[Filter, ...] = (
-            affinity, taints, NodeUnschedulable(index), self._restrictions, self.volume_limits, kubelet,
-            *self.by_pods,
-        )  # fmt: skip
+        self._fixed: tuple[Filter, ...] = (affinity, taints, NodeUnschedulable(index), kubelet)
+        self._filters = (*self._fixed, self._restrictions, self.volume_limits, *self._by_pods)
 
     def __call__(self, pod: PodToStart, nodes: int) -> list[Answer]:
         """Where the scheduler puts a pod, of nodes: by the pod itself, and by each of its volumes."""
@@ -86,6 +86,29 @@ class Scheduler:
             self._zone.filter_claim(request, pod, split)
             answers += split.answers(because)
         return answers
+
+    def find_fixed_nodes(self, pod: PodToStart) -> tuple[int, int]:
+        """Where a pod may go, as far as no other pod decides, and of these the nodes of which that is not known."""
+        split = Split("schedule", self._index.all, partial(_make_finding, pod))
+        self._check_profile(pod, split)
+        for plugin in self._fixed:
+            plugin.filter_pod(pod, split)
+        for request in self._claims.of(pod):
+            self._binding.filter_claim(request, pod, split)
+            self._zone.filter_claim(request, pod, split)
+        nodes = self._index.all & ~split.find_nodes("blocked")
+        return nodes, nodes & split.find_nodes("unknown")
+
+    def filter_by_pods(self, shape: PodShape, nodes: int) -> int:
+        """Those of nodes that the pods there leave for a pod."""
+        for plugin in self._by_pods:
+            if nodes:
+                nodes &= ~plugin.find_rejecting_nodes(shape)
+        return nodes
+
+    def is_open(self, shape: PodShape) -> bool:
+        """Whether a rule of a pod about other pods is not known."""
+        return self._spread.is_open(shape) or self._between_pods.is_open(shape)
 
     def _check_profile(self, pod: PodToStart, split: Split) -> None:
         """Whether these are the filters that decide, and whether the pod is in the queue."""

@@ -8,7 +8,7 @@ As NodeInfo of https://github.com/kubernetes/kubernetes, pkg/scheduler/framework
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import PodShape, read_amount
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, union
@@ -16,6 +16,9 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split i
 
 # A shape and the node of a pod that has it.
 ResidentPod = tuple[PodShape, str]
+
+
+_NO_LIMIT = 1 << 60
 
 
 class NodeInfos:
@@ -34,9 +37,11 @@ class NodeInfos:
         self._limiting: dict[int, tuple[PodShape, list[str]]] = {}
         self._priorities: set[int | None] = set()
         self._away: Sequence[ResidentPod] = ()
+        # Nodes that are cordoned for a drain.
+        self.drained = 0
         shapes = index.snapshot.shapes
         for node, numbers in index.snapshot.pods_on.items():
-            for number in numbers:
+            for number in numbers if node else ():
                 self.add((shapes[number], node))
 
     def add(self, pod: ResidentPod) -> None:
@@ -67,6 +72,15 @@ class NodeInfos:
                 self.remove(pod)
             self._away = pods
 
+    def set_room(self, resource: str, by_node: Mapping[str, int]) -> None:
+        """Set how much of a resource nodes have left; the others have no limit."""
+        for name, free in self._free.items():
+            free[resource] = by_node.get(name, _NO_LIMIT)
+
+    def has_lower_priority(self, shape: PodShape) -> bool:
+        """Whether there are pods that one of this shape may preempt."""
+        return any(_is_lower(priority, shape.priority) for priority in self._priorities)
+
     def find_room(self, resource: str, amount: int) -> int:
         """The nodes with so much of a resource left."""
         room = self._rooms.get((resource, amount))
@@ -91,7 +105,7 @@ class NodeInfos:
         """Block nodes for a pod; of those with a pod that it may preempt it is unknown."""
         if nodes & split.nodes:
             preempted = 0
-            if any(_is_lower(priority, shape.priority) for priority in self._priorities):
+            if self.has_lower_priority(shape):
                 lower = (names for other, names in self.list_pods() if _is_lower(other.priority, shape.priority))
                 preempted = union(map(self.find_nodes, lower))
             split.blocked(nodes & ~preempted, "CSI-W20", what, remedy)

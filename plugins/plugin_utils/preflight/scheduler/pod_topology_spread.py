@@ -68,7 +68,7 @@ class PodTopologySpread:
         if constraint.honors_affinity:
             counted &= self._affinity.find_matching_nodes(shape.placement)
         if constraint.honors_taints:
-            counted &= self._taints.find_tolerated_nodes(shape.placement)
+            counted &= self._taints.find_tolerated_nodes(shape.placement) & ~self._infos.drained
         selector = constraint.pods.select(labels)
         pods: Counter[str] = Counter()
         for other, nodes in self._infos.list_pods():

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import union
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import found
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import (
@@ -53,6 +54,10 @@ class Split:
         """Either of these, with a finding of another maker."""
         if nodes & self.nodes:
             self._noted[word].append((nodes, finding))
+
+    def find_nodes(self, word: Word) -> int:
+        """The nodes of which this was noted."""
+        return union(nodes for nodes, _finding in self._noted[word]) & self.nodes
 
     def answers(self, because: str) -> list[Answer]:
         """The answers. because: why it is ok where nothing was noted."""

@@ -1,0 +1,339 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether a rolling upgrade of the Windows nodes finishes: node by node is drained and comes back. Pure.
+
+Pods leave as kubectl drain evicts them, within PodDisruptionBudgets, and go to the other nodes by the filters of the scheduler. Which
+of several nodes the scheduler takes is not predicted. So the roll is simulated in several ways, and what they do not agree on depends
+on placement.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import PodShape, matches_labels
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, union
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import number
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.framework import Scheduler
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Workload
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import (
+    Answer,
+    NodeRoll,
+    Roll,
+    WorkloadVerdict,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.pods import to_start
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart
+
+# A roll is simulated in so many ways, if all of them together take no more placements; few would be no proof, then it is one.
+_MOST_WAYS, _LEAST_WAYS, _MOST_PLACEMENTS = 16, 6, 10_000
+_LISTS = ("nodes", "pods", "poddisruptionbudgets")
+_ATTACHED = "attached volumes of "
+
+
+@dataclass(slots=True, eq=False)
+class _MovingPod:
+    """A pod that a drain evicts. nodes: where it may go, as far as no other pod decides; doubts: where that is not known.
+
+    budgets: numbers of those that select it. answer: whether it starts again at all, with because.
+    """
+
+    name: str
+    shape: PodShape
+    home: str
+    nodes: int
+    doubts: int = 0
+    budgets: tuple[int, ...] = ()
+    answer: Answer = "yes"
+    because: str = ""
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """What became of a node in one way to roll. is_open: other placements might have ended otherwise."""
+
+    answer: Answer = "yes"
+    because: str = ""
+    targets: int = 0
+    waiting: list[str] = field(default_factory=list)
+    is_open: bool = False
+
+    def stop(self, answer: Answer, because: str) -> None:
+        """Note what stops the node; what is sure goes before what is not known."""
+        if self.answer == "yes" or (self.answer, answer) == ("unknown", "no"):
+            self.answer, self.because = answer, because
+
+
+def simulate_roll(
+    index: Index, scheduler: Scheduler, workloads: Sequence[Workload], verdicts: Mapping[str, WorkloadVerdict]
+) -> Roll | None:
+    """Roll all Windows nodes in the order of their names; None where there are none."""
+    if unread := [name for name in _LISTS if name in index.unread]:
+        return Roll("unknown", f"{', '.join(unread)} could not be read", ())
+    if not index.windows:
+        return None
+    simulation = _Simulation(index, scheduler, workloads, verdicts)
+    most = min(_MOST_WAYS, _MOST_PLACEMENTS // max(1, len(simulation.pods)))
+    ways = [simulation.roll(seed) for seed in range(most if most >= _LEAST_WAYS else 1)]
+    nodes = tuple(simulation.compare(name, [way[name] for way in ways]) for name in ways[0])
+    first = next((node for node in nodes if node.answer != "yes"), None)
+    if first is None and (waiting := simulation.find_waiting_pod()):
+        return Roll("unknown", f"{waiting} waits for a node now, and may take the room of pods that move", nodes)
+    if first is None:
+        return Roll("yes", f"{number(len(nodes), 'Windows node')} can be drained one after the other", nodes)
+    return Roll(first.answer, f"node {first.node}: {first.because}", nodes)
+
+
+class _Simulation:
+    """The pods that move, on the nodes of one snapshot."""
+
+    def __init__(
+        self, index: Index, scheduler: Scheduler, workloads: Sequence[Workload], verdicts: Mapping[str, WorkloadVerdict]
+    ) -> None:
+        self._index, self._scheduler, self._infos = index, scheduler, scheduler.infos
+        self._infos.send_away(())
+        self._names = index.names(index.windows)
+        self._budgets = index.snapshot.budgets
+        # By node, how many pods of each shape belong to a workload that is evaluated.
+        self._evaluated: Counter[tuple[str, int]] = Counter()
+        # Equal shapes and sets of nodes once: there are many pods.
+        self._shapes: dict[PodShape, PodShape] = {}
+        self._sets: dict[int, int] = {}
+        self.pods = [*self._list_pods_of_workloads(workloads, verdicts), *self._list_other_pods()]
+        self._on = group_values((pod.home, pod) for pod in self.pods)
+        self._healthy: list[int] = []
+        self._random, self._next_place = random.Random(0), 0
+
+    # Before the roll
+
+    def _list_pods_of_workloads(
+        self, workloads: Sequence[Workload], verdicts: Mapping[str, WorkloadVerdict]
+    ) -> Iterator[_MovingPod]:
+        index, limits = self._index, self._scheduler.volume_limits
+        shapes = index.snapshot.shapes
+        moving = {
+            workload.key: [
+                pod
+                for pod in workload.pods
+                if pod.shape >= 0 and not shapes[pod.shape].stays and index.bit.get(pod.node, 0) & index.windows
+            ]
+            for workload in workloads
+        }
+        leaving = {volume for pods in moving.values() for pod in pods for volume in limits.volumes_of(pod)}
+        for driver, by_node in limits.limits.items():
+            rooms = {node: limits.count_room(driver, node, leaving) for node in by_node}
+            self._infos.set_room(_ATTACHED + driver, rooms)
+        for workload in workloads:
+            if moving[workload.key]:
+                yield from self._list_pods_of_workload(workload, moving[workload.key], verdicts.get(workload.key))
+
+    def _list_pods_of_workload(
+        self, workload: Workload, pods: Sequence[ObservedPod], verdict: WorkloadVerdict | None
+    ) -> Iterator[_MovingPod]:
+        limits, shapes = self._scheduler.volume_limits, self._index.snapshot.shapes
+        starting = {pod.name: pod for pod in to_start(self._index, workload)}
+        answer: Answer = verdict.starts_again if verdict else "yes"
+        because = verdict.because if verdict and answer != "yes" else ""
+        for pod in pods:
+            next_pod = starting.get(pod.name) or [*starting.values()][-1]
+            named, made = limits.collect_needs(next_pod)
+            volumes = Counter(driver for driver, _volume in named) + Counter(
+                {driver: count // next_pod.count for driver, count in made.items()}
+            )
+            attached = tuple(
+                (_ATTACHED + driver, count) for driver, count in volumes.items() if driver in limits.limits
+            )
+            shape = replace(next_pod.shape, requests=next_pod.shape.requests + attached)
+            shape = self._shapes.setdefault(shape, shape)
+            self._infos.remove((shapes[pod.shape], pod.node))
+            self._infos.add((shape, pod.node))
+            self._evaluated[pod.node, pod.shape] += 1
+            nodes, doubts = self._scheduler.find_fixed_nodes(replace(next_pod, node=""))
+            yield self._create_pod(f"pod {pod.key}", shapes[pod.shape], shape, pod.node, nodes, doubts, answer, because)
+
+    def _list_other_pods(self) -> Iterator[_MovingPod]:
+        index = self._index
+        fixed: dict[int, tuple[int, int]] = {}
+        for node in self._names:
+            left = Counter(index.snapshot.pods_on.get(node, ()))
+            for shape_number, count in left.items():
+                shape = index.snapshot.shapes[shape_number]
+                if shape.stays or shape.deleting:
+                    continue
+                name = _describe_pod(shape)
+                if shape_number not in fixed:
+                    pod = PodToStart(name, shape.namespace, name, shape.placement, shape=shape)
+                    fixed[shape_number] = self._scheduler.find_fixed_nodes(pod)
+                answer: Answer = "yes" if shape.owner else "no"
+                because = "" if shape.owner else "no controller recreates it"
+                for _number in range(count - self._evaluated.get((node, shape_number), 0)):
+                    yield self._create_pod(name, shape, shape, node, *fixed[shape_number], answer, because)
+
+    def find_waiting_pod(self) -> str:
+        """A pod that waits for one of the nodes, empty if there is none."""
+        for shape_number in set(self._index.snapshot.pods_on.get("", ())):
+            shape = self._index.snapshot.shapes[shape_number]
+            pod = PodToStart("", shape.namespace, "", shape.placement, shape=shape)
+            if self._scheduler.find_fixed_nodes(pod)[0] & self._index.windows:
+                return _describe_pod(shape)
+        return ""
+
+    def _create_pod(
+        self,
+        name: str,
+        now: PodShape,
+        shape: PodShape,
+        home: str,
+        nodes: int,
+        doubts: int,
+        answer: Answer,
+        because: str,
+    ) -> _MovingPod:
+        """now: its shape of today, shape: that of the pod that replaces it."""
+        labels = dict(now.labels)
+        budgets = tuple(
+            position
+            for position, budget in enumerate(self._budgets)
+            if budget.namespace == now.namespace and matches_labels(budget.selector, labels)
+        )
+        if answer == "yes" and nodes & self._index.linux:
+            answer, because = "unknown", "nothing keeps its next pod from a Linux node"
+        if answer == "yes" and self._scheduler.is_open(shape):
+            answer, because = "unknown", "its rules about other pods are not known"
+        nodes &= ~doubts
+        shared, shared_doubts = (self._sets.setdefault(some, some) for some in (nodes, doubts))
+        return _MovingPod(name, shape, home, shared, shared_doubts, budgets, answer, because)
+
+    # The roll
+
+    def roll(self, seed: int) -> dict[str, _Outcome]:
+        """The outcome by node, in one of the ways in which pods may be placed; afterwards all pods are where they were."""
+        self._healthy = [budget.healthy for budget in self._budgets]
+        self._random, self._next_place = random.Random(seed), 0
+        before = {node: list(pods) for node, pods in self._on.items()}
+        outcomes = {name: self._roll_node(name, seed) for name in self._names}
+        for node, pods in self._on.items():
+            for pod in pods:
+                self._infos.remove((pod.shape, node))
+        for node, pods in before.items():
+            for pod in pods:
+                self._infos.add((pod.shape, node))
+        self._on = before
+        return outcomes
+
+    def _roll_node(self, name: str, seed: int) -> _Outcome:
+        outcome = _Outcome()
+        left = self._on.pop(name, [])
+        if seed:
+            self._random.shuffle(left)
+        for pod in left:
+            if pod.answer != "yes":
+                outcome.stop(pod.answer, f"{pod.name} does not start again: {pod.because}" if pod.because else pod.name)
+        self._infos.drained = self._index.bit[name]
+        waiting: list[_MovingPod] = []
+        while left:
+            evicted: list[_MovingPod] = []
+            refused: list[_MovingPod] = []
+            for pod in left:
+                (evicted if self._evict(pod, name) else refused).append(pod)
+            left = refused
+            if not evicted:
+                break
+            waiting = self._place([*waiting, *evicted], outcome, seed)
+        if left:
+            self._explain_refusal(left[0], bool(waiting), outcome)
+        self._on.setdefault(name, []).extend(left)
+        self._infos.drained = 0
+        outcome.waiting = [pod.name for pod in waiting]
+        for pod in self._place(waiting, outcome, seed):
+            reason = f"{pod.name} finds no node, even when this one is back"
+            preempts = self._infos.has_lower_priority(pod.shape)
+            outcome.stop("unknown" if pod.doubts or preempts else "no", reason)
+            self._put(pod, name)
+        return outcome
+
+    def _evict(self, pod: _MovingPod, node: str) -> bool:
+        """Take a pod off its node, if its budget allows that. The API refuses a pod with more than one budget."""
+        if len(pod.budgets) > 1 or any(self._healthy[one] <= self._budgets[one].desired for one in pod.budgets):
+            return False
+        for one in pod.budgets:
+            self._healthy[one] -= 1
+        self._infos.remove((pod.shape, node))
+        return True
+
+    def _place(self, pods: Sequence[_MovingPod], outcome: _Outcome, seed: int) -> list[_MovingPod]:
+        """Put pods on nodes that take them; returns those for which there is none."""
+        waiting: list[_MovingPod] = []
+        for pod in pods:
+            possible = pod.nodes & ~self._infos.drained
+            nodes = self._scheduler.filter_by_pods(pod.shape, possible)
+            # So many other pods can take no more nodes than they are; with one node, all that fit do so in any order.
+            few = nodes.bit_count() < len(pods) and possible.bit_count() > 1
+            outcome.is_open |= few or (bool(possible) and not nodes)
+            if nodes:
+                target = self._choose(nodes, seed)
+                outcome.targets |= self._index.bit[target]
+                self._put(pod, target)
+            else:
+                waiting.append(pod)
+        return waiting
+
+    def _put(self, pod: _MovingPod, node: str) -> None:
+        self._infos.add((pod.shape, node))
+        self._on.setdefault(node, []).append(pod)
+        for one in pod.budgets:
+            self._healthy[one] += 1
+
+    def _choose(self, nodes: int, seed: int) -> str:
+        """One of these nodes: in turns, the first by name, or any."""
+        place = 0 if seed == 1 else self._random.randrange(len(self._index.node_list)) if seed else self._next_place
+        later = nodes >> place << place or nodes
+        position = (later & -later).bit_length() - 1
+        self._next_place = position + 1
+        return self._index.node_list[position].name
+
+    def _explain_refusal(self, pod: _MovingPod, is_waiting: bool, outcome: _Outcome) -> None:
+        budgets = [self._budgets[one] for one in pod.budgets]
+        names = " and ".join(f"{budget.namespace}/{budget.name}" for budget in budgets)
+        if len(budgets) > 1:
+            outcome.stop("no", f"{pod.name} is not evicted: PodDisruptionBudgets {names} both select it")
+            return
+        budget = budgets[0]
+        answer: Answer = "no" if budget.healthy >= budget.expected else "unknown"
+        why = f"needs {budget.desired} healthy pods and has {self._healthy[pod.budgets[0]]}"
+        outcome.is_open |= is_waiting
+        outcome.stop(answer, f"{pod.name} is not evicted: PodDisruptionBudget {names} {why}")
+
+    # After it
+
+    def compare(self, name: str, outcomes: Sequence[_Outcome]) -> NodeRoll:
+        """What all ways to roll come to for a node."""
+        pods = self._on.get(name, [])
+        worst = max(outcomes, key=lambda outcome: ("yes", "unknown", "no").index(outcome.answer))
+        answer, because = worst.answer, worst.because
+        differ = len({outcome.answer for outcome in outcomes}) > 1
+        if differ or (len(outcomes) == 1 and worst.is_open):
+            answer, because = "unknown", f"it depends on placement: {because or 'few nodes take its pods'}"
+        budgets = {self._budgets[one] for pod in pods for one in pod.budgets}
+        return NodeRoll(
+            node=name,
+            answer=answer,
+            because=because,
+            pods=len(pods),
+            budgets=tuple(sorted(f"{budget.namespace}/{budget.name}" for budget in budgets)),
+            targets=tuple(node.name for node in self._index.each(union(outcome.targets for outcome in outcomes))),
+            waiting=tuple(dict.fromkeys(pod for outcome in outcomes for pod in outcome.waiting)),
+        )
+
+
+def _describe_pod(shape: PodShape) -> str:
+    kind, _slash, owner = shape.owner.partition("/")
+    text = f"a pod of {kind} {shape.namespace}/{owner}" if owner else f"a pod in {shape.namespace}"
+    return sys.intern(text)

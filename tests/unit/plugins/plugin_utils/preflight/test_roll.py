@@ -1,0 +1,215 @@
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Whether an upgrade finishes that drains the Windows nodes one after the other, and what stops it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Unread
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.html import render_html
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.markdown import render_markdown
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.terminal import render_terminal
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import NodeRoll, Roll
+from situations.cluster import SHOP, attach, csi, healthy, node, pod, pod_spec, volume, workload
+from situations.world import World
+
+VSPHERE = DRIVERS["vsphere"]
+
+
+def nodes(count: int) -> World:
+    """Windows nodes with 8 CPUs each."""
+    world = World()
+    for number in range(1, count + 1):
+        node(world, f"win-{number}")
+    return world
+
+
+def cpu(amount: str) -> dict[str, Any]:
+    return {
+        "containers": [
+            {"name": "main", "image": "registry.example.com/main:1", "resources": {"requests": {"cpu": amount}}}
+        ]
+    }
+
+
+def stateless(world: World, name: str, on: list[str], **spec: Any) -> None:
+    """A Deployment without volumes and its pods."""
+    workload(world, "Deployment", name, pod_spec(**spec), on=on)
+
+
+def budget(world: World, name: str, app: str, healthy_pods: int, desired: int) -> None:
+    world.add(
+        "PodDisruptionBudget", name, SHOP, spec={"selector": {"matchLabels": {"app": app}}},
+        status={"currentHealthy": healthy_pods, "desiredHealthy": desired, "expectedPods": healthy_pods},
+    )  # fmt: skip
+
+
+def rolled(world: World) -> Roll:
+    found = evaluate(world.snapshot()).roll
+    assert found is not None
+    return found
+
+
+def on(roll: Roll, name: str) -> NodeRoll:
+    return next(entry for entry in roll.nodes if entry.node == name)
+
+
+def test_pods_with_volumes_go_to_the_other_node_and_the_upgrade_finishes() -> None:
+    roll = rolled(healthy())
+    assert (roll.answer, roll.because) == ("yes", "2 Windows nodes can be drained one after the other")
+    assert on(roll, "win-1").targets == ("win-2",)
+    assert on(roll, "win-1").pods == 3
+
+
+def test_pods_of_daemon_sets_and_static_pods_stay() -> None:
+    world = nodes(1)
+    workload(world, "DaemonSet", "agent", pod_spec(), on=["win-1"])
+    pod(world, "static", pod_spec(), on="win-1", annotations={"kubernetes.io/config.mirror": "1"})
+    roll = rolled(world)
+    assert (roll.answer, on(roll, "win-1").pods) == ("yes", 0)
+
+
+def test_a_pod_that_nothing_recreates_stops_the_upgrade_at_its_node() -> None:
+    world = nodes(2)
+    pod(world, "bare", pod_spec(), on="win-2")
+    roll = rolled(world)
+    assert (roll.answer, roll.because) == (
+        "no",
+        "node win-2: a pod in shop does not start again: no controller recreates it",
+    )
+    assert on(roll, "win-1").answer == "yes"
+
+
+def test_a_pod_for_which_only_its_own_node_has_room_waits_until_that_is_back() -> None:
+    world = nodes(2)
+    stateless(world, "large", ["win-1"], **cpu("7"))
+    stateless(world, "other", ["win-2"], **cpu("4"))
+    roll = rolled(world)
+    assert roll.answer == "yes"
+    assert on(roll, "win-1").waiting == ("a pod of ReplicaSet shop/large-6d4f",)
+
+
+def test_a_pod_whose_room_a_smaller_one_takes_stops_the_upgrade_or_not_by_the_order() -> None:
+    """Node win-1 has 2 + 6 CPUs; win-2 has 5 left and takes the small one; then the large one waits and finds room again."""
+    world = nodes(3)
+    for name in ("win-1", "win-2", "win-3"):
+        stateless(world, f"large-{name}", [name], **cpu("5"))
+    stateless(world, "small", ["win-1", "win-2", "win-3"], **cpu("1500m"))
+    roll = rolled(world)
+    assert roll.answer in ("yes", "unknown")
+    assert on(roll, "win-1").waiting == ("a pod of ReplicaSet shop/large-win-1-6d4f",)
+
+
+def test_a_budget_that_allows_no_eviction_stops_the_upgrade() -> None:
+    world = nodes(2)
+    stateless(world, "web", ["win-1", "win-2"])
+    budget(world, "all", "web", 2, 2)
+    roll = rolled(world)
+    assert roll.answer == "no"
+    expected = "is not evicted: PodDisruptionBudget shop/all needs 2 healthy pods and has 2"
+    assert roll.because == f"node win-1: a pod of ReplicaSet shop/web-6d4f {expected}"
+    assert on(roll, "win-1").budgets == ("shop/all",)
+
+
+def test_a_budget_of_one_lets_two_pods_leave_one_after_the_other() -> None:
+    world = nodes(2)
+    stateless(world, "web", ["win-1", "win-1"])
+    budget(world, "one", "web", 2, 1)
+    assert rolled(world).answer == "yes"
+
+
+def test_a_budget_stops_the_upgrade_when_the_first_pod_finds_no_place() -> None:
+    world = nodes(2)
+    stateless(world, "web", ["win-1", "win-1"], **cpu("4"))
+    stateless(world, "other", ["win-2"], **cpu("6"))
+    budget(world, "one", "web", 2, 1)
+    roll = rolled(world)
+    assert roll.answer == "no"
+    assert "PodDisruptionBudget shop/one needs 1 healthy pods and has 1" in roll.because
+
+
+def test_two_budgets_for_a_pod_stop_the_upgrade() -> None:
+    world = nodes(2)
+    stateless(world, "web", ["win-1"])
+    budget(world, "one", "web", 2, 1)
+    budget(world, "two", "web", 2, 1)
+    assert "PodDisruptionBudgets shop/one and shop/two both select it" in rolled(world).because
+
+
+def test_pods_that_keep_apart_wait_for_their_node() -> None:
+    world = nodes(3)
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}}}
+    apart = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
+    stateless(world, "web", ["win-1", "win-2", "win-3"], **apart)
+    roll = rolled(world)
+    assert roll.answer == "yes"
+    assert all(entry.waiting for entry in roll.nodes)
+    budget(world, "quorum", "web", 3, 3)
+    assert rolled(world).answer == "no"
+
+
+def test_attach_limits_count_on_the_way() -> None:
+    world = healthy()
+    for number in range(2):
+        volume(world, f"pv-{number}", csi(VSPHERE.name, f"fcd-{number}"), f"own-{number}")
+        attach(world, f"pv-{number}", "win-1", VSPHERE.name, f"fcd-{number}")
+        workload(world, "Deployment", f"own-{number}", pod_spec(f"own-{number}"), on=["win-1"])
+    for name in ("win-1", "win-2"):
+        for entry in world.get("CSINode", name)["spec"]["drivers"]:
+            if entry["name"] == VSPHERE.name:
+                entry["allocatable"] = {"count": 3}
+    roll = rolled(world)
+    assert on(roll, "win-1").waiting
+    assert roll.answer in ("yes", "unknown")
+
+
+def test_a_workload_that_does_not_start_again_stops_the_upgrade_at_its_node() -> None:
+    world = healthy()
+    volume(world, "pv-x", csi(VSPHERE.name, "fcd-x"), "disk")
+    workload(world, "Deployment", "x", pod_spec("disk"), on=["win-1"])
+    world.remove("PersistentVolume", "pv-x")
+    roll = rolled(world)
+    assert roll.answer == "no"
+    assert "does not start again: " in roll.because
+
+
+def test_a_pod_that_may_go_to_linux_leaves_the_upgrade_unknown() -> None:
+    world = nodes(2)
+    node(world, "linux-1", windows=False)
+    stateless(world, "web", ["win-1"], nodeSelector={}, os=None)
+    roll = rolled(world)
+    assert (roll.answer, roll.because.rpartition(": ")[2]) == (
+        "unknown",
+        "nothing keeps its next pod from a Linux node",
+    )
+
+
+def test_a_pod_that_waits_for_a_node_may_take_the_room_of_the_others() -> None:
+    world = nodes(2)
+    stateless(world, "web", ["win-1"])
+    pod(world, "late", pod_spec(**cpu("9")))
+    roll = rolled(world)
+    assert (roll.answer, roll.because.partition(",")[0]) == ("unknown", "a pod in shop waits for a node now")
+
+
+def test_without_the_budgets_the_upgrade_is_unknown() -> None:
+    world = nodes(2)
+    world.unread.append(Unread("poddisruptionbudgets", "this account may not list poddisruptionbudgets"))
+    assert rolled(world) == Roll("unknown", "poddisruptionbudgets could not be read", ())
+
+
+def test_a_cluster_without_windows_nodes_has_no_such_upgrade() -> None:
+    world = World()
+    node(world, "linux-1", windows=False)
+    assert evaluate(world.snapshot()).roll is None
+
+
+def test_every_form_of_the_report_says_what_stops_it() -> None:
+    world = healthy()
+    pod(world, "bare", pod_spec(), on="win-2")
+    report = evaluate(world.snapshot())
+    for text in (render_terminal(report, 200), render_markdown(report), render_html(report)):
+        flat = " ".join(text.replace("\\", "").split())
+        assert "An upgrade that drains node by node stops: node win-2: a pod in shop does not start again" in flat
