@@ -25,9 +25,9 @@ NODES = ("win-1", "win-2")
 ROLES = (
     "cluster-objects",
     "remove",
-    "proof",
-    "proof-pods",
-    "proof-namespace",
+    "verify",
+    "verify-pods",
+    "verify-namespace",
     "aws-ebs",
     "azure-disk",
     "azure-file",
