@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal, Union
 
 
@@ -25,8 +26,8 @@ class FieldAnswer:
 FieldTable = Mapping[str, Union[FieldAnswer, "FieldTable", Sequence["FieldTable"]]]
 _Part = FieldTable | Sequence[FieldTable]
 _Names = Mapping[str, str]
-_NONE: _Names = {}
-_NO_PARTS: Mapping[str, _Part] = {}
+_NONE: _Names = MappingProxyType({})
+_NO_PARTS: Mapping[str, _Part] = MappingProxyType({})
 _OTHER_KEYS = "*"
 
 
