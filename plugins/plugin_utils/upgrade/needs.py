@@ -19,6 +19,8 @@ def needs(namespace: str, operator: str, hook: Hook, target: UpgradeTarget) -> I
     if hook != "wmco":
         # WMCO empties nodes itself.
         yield from list_needs("create", "", "pods/eviction")
+        # Whether the run of a helper pod ended.
+        yield from list_needs("list", "coordination.k8s.io", "leases")
     yield from list_needs("get", "apps", "deployments statefulsets")
     yield from list_needs("list", "apps", "daemonsets")
     yield from list_needs("get list create patch delete", "", "configmaps", namespace)
