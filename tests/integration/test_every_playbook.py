@@ -131,7 +131,6 @@ CELLS = (
         "convert_volumes",
         {"kubewin_convert_claims": f"{convert.NAMESPACE}/{SHOP.claim}"},
         leaves={"volume": "csi"},
-        files=("convert/**/*",),
     ),
     Cell(USED, "remove", refused=f"pod {convert.NAMESPACE}/{SHOP.name}-0"),
     # It asks no cluster.

@@ -150,7 +150,7 @@ def test_a_run_only_reads_and_the_shipped_role_is_enough(lab: Lab, config: str, 
         "snapshot.json",
     }
     report = json.loads((folder / "readiness.json").read_text(encoding="utf-8"))
-    assert report["cluster"] == "the lab"
+    assert report["cluster"] == "lab"
     assert {node["node"] for node in report["nodes"]} == {name for name in lab.state.nodes if name.startswith("win-")}
     assert f"written to {folder / 'readiness.html'}" in run.screen
     sent = lab.audit(ACCOUNT, size)

@@ -86,7 +86,7 @@ def test_csi_proxy_is_built_as_the_playbook_builds_it() -> None:
     text = (state.REPOSITORY / "playbooks" / "build_csi_proxy.yml").read_text(encoding="utf-8")
     for release in builds.CSI_PROXY_RELEASES:
         recipe = builds.recipes()[f"csi-proxy-{release}"]
-        assert recipe.ldflags.replace(release, "{{ kubewin_build_release }}") in text
+        assert recipe.ldflags.replace(release, "{{ kubewin_release }}") in text
         assert next(iter(recipe.programs.values())) in text
         for name in ("GOAMD64", "GOFIPS140", "GOTOOLCHAIN"):
             assert f"{name}: {recipe.environment[name]}".replace("off", '"off"') in text
