@@ -96,8 +96,7 @@ def test_a_run_that_can_read_no_host_fails_although_hosts_may_be_left_out(fleet:
     inventory, skip = fleet.state.inventories["ntlm-http"], {"kubewin_skip_unreachable": "yes"}
     status = play("playbooks/status.yml", inventory)
     deploy = play(PLAYBOOK, inventory, "--tags", "driver", variables=skip)
-    removed = {**skip, "kubewin_remove_csi_proxy": "yes", "kubewin_remove_while_in_use": "yes"}
-    removal = play("playbooks/remove.yml", inventory, variables=removed)
+    removal = play("playbooks/remove.yml", inventory, variables={**skip, "kubewin_remove_csi_proxy": "yes"})
     for host in fleet.state.hosts:
         fleet.front.clear_faults(host.name)
     assert status.code != 0, status.screen
