@@ -291,7 +291,7 @@ class _DriverOnNode:
     def _check_restarts(
         self, main: ObservedTemplate, plugins: list[PodFacts], evidence: tuple[str, ...]
     ) -> Iterator[Finding]:
-        """A plugin that is Ready between its restarts."""
+        """A plugin pod that has restarted too often, though it is Ready. The gate reports CSI-G13 for another reason."""
         for pod in plugins:
             restarts, last = max((one.restarts for one in pod.containers), default=0), pod.last_restart
             if pod.ready and restarts >= _RESTARTS and (last is None or self._index.snapshot.taken_at - last < _LATELY):

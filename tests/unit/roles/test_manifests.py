@@ -34,7 +34,9 @@ def name(case: Case) -> str:
 @pytest.mark.parametrize("case", ALL, ids=name)
 def test_the_manifest_is_the_reviewed_one(case: Case) -> None:
     reviewed = (FOLDER / f"{case.name}.manifest").read_text(encoding="utf-8")
-    assert case.render() == reviewed, "after a wanted change: python -m unit.roles.manifests, see tests/unit/manifests"
+    assert case.render() == reviewed, (
+        "after an intended change, write the manifests again: see CONTRIBUTING.md, Drivers and templates"
+    )
 
 
 def test_no_reviewed_manifest_is_left_over() -> None:

@@ -22,7 +22,7 @@ PAGE_HERE = ROOT / "docs" / "docsite" / "rst" / "findings.rst"
 def test_it_is_explained(id_: str) -> None:
     page = PAGE_HERE.read_text(encoding="utf-8")
     entry = re.search(rf"^\.\. _\S+\.{id_.lower()}:\n\n{id_} \((\w+)\)\n((?:  .*\n|\n)+)", page, re.MULTILINE)
-    assert entry is not None
+    assert entry is not None, f"describe {id_} in docs/docsite/rst/findings.rst, with its label, as the entries there"
     assert entry[1] == KNOWN[id_].severity
     text = " ".join(entry[2].split())
     assert f"Why it matters: {KNOWN[id_].why}" in text
@@ -33,7 +33,9 @@ def test_it_is_explained(id_: str) -> None:
 def test_a_situation_makes_it(id_: str) -> None:
     made = [*(one.expected for one in SITUATIONS.values()), *(one.expected for one in PAIRS.values())]
     made += [one.expected for one in FOREIGN]
-    assert any(id_ in expected for expected in made) or id_ in {one.finding for one in CASES.values()}
+    assert any(id_ in expected for expected in made) or id_ in {one.finding for one in CASES.values()}, (
+        f"add a situation that expects {id_} to tests/situations"
+    )
 
 
 def test_its_link_leads_to_the_page() -> None:
