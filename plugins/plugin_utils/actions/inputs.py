@@ -234,7 +234,7 @@ INPUTS: dict[str, Input] = {
             f"expected one or more of {', '.join(sorted(DRIVERS))}", _drivers, type="raw", parse=_parse_drivers
         ).of(
             f"Drivers to work on: {', '.join(f'C({driver})' for driver in sorted(DRIVERS))}. C(enable_csi) defaults to the driver whose "
-            "controller the cluster has, C(remove) and C(handover) to the one with a node plugin; if there are several, they ask. "
+            "controller the cluster has, C(remove) and C(handover) to the one with a node plugin; if there are several, set it. "
             "C(verify), C(diagnose) and the gate of C(upgrade) default to all installed drivers; C(status) always reads all of them.",
         ),
     ),
