@@ -98,7 +98,7 @@ def pods_that_the_node_selector_of_their_namespace_keeps_on_linux(world: World) 
     world.get("Namespace", SHOP)["metadata"]["annotations"] = {"openshift.io/node-selector": "kubernetes.io/os=linux"}
 
 
-@situation("scheduler", "CSI-W09", starts_again={WEB: "unknown", "StatefulSet shop/db": "yes"})
+@situation("scheduler", "CSI-W20", starts_again={WEB: "no", "StatefulSet shop/db": "yes"})
 def pods_that_request_more_than_a_node_has(world: World) -> None:
     for node in windows_nodes(world):
         node["status"]["allocatable"] = {"cpu": "4", "memory": "16Gi", "pods": "110"}
@@ -114,7 +114,7 @@ def pods_whose_port_of_the_host_is_taken_on_each_node(world: World) -> None:
     _template(world)["containers"][0]["ports"] = port
 
 
-@situation("scheduler", "CSI-W09", starts_again={WEB: "unknown", "StatefulSet shop/db": "yes"})
+@situation("scheduler", "CSI-W20", starts_again={WEB: "no", "StatefulSet shop/db": "yes"})
 def pods_beside_pods_that_are_nowhere(world: World) -> None:
     term = {"labelSelector": {"matchLabels": {"app": "gone"}}, "topologyKey": "kubernetes.io/hostname"}
     _template(world)["affinity"] = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
@@ -130,3 +130,29 @@ def pods_that_spread_over_a_label_that_no_node_has(world: World) -> None:
             "labelSelector": {"matchLabels": {"app": "web"}},
         }
     ]
+
+
+def _leave_room_on_one_node(world: World, request: str) -> None:
+    for node, cpu in zip(windows_nodes(world), ("4", "1"), strict=True):
+        node["status"]["allocatable"] = {"cpu": cpu, "memory": "16Gi", "pods": "110"}
+    _template(world)["containers"][0]["resources"] = {"requests": {"cpu": request}}
+
+
+@situation("scheduler", "CSI-W20", starts_again={WEB: "no", "StatefulSet shop/db": "yes"})
+def pods_for_which_a_node_has_room_one_by_one_and_not_together(world: World) -> None:
+    # With priorities as admission sets them there is no pod to preempt.
+    for one in world.of("Pod"):
+        one["spec"]["priority"] = 2_000_001_000 if "priorityClassName" in one["spec"] else 0
+    _leave_room_on_one_node(world, "3")
+
+
+@situation("scheduler", starts_again={WEB: "yes"})
+def pods_for_which_a_node_has_room_together(world: World) -> None:
+    _leave_room_on_one_node(world, "2")
+
+
+@situation("scheduler", "CSI-W21", starts_again={WEB: "unknown", "StatefulSet shop/db": "yes"})
+def pods_that_keep_each_other_from_the_only_node_with_room(world: World) -> None:
+    _leave_room_on_one_node(world, "2")
+    term = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}
+    _template(world)["affinity"] = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}

@@ -77,6 +77,12 @@ def version_of(text: str) -> Version | None:
         return None
 
 
+def find_position(nodes: int, start: int) -> int:
+    """The position of one of these nodes: the first from `start` on, or else the first of all."""
+    later = nodes >> start << start or nodes
+    return (later & -later).bit_length() - 1
+
+
 def union(sets: Iterable[int]) -> int:
     """The nodes of any of these sets."""
     return reduce(or_, sets, 0)

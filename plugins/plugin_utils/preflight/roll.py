@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import PodShape, matches_labels
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, union
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, find_position, union
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import number
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.framework import Scheduler
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Workload
@@ -294,8 +294,7 @@ class _Simulation:
     def _choose(self, nodes: int, seed: int) -> str:
         """One of these nodes: in turns, the first by name, or any."""
         place = 0 if seed == 1 else self._random.randrange(len(self._index.node_list)) if seed else self._next_place
-        later = nodes >> place << place or nodes
-        position = (later & -later).bit_length() - 1
+        position = find_position(nodes, place)
         self._next_place = position + 1
         return self._index.node_list[position].name
 

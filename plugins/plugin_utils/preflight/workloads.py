@@ -42,7 +42,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.mount import Mounts
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.walk import Rules, Walks
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import Answer as StepAnswer
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart, Word
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import Places, PodToStart, Word
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,6 @@ def evaluate(
     """
     claims = Claims(index)
     scheduler = Scheduler(index, claims)
-    capacity = AttachCapacity(index, scheduler.volume_limits)
     mounts = Mounts(index, claims, use, subjects, volumes, of_drivers)
     rules: Rules = {
         "bind": (Admission(index), PersistentVolumeController(index, claims)),
@@ -104,7 +103,7 @@ def evaluate(
         "stage": (mounts.stage, _NodeRule(index, on_nodes)),
         "publish": (mounts.publish,),
     }
-    evaluator = _Evaluator(index, subjects, volumes, capacity, everywhere)
+    evaluator = _Evaluator(index, subjects, volumes, scheduler, everywhere)
     for workload in use.workloads:
         # Without a Windows node only what asks for one is about Windows.
         if workload.on_windows if index.windows else workload.nowhere:
@@ -123,10 +122,11 @@ class _Evaluator:
         index: Index,
         subjects: Subjects,
         volumes: VolumesEvaluation,
-        capacity: AttachCapacity,
+        scheduler: Scheduler,
         everywhere: Sequence[Finding],
     ) -> None:
-        self._index, self._subjects, self._volumes, self._capacity = index, subjects, volumes, capacity
+        self._index, self._subjects, self._volumes, self._scheduler = index, subjects, volumes, scheduler
+        self._capacity = AttachCapacity(index, scheduler.volume_limits)
         lists = unread(index.snapshot.unread)
         self._vetoes = (*lists, *everywhere)
         self._starting: list[StartingWorkload] = []
@@ -145,6 +145,9 @@ class _Evaluator:
         if answer == "yes" and (shortage := self._capacity.check_workload(workload, walks.places)):
             answer, because = "no", shortage.message
             own.append(shortage)
+        if answer == "yes" and (crowding := self._check_crowding(workload, walks.places)):
+            answer, because = "no" if crowding.severity == "blocker" else "unknown", crowding.message
+            own.append(crowding)
         if workload.done:
             answer, because = "yes", "it is complete and creates no more pods"
         vetoes: tuple[Finding, ...] = ()
@@ -186,6 +189,22 @@ class _Evaluator:
             steps=steps,
             causes=tuple(dict.fromkeys(Cause(finding.id, finding.object) for finding in causes)),
         )
+
+    def _check_crowding(self, workload: Workload, places: Places) -> Finding | None:
+        """That nodes take each of a workload's pods, and not all of them together."""
+        count = sum(pod.count for pod, _nodes in places)
+        if count < 2 or workload.kind == "DaemonSet" or any(pod.node for pod, _nodes in places):
+            return None
+        placed = self._scheduler.count_placed_pods(places)
+        if placed == count:
+            return None
+        # Equal pods that only need room find it in any order.
+        is_open = len(places) > 1 or self._scheduler.depends_on_other_pods(places[0][0].shape)
+        what = f"a node takes each of its {count} pods, and all of them together found room for {placed}"
+        nodes = union(nodes for _pod, nodes in places)
+        evidence = tuple(f"Node {node.name}" for node in self._index.each(nodes))[:3]
+        remedy = "add nodes, or let fewer pods run"
+        return found("CSI-W21" if is_open else "CSI-W20", workload.key, what, evidence, remedy)
 
     def mark_crowded_workloads(self) -> None:
         """Make those unknown that start each by itself and find no room together."""

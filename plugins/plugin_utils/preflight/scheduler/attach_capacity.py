@@ -19,10 +19,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.no
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Workload
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import Places
 
-# Pods with the nodes where each may be put.
-Places = Sequence[tuple[PodToStart, int]]
 # A workload, its pods, and its pods of today.
 StartingWorkload = tuple[str, Places, Sequence[ObservedPod]]
 

@@ -34,9 +34,11 @@ class InterPodAffinity:
             split.unknown(split.nodes, "CSI-W21", what, "name the namespaces in the term")
             return
         remedy = "add nodes, or change the affinity between the pods"
+        # Preemption brings no pod to a node.
+        what = "its required podAffinity excludes the node"
+        split.blocked(self._find_unattracted(pod.shape), "CSI-W20", what, remedy)
         for what, nodes in (
             ("its required podAntiAffinity excludes the node", self._find_repelled(pod.shape)),
-            ("its required podAffinity excludes the node", self._find_unattracted(pod.shape)),
             ("the podAntiAffinity of a pod there excludes the node", self._find_repelling(pod.shape)),
         ):
             self._infos.block(split, pod.shape, nodes, what, remedy)

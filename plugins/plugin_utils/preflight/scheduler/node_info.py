@@ -31,6 +31,7 @@ class NodeInfos:
             for node in index.node_list
         }
         self._rooms: dict[tuple[str, int], int] = {}
+        self._large: dict[tuple[str, int], int] = {}
         # Each shape with the nodes of its pods, by the identity of the shape: to compare shapes takes long.
         self._residents: dict[int, tuple[PodShape, list[str]]] = {}
         # The shapes that limit others, which are few.
@@ -89,6 +90,15 @@ class NodeInfos:
             room = sum(bits[name] for name, free in self._free.items() if free.get(resource, 0) >= amount)
             self._rooms[resource, amount] = room
         return room
+
+    def find_large_nodes(self, resource: str, amount: int) -> int:
+        """The nodes that have so much of a resource when they are empty."""
+        key = (resource, amount)
+        if key not in self._large:
+            nodes = self._index.node_list
+            large = (node for node in nodes if read_amount(resource, node.allocatable.get(resource, "0")) >= amount)
+            self._large[key] = self.find_nodes(node.name for node in large)
+        return self._large[key]
 
     def list_pods(self, limiting: bool = False) -> Iterator[tuple[PodShape, list[str]]]:
         """The shapes that pods have, with their nodes. limiting: of pods with ports or anti-affinity only."""

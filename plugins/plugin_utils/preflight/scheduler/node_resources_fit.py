@@ -28,7 +28,11 @@ class NodeResourcesFit:
     def filter_pod(self, pod: PodToStart, split: Split) -> None:
         """Block nodes without room."""
         for resource, amount in pod.shape.requests:
-            full = self._index.all & ~self._infos.find_room(resource, amount)
             shown = f"{amount / 1000:g}" if resource == "cpu" else str(amount)
+            # Preemption cannot help there.
+            small = self._index.all & ~self._infos.find_large_nodes(resource, amount)
+            what = f"the node has less than {shown} of {resource} in all"
+            split.blocked(small, "CSI-W20", what, "add nodes that have more, or request less")
+            full = self._index.all & ~self._infos.find_room(resource, amount)
             what = f"the node has less than {shown} of {resource} left"
             self._infos.block(split, pod.shape, full, what, "add nodes, or scale down other workloads")

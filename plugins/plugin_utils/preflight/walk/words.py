@@ -80,6 +80,9 @@ class Answer:
     findings: tuple[Finding, ...] = ()
 
 
+# Pods with the nodes where each may be put.
+Places = Sequence[tuple[PodToStart, int]]
+
 # A step, asked about a pod and the nodes that every step before let through. Its answers for one volume, or for the pod as
 # a whole, cover all of these nodes; what they leave out the walk calls unknown.
 Rule = Callable[[PodToStart, int], Sequence[Answer]]

@@ -38,7 +38,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.vo
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.volume_zone import VolumeZone
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.mount import Mounts
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import Answer, PodToStart, Step
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import Answer, Places, PodToStart, Step
 from situations.named import SITUATIONS
 from situations.placing import CASES
 from situations.taken import PAIRS
@@ -47,6 +47,10 @@ from unit.plugins.plugin_utils.preflight.walk.test_placing import answers as ans
 
 def _note_nothing(*_arguments: Any) -> str:
     return ""
+
+
+def _count_pods(_self: Scheduler, places: Places) -> int:
+    return sum(pod.count for pod, _nodes in places)
 
 
 def _accept(step: Step) -> Callable[[Any, PodToStart, int], list[Answer]]:
@@ -70,6 +74,7 @@ PARTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
             PodTopologySpread, TaintToleration,
         )
     },
+    "scheduler, all pods of a workload": (Scheduler, "count_placed_pods", _count_pods),
     "scheduler VolumeRestrictions of pods": (VolumeRestrictions, "filter_pod", _note_nothing),
     "scheduler VolumeRestrictions of claims": (VolumeRestrictions, "filter_claim", _note_nothing),
     "scheduler VolumeBinding": (VolumeBinding, "filter_claim", _note_nothing),
@@ -104,6 +109,9 @@ def find_noticing(part: str) -> str:
     owner, method, replacement = PARTS[part]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(owner, method, replacement)
+        # The filters about other pods are asked for pods together, too.
+        if hasattr(owner, "find_rejecting_nodes"):
+            patch.setattr(owner, "find_rejecting_nodes", lambda *_arguments: 0)
         return next(list_noticing(), "")
 
 
