@@ -113,6 +113,7 @@ class Index:
         self._termed: dict[tuple[tuple[Term, ...], bool], int] = {}
         self._tolerated: dict[tuple[Toleration, ...], int] = {}
         self._named: dict[int, tuple[str, ...]] = {}
+        self._sets: dict[int, int] = {}
         self._labels: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
         self._taints: dict[tuple[Taint, ...], int] = defaultdict(int)
         for node in nodes:
@@ -122,6 +123,10 @@ class Index:
             self._taints[tuple(one for one in node.taints if one.key not in _PASSING)] |= bit
 
     # Sets of nodes
+
+    def share(self, nodes: int) -> int:
+        """An equal set, kept once: a set of 5,000 nodes takes 700 bytes, and each volume has several."""
+        return self._sets.setdefault(nodes, nodes)
 
     @property
     def all(self) -> int:

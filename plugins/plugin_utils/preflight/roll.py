@@ -103,9 +103,8 @@ class _Simulation:
         self._budgets = index.snapshot.budgets
         # By node, how many pods of each shape belong to a workload that is evaluated.
         self._evaluated: Counter[tuple[str, int]] = Counter()
-        # Equal shapes and sets of nodes once: there are many pods.
+        # Equal shapes once: there are many pods.
         self._shapes: dict[PodShape, PodShape] = {}
-        self._sets: dict[int, int] = {}
         self.pods = [*self._list_pods_of_workloads(workloads, verdicts), *self._list_other_pods()]
         self._on = group_values((pod.home, pod) for pod in self.pods)
         self._healthy: list[int] = []
@@ -208,8 +207,8 @@ class _Simulation:
         if answer == "yes" and self._scheduler.is_open(shape):
             answer, because = "unknown", "its rules about other pods are not known"
         nodes &= ~doubts
-        shared, shared_doubts = (self._sets.setdefault(some, some) for some in (nodes, doubts))
-        return _MovingPod(name, shape, home, shared, shared_doubts, budgets, answer, because)
+        nodes, doubts = self._index.share(nodes), self._index.share(doubts)
+        return _MovingPod(name, shape, home, nodes, doubts, budgets, answer, because)
 
     # The roll
 

@@ -292,5 +292,5 @@ class _Collector:
                 volume = index.volumes.get(one.volume)
                 if volume is not None:
                     subject = self._add_volume(volume, index.claims.get(volume.claim))
-                    subject.user_nodes |= index.bit[node.name]
-                    subject.eligible |= index.bit[node.name]
+                    subject.user_nodes = index.share(subject.user_nodes | index.bit[node.name])
+                    subject.eligible = index.share(subject.eligible | index.bit[node.name])

@@ -257,7 +257,7 @@ class _Volume:
                 csi &= ~old
         for word, nodes in (("OK", csi & state.good), ("NO_DRIVER", csi & state.bad)):
             if nodes:
-                yield self._create_driver_verdict(word, nodes)
+                yield self._create_driver_verdict(word, self._index.share(nodes))
         if rest := csi & ~state.good & ~state.bad:
             yield self._create_driver_verdict("", rest)
 

@@ -30,7 +30,8 @@ class NodeInfos:
             node.name: {resource: read_amount(resource, text) for resource, text in node.allocatable.items()}
             for node in index.node_list
         }
-        self._rooms: dict[tuple[str, int], int] = {}
+        # By resource and amount, the nodes that have it left.
+        self._rooms: dict[str, dict[int, int]] = {}
         self._large: dict[tuple[str, int], int] = {}
         # Each shape with the nodes of its pods, by the identity of the shape: to compare shapes takes long.
         self._residents: dict[int, tuple[PodShape, list[str]]] = {}
@@ -84,12 +85,11 @@ class NodeInfos:
 
     def find_room(self, resource: str, amount: int) -> int:
         """The nodes with so much of a resource left."""
-        room = self._rooms.get((resource, amount))
-        if room is None:
+        rooms = self._rooms.setdefault(resource, {})
+        if amount not in rooms:
             bits = self._index.bit
-            room = sum(bits[name] for name, free in self._free.items() if free.get(resource, 0) >= amount)
-            self._rooms[resource, amount] = room
-        return room
+            rooms[amount] = sum(bits[name] for name, free in self._free.items() if free.get(resource, 0) >= amount)
+        return rooms[amount]
 
     def find_large_nodes(self, resource: str, amount: int) -> int:
         """The nodes that have so much of a resource when they are empty."""
@@ -126,12 +126,11 @@ class NodeInfos:
         free, bit = self._free.get(node), self._index.bit.get(node, 0)
         if free is None:
             return
-        for resource, amount in shape.requests:
-            free[resource] = free.get(resource, 0) + sign * amount
-        changed = dict(shape.requests)
-        for (resource, amount), room in self._rooms.items():
-            if resource in changed:
-                self._rooms[resource, amount] = room | bit if free[resource] >= amount else room & ~bit
+        for resource, requested in shape.requests:
+            left = free[resource] = free.get(resource, 0) + sign * requested
+            for amount, room in self._rooms.get(resource, {}).items():
+                if (left >= amount) != bool(room & bit):
+                    self._rooms[resource][amount] = room ^ bit
 
 
 def _is_lower(priority: int | None, than: int | None) -> bool:
