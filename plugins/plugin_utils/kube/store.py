@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The record store: what a later run needs is text under a name, each in a ConfigMap or a file of its own.
+"""The record store: what a later run needs is text under a name, each in a ConfigMap of its own.
 
 Journals of upgrades, records of conversions and baselines of data all live here.
 """
@@ -12,11 +12,9 @@ import base64
 import gzip
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import inflate
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.files import write_whole
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import FIELD_MANAGER, Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
@@ -156,31 +154,3 @@ class ConfigMaps:
             text = ""
         self._known[live["metadata"]["name"]] = KnownText(text, live["metadata"]["resourceVersion"])
         return text
-
-
-class Files:
-    """Texts in a directory of the controller, for their owner alone. OSError and UnicodeDecodeError are the caller's."""
-
-    def __init__(self, folder: str | Path) -> None:
-        self._folder = Path(folder)
-
-    def describe_place(self, name: str) -> str:
-        """Where a text is stored, as text."""
-        return f"file {self._folder / name}"
-
-    def read(self, name: str) -> str | None:
-        """A text, None when there is none."""
-        try:
-            return (self._folder / name).read_text(encoding="utf-8")
-        except FileNotFoundError:
-            return None
-
-    def read_all(self, pattern: str) -> Iterator[tuple[str, str]]:
-        """(name, text) of each; a directory that does not exist has none."""
-        for path in sorted(self._folder.glob(pattern)):
-            yield path.name, path.read_text(encoding="utf-8")
-
-    def write(self, name: str, text: str) -> None:
-        """Write a text whole; the disk has it when this returns."""
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_whole(str(self._folder), name, text.encode())

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import base64
 import random
-from pathlib import Path
 from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.store import LIMIT, ConfigMaps, Files, TooLargeError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.store import LIMIT, ConfigMaps, TooLargeError
 from unit.plugins.plugin_utils.kube.fakes import ApiError, ObjectStore, Response, client_of
 
 MAPS = "/api/v1/namespaces/kubewin/configmaps"
@@ -109,14 +108,3 @@ def test_a_write_of_another_run_is_checked_and_a_label_or_a_lost_answer_is_not()
     del store.things[f"{MAPS}/first"]
     first.write("first", "six", has_it)
     assert maps(store).read("first") == "six"
-
-
-def test_files_are_whole_and_for_their_owner_alone(tmp_path: Path) -> None:
-    files = Files(tmp_path / "kept")
-    assert files.read("first.json") is None
-    assert list(files.read_all("*.json")) == []
-    files.write("first.json", "text")
-    assert files.read("first.json") == "text"
-    assert list(files.read_all("*.json")) == [("first.json", "text")]
-    assert (tmp_path / "kept" / "first.json").stat().st_mode & 0o777 == 0o600
-    assert (tmp_path / "kept").stat().st_mode & 0o777 == 0o700
