@@ -39,7 +39,8 @@ class ActionModule(ClusterAction):
         names = [f"{item['kind']} {item['name']}" for item in self.result.get("objects") or ()]
         lines = [f"{'would remove' if self.check_mode else 'removed'} {name}" for name in names]
         if not names:
-            lines = [f"nothing of {', '.join(self.result.get('drivers') or ())} is there"]
+            drivers = ", ".join(self.result.get("drivers") or ())
+            lines = [f"{drivers or 'node plugins of this collection'}: no objects in the cluster"]
         if self.result.get("namespaces"):
             kept = f"kept: namespace {', '.join(self.result['namespaces'])}, claims, volumes"
             lines.append(kept if csi_proxy else f"{kept}, csi-proxy")
@@ -51,8 +52,9 @@ class ActionModule(ClusterAction):
         """Refuse while a volume or csi-proxy is in use, else delete and wait; return the deleted objects."""
         deadline = time.monotonic() + options["timeout"]
         client, names = self.connect(options), list(options["drivers"])
+        self.result["only_csi_proxy"] = not names and options["csi_proxy"]
         if not names and not options["csi_proxy"]:
-            names = [self._choose_driver(client)]
+            names = self._choose_drivers(client)
         self.result["drivers"], drivers = names, [find_driver(name) for name in names]
         applied = [(driver, list_applied_objects(client, driver)) for driver in drivers]
         # A run that continues after the plugin was deleted does not check volumes again: it finishes the rest.
@@ -72,15 +74,16 @@ class ActionModule(ClusterAction):
         for kind, item in (each for _driver, objects in applied for each in objects):
             self._delete(client, kind, item, deadline, options["timeout"])
 
-    def _choose_driver(self, client: Client) -> str:
-        """The only driver of which this collection has objects, also after a removal that was interrupted."""
+    def _choose_drivers(self, client: Client) -> list[str]:
+        """The only driver of which this collection has objects, also after a removal that was interrupted; none without objects."""
         applied = {key: list_applied_objects(client, driver) for key, driver in DRIVERS.items()}
         first = {
             key: (f"{objects[0][0].kind} {objects[0][1]['metadata']['name']}",)
             for key, objects in applied.items()
             if objects
         }
-        return choose_driver(first, "kubewin_drivers" if self.inputs else "drivers", "node plugin of this collection")
+        option = "kubewin_drivers" if self.inputs else "drivers"
+        return [choose_driver(first, option, "node plugin of this collection")] if first else []
 
     def _delete(self, client: Client, kind: Kind, item: Mapping[str, Any], deadline: float, timeout: int) -> None:
         """Delete one object, a DaemonSet with its pods by the deadline in monotonic seconds, and add it to the result."""

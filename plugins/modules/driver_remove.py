@@ -29,7 +29,7 @@ attributes:
 options:
   drivers:
     description: Keys of the drivers, such as V(vsphere) or V(azure_disk). Without O(csi_proxy) it defaults to the only driver of which this
-      collection has objects, and is required if there are several.
+      collection has objects, and is required if there are several. Without such objects nothing is removed.
     type: list
     elements: str
     default: []
@@ -72,6 +72,11 @@ drivers:
   type: list
   elements: str
   sample: [vsphere]
+only_csi_proxy:
+  description: Whether O(csi_proxy) is set without O(drivers), so that no driver is removed.
+  returned: always, after the cluster was read
+  type: bool
+  sample: false
 objects:
   description: Deleted objects, in check mode the planned ones.
   returned: success

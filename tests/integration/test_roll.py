@@ -133,7 +133,7 @@ class RollingCluster:
                 last = time.monotonic()
             if time.monotonic() - last > AT_REST:
                 return False
-            time.sleep(0.2)
+            time.sleep(0.2)  # as kubectl drain, which asks again until the API allows the eviction
         return True
 
     def _evict(self, pod: dict[str, Any]) -> bool:

@@ -19,7 +19,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry impor
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.target import KEYS, ONLY_EVALUATED, parse_target
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.options import is_toleration
 
-# What enable_csi deploys, and what others read, where no driver is named and none is installed.
 _BATCH = re.compile(r"[1-9][0-9]*%?")
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _NAME = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")

@@ -226,7 +226,7 @@ def _is_of_helm(marks: Marks) -> bool:
 
 
 def _describe_switch(platform: str, driver: Driver, source: str) -> str:
-    """How to disable the driver at its owner. source: whoever reads it where no platform's command is known."""
+    """How to disable the driver at its owner. source: its owner, for a platform without a known command."""
     also_linux = "which also removes the driver from Linux nodes"
     commands = {
         "openshift": f'oc patch clustercsidriver {driver.name} --type=merge -p \'{{"spec":{{"managementState":"Unmanaged"}}}}\' '

@@ -61,7 +61,6 @@ class UpgradeRules:
     pause: tuple[str, ...] = ()
     windows: tuple[MaintenanceWindow, ...] = ()
     stop_on: frozenset[StopOn] = frozenset({"cluster", "nodes", "workloads"})
-    force: bool = False
     only: frozenset[str] | None = None
 
 
@@ -414,7 +413,7 @@ class _NodeDecider:
             return self._move_to("cordon")
         if node.pods is None:
             return self._wait("its pods are being read")
-        plan = plan_drain(node.pods, self.observed.refused, self.observed.current_time, force=self.rules.force)
+        plan = plan_drain(node.pods, self.observed.refused, self.observed.current_time)
         if plan.never:
             return self._fail_node("CSI-U03", "; ".join(plan.never), "check its log, then run again")
         if not plan.remaining:
@@ -443,7 +442,7 @@ class _NodeDecider:
             return self._move_to("cordon", "another user uncordoned it; it is cordoned and drained again")
         if node.pods is None:
             return self._wait("its pods are being read")
-        if plan_drain(node.pods, {}, self.observed.current_time, force=True).remaining:
+        if plan_drain(node.pods, {}, self.observed.current_time).remaining:
             return self._move_to("drain", "new pods run there")
         return self._delegate("hook")
 

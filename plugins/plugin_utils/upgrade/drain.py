@@ -28,9 +28,7 @@ class DrainPlan:
     never: tuple[str, ...]
 
 
-def plan_drain(
-    pods: Iterable[PodFacts], refused: Mapping[str, str], current_time: datetime, *, force: bool
-) -> DrainPlan:
+def plan_drain(pods: Iterable[PodFacts], refused: Mapping[str, str], current_time: datetime) -> DrainPlan:
     """Decide which pods of a node are evicted. refused: evictions that the server refused, by uid.
 
     Pods of DaemonSets and static pods stay, as their controllers ignore cordons; finished ones hold nothing.
@@ -45,7 +43,7 @@ def plan_drain(
                     "its finalizers"
                 )
             continue
-        if not pod.owner[0] and not force:
+        if not pod.owner[0]:
             never.append(f"{pod.title} has no controller that would recreate it; delete it")
             continue
         evict.append(pod)

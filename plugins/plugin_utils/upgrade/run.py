@@ -161,7 +161,7 @@ class Upgrade:
             return lines
         for entry in (entry for entry in waiting if entry.batch == waiting[0].batch and entry.node in observed.nodes):
             pods = observed.nodes[entry.node].pods or ()
-            empty = plan_drain(pods, {}, observed.current_time, force=self.rules.force)
+            empty = plan_drain(pods, {}, observed.current_time)
             lines += [f"{entry.node}: {why}" for why in empty.never]
             lines += self.executor.dry_run_evictions(entry.node, empty.remaining)
         return lines

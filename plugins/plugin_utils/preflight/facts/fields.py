@@ -242,7 +242,7 @@ _CSI_DRIVER_SPEC = _table(
     },
     {
         _ON_LINUX: "fsGroupPolicy seLinuxMount",
-        "adds to what the driver is told": "podInfoOnMount tokenRequests",
+        "only adds to the volume context of the driver": "podInfoOnMount tokenRequests",
         "of pods that run": "requiresRepublish",
         "attachable counts are read as they are": "nodeAllocatableUpdatePeriodSeconds",
         "a node without the driver is refused by a later step": "preventPodSchedulingIfMissing",

@@ -108,7 +108,6 @@ class ObservedClaim:
     phase: str = ""
     deleting: bool = False
     provisioner: str = ""
-    migrated_to: str = ""
     selected_node: str = ""
     pod: str = ""
     waits_since: str = ""
@@ -142,7 +141,6 @@ class ObservedClaim:
             phase=sys.intern(str(status.get("phase") or "")),
             deleting=bool(metadata.get("deletionTimestamp")),
             provisioner=sys.intern(next((str(annotations[key]) for key in PROVISIONERS if annotations.get(key)), "")),
-            migrated_to=sys.intern(str(annotations.get(MIGRATED_TO) or "")),
             selected_node=str(annotations.get(SELECTED_NODE) or ""),
             pod=next(
                 (str(one["name"]) for one in metadata.get("ownerReferences") or () if one.get("kind") == "Pod"), ""

@@ -37,7 +37,7 @@ def test_pods_of_daemonsets_static_pods_and_finished_ones_stay() -> None:
         pod("job", "Job", phase="Succeeded"),
         pod("web"),
     ]
-    found = plan_drain(pods, {}, NOW, force=False)
+    found = plan_drain(pods, {}, NOW)
     assert [one.name for one in found.evict] == ["web"]
     assert [one.name for one in found.remaining] == ["web"]
     assert found.blocked == found.never == ()
@@ -45,17 +45,16 @@ def test_pods_of_daemonsets_static_pods_and_finished_ones_stay() -> None:
 
 def test_an_evicted_pod_that_ended_is_waited_for_until_its_volumes_are_unmounted() -> None:
     ended = pod("web", phase="Succeeded", deletionTimestamp="2026-11-21T20:00:20Z")
-    found = plan_drain([ended], {}, NOW, force=False)
+    found = plan_drain([ended], {}, NOW)
     assert (found.remaining, found.evict) == ((ended,), ())
 
 
-def test_a_pod_without_a_controller_keeps_everything_until_it_is_allowed() -> None:
+def test_a_pod_without_a_controller_keeps_everything() -> None:
     pods = [pod("alone", ""), pod("web")]
-    found = plan_drain(pods, {}, NOW, force=False)
+    found = plan_drain(pods, {}, NOW)
     assert found.evict == ()
     (why,) = found.never
     assert why.startswith("pod shop/alone has no controller that would recreate it")
-    assert [one.name for one in plan_drain(pods, {}, NOW, force=True).evict] == ["alone", "web"]
 
 
 def test_a_pod_that_a_killed_run_left_is_evicted_and_carries_no_volume_of_a_workload() -> None:
@@ -63,7 +62,7 @@ def test_a_pod_that_a_killed_run_left_is_evicted_and_carries_no_volume_of_a_work
     volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "proof"}}]
     metadata = {"namespace": "proof", "name": "left", "uid": "u-left", "labels": labels}
     left = read_pod({"metadata": metadata, "spec": {"volumes": volumes}, "status": {"phase": "Running"}})
-    assert [one.name for one in plan_drain([left], {}, NOW, force=False).evict] == ["left"]
+    assert [one.name for one in plan_drain([left], {}, NOW).evict] == ["left"]
     assert not left.volumes
 
 
@@ -88,13 +87,13 @@ def test_a_helper_pod_is_evicted_once_its_run_ended(feature: str, seconds: int, 
     UpgradeExecutor(client, observer, lambda _line: None).execute(ChangeObject("evict", "win-1", journal, (helper,)))
     assert ("/api/v1/namespaces/proof/pods/helper/eviction/helper" in store.things) == evicted
     refused = {uid: why for uid, (_when, why) in observer._refused.items()}
-    blocked = plan_drain([helper], refused, NOW, force=False).blocked
+    blocked = plan_drain([helper], refused, NOW).blocked
     assert evicted == (blocked == ())
     assert evicted or "its run may be alive: tower/other/1-2 renewed its lease" in blocked[0]
 
 
 def test_a_refused_eviction_is_named_in_the_servers_words_and_tried_again() -> None:
-    found = plan_drain([pod("web")], {"u-web": "disruption budget shop/web needs 1"}, NOW, force=False)
+    found = plan_drain([pod("web")], {"u-web": "disruption budget shop/web needs 1"}, NOW)
     assert found.blocked == ("pod shop/web may not be evicted: disruption budget shop/web needs 1",)
     assert [one.name for one in found.evict] == ["web"]
 
@@ -104,7 +103,7 @@ def test_a_pod_that_does_not_end_is_named_once_its_time_is_over() -> None:
         pod("going", deletionTimestamp="2026-11-21T20:00:20Z"),
         pod("stuck", deletionTimestamp="2026-11-21T19:58:00Z"),
     )
-    found = plan_drain([going, stuck], {}, NOW, force=False)
+    found = plan_drain([going, stuck], {}, NOW)
     assert found.evict == ()
     assert [one.name for one in found.remaining] == ["going", "stuck"]
     (why,) = found.blocked
