@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,9 @@ from typing import Any
 _PREFIXES = ("K8S_AUTH_", "KUBERNETES_SERVICE_")
 # Options and variables that do not: a password belongs to its user, and a hash of it could be guessed.
 _IGNORED = ("password", "ca_cert", "verify_ssl")
+_PASSWORD = re.compile(r"""password["']?\s*:\s*("[^"]*"|'[^']*'|[^\s,}]+)""")
+# The account of a pod, which the client takes where no kubeconfig names another.
+_TOKEN_OF_POD = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 
 
 def derive_cache_key(access: Mapping[str, Any], query: Any, environment: Mapping[str, str] | None = None) -> str:
@@ -27,6 +31,7 @@ def derive_cache_key(access: Mapping[str, Any], query: Any, environment: Mapping
     settings = {name: text for name, text in environment.items() if name.startswith(_PREFIXES)} | dict(access)
     kubeconfig = access.get("kubeconfig") or environment.get("K8S_AUTH_KUBECONFIG") or environment.get("KUBECONFIG")
     paths = [] if isinstance(kubeconfig, Mapping) else str(kubeconfig or "~/.kube/config").split(os.pathsep)
+    paths += [_TOKEN_OF_POD] if "KUBERNETES_SERVICE_HOST" in environment else []
     known = {name: value for name, value in settings.items() if not name.lower().endswith(_IGNORED)}
     values = [known, [_read(Path(path).expanduser()) for path in paths], query]
     return hashlib.sha256(json.dumps(values, default=str, sort_keys=True).encode()).hexdigest()[:24]
@@ -35,6 +40,6 @@ def derive_cache_key(access: Mapping[str, Any], query: Any, environment: Mapping
 def _read(path: Path) -> str:
     """The text of a kubeconfig file; empty where the client will not find one either."""
     try:
-        return path.read_text(encoding="utf-8", errors="replace")
+        return _PASSWORD.sub("", path.read_text(encoding="utf-8", errors="replace"))
     except OSError:
         return ""

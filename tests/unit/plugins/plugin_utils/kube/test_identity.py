@@ -9,6 +9,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pytest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import identity
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.identity import derive_cache_key
 
 A, B = "https://a.example.com:6443", "https://b.example.com:6443"
@@ -50,3 +52,23 @@ def test_a_password_is_not_part_of_a_key() -> None:
     keys = {derive_cache_key({"host": A, "username": "me", "password": word}, [], {}) for word in ("one", "two")}
     keys |= {derive_cache_key({"host": A, "username": "me"}, [], {"K8S_AUTH_PASSWORD": word}) for word in ("1", "2")}
     assert len(keys) == 1
+
+
+def test_a_password_in_a_kubeconfig_is_not_part_of_a_key_and_what_follows_is(tmp_path: Path) -> None:
+    file = tmp_path / "config"
+    keys = []
+    for word, cluster in (("one", "a"), ("two", "a"), ("two", "b")):
+        text = f'{{"users": [{{"user": {{"password": "{word}"}}}}], "current-context": "{cluster}"}}'
+        file.write_text(text, encoding="utf-8")
+        keys.append(derive_cache_key({"kubeconfig": str(file)}, [], {}))
+    assert keys[0] == keys[1] != keys[2]
+
+
+def test_two_accounts_of_pods_have_two_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    token = tmp_path / "token"
+    monkeypatch.setattr(identity, "_TOKEN_OF_POD", str(token))
+    keys = set()
+    for account in ("one", "two"):
+        token.write_text(account, encoding="utf-8")
+        keys.add(derive_cache_key({}, [], {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "HOME": "/nowhere"}))
+    assert len(keys) == 2
