@@ -484,7 +484,7 @@ INPUTS: dict[str, Input] = {
         upgrade_node_timeout=_SECONDS.of(
             "Timeout in seconds for each phase of one node: its drain, your tasks, the gate, the verification and the start of its "
             "workloads. After it, the run terminates the current task.",
-            3600,
+            7200,
         ),
         upgrade_wait_timeout=_SOME_SECONDS.of(
             "Seconds to wait for the cluster's update, WMCO, an unavailable node or a window, before the run pauses.",

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import wmco
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import BUILD_LABEL
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.fields import ASSUMED_OF_DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.pod_spec import Dependency
@@ -60,10 +61,11 @@ def collect_assumptions(
     """The assumptions of workloads that start again by every rule. upgrades: the report is about other versions."""
     names: dict[str, dict[str, dict[str, None]]] = {group: defaultdict(dict) for group in _GROUPS}
     workloads: dict[str, dict[str, None]] = defaultdict(dict)
+    of_nodes = [*_list_service_lists(index)]
     for workload in ready:
         for group in _ALWAYS:
             workloads[group][workload.key] = None
-        dependencies = [*_list_dependencies(index, subjects, workload)]
+        dependencies = [*of_nodes, *_list_dependencies(index, subjects, workload)]
         if upgrades:
             dependencies += _list_node_dependencies(subjects, workload)
         for dependency in dependencies:
@@ -75,6 +77,13 @@ def collect_assumptions(
         for group, (text, _kinds) in _GROUPS.items()
         if workloads[group]
     )
+
+
+def _list_service_lists(index: Index) -> Iterable[Dependency]:
+    """The lists from which the operator's daemon starts csi-proxy and the kubelet again, as their start mode is manual."""
+    versions = {node.annotations.get(wmco.DESIRED) for node in index.each(index.windows)}
+    for version in sorted(filter(None, versions)):
+        yield Dependency("ConfigMap", f"windows-services-{version} of the Windows Machine Config Operator")
 
 
 def _list_dependencies(index: Index, subjects: Subjects, workload: Workload) -> Iterable[Dependency]:

@@ -15,7 +15,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.html 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.markdown import render_markdown
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.terminal import render_terminal
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Report, Target
-from situations.base import VSPHERE
+from situations.base import VSPHERE, operator
 from situations.cluster import SHOP, csi, healthy, pod_spec, volume, workload
 from situations.named import SITUATIONS
 from situations.taken import PAIRS
@@ -138,6 +138,17 @@ def test_the_secret_of_a_share_and_the_account_of_a_node_plugin_are_assumed() ->
     plugin["spec"]["template"]["spec"]["serviceAccountName"] = "vsphere-csi-node"
     report = evaluate(world.snapshot())
     assert "1 ServiceAccount (vmware-system-csi/vsphere-csi-node)" in assumed(report)["references"]
+
+
+def test_the_list_from_which_the_daemon_of_the_operator_starts_services_is_assumed() -> None:
+    world = healthy()
+    operator(world, "10.18.0-abc")
+    report = evaluate(world.snapshot())
+    assert (
+        "ConfigMap (windows-services-10.18.0-abc of the Windows Machine Config Operator)"
+        in assumed(report)["references"]
+    )
+    assert "windows-services" not in assumed(evaluate(healthy().snapshot()))["references"]
 
 
 def test_a_workload_that_does_not_start_again_adds_no_assumption() -> None:
