@@ -20,13 +20,15 @@ TAIL_LINES = 30
 GRACE_SECONDS = 30.0
 # How much of the CPU commands leave to those of a part that comes first, as nice(1) counts it.
 NICENESS = 10
-# Commands under way.
+# Commands under way. A command starts and enters under the lock, so that an interruption meets each one that runs.
 STARTED: set[subprocess.Popen[bytes]] = set()
+STARTING = threading.RLock()
 
 
 def interrupt_children() -> None:
     """Asks what parts have started to end as on Ctrl-C, so that tests put away what they made; then makes them end."""
-    children = list(STARTED)
+    with STARTING:
+        children = list(STARTED)
     for child in children:
         child.send_signal(signal.SIGINT)
     deadline = time.monotonic() + GRACE_SECONDS
@@ -90,10 +92,12 @@ class Step:
         if self.nice:
             words = ["nice", "-n", str(NICENESS), *words]
         settings = {**os.environ, **(env or {})}
-        with subprocess.Popen(
-            words, cwd=cwd, env=settings, stdin=subprocess.DEVNULL, stdout=self.out, stderr=self.out
-        ) as process:
+        with STARTING:
+            process = subprocess.Popen(
+                words, cwd=cwd, env=settings, stdin=subprocess.DEVNULL, stdout=self.out, stderr=self.out
+            )
             STARTED.add(process)
+        with process:
             try:
                 self.cpu += cpu_seconds(process)
                 code = process.wait()
