@@ -142,7 +142,7 @@ options:
     description:
       - Timeout in seconds for one node, from its cordon until its workloads run again. It starts again after each external action.
     type: int
-    default: 3600
+    default: 7200
   wait_timeout:
     description: Seconds to wait while something blocks the next batch, before the run pauses.
     type: int
