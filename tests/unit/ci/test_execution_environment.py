@@ -5,7 +5,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+from pathlib import Path
 
 import pytest
 import yaml
@@ -52,6 +55,27 @@ def test_the_image_takes_packages_as_they_are_tested(line: str) -> None:
 def test_the_image_has_no_runner_that_writes_beside_its_events_and_no_client_of_a_subscription() -> None:
     assert not Requirement(DEFINITION["ansible_runner"]["package_pip"]).specifier.contains("2.4.2")
     assert DEFINITION["exclude"]["system"] == ["openshift-clients"]
+
+
+def test_the_workflow_builds_the_same_image_from_the_tarball_of_its_commit(tmp_path: Path) -> None:
+    workflow = yaml.safe_load((paths.ROOT / ".github/workflows/execution-environment.yml").read_text(encoding="utf-8"))
+    (build,) = (
+        step for step in workflow["jobs"]["build"]["steps"] if step.get("name", "").startswith("Build the image")
+    )
+    make = tmp_path / "bin" / "make"
+    make.parent.mkdir()
+    make.write_text(
+        "#!/bin/sh\nmkdir -p .work/release; echo tarball > .work/release/kubewin-csi-1.0.0.tar.gz\n", "utf-8"
+    )
+    make.chmod(0o755)
+    (tmp_path / "execution-environment.yml").symlink_to(paths.ROOT / "execution-environment.yml")
+    search = {"PATH": f"{make.parent}{os.pathsep}{os.environ['PATH']}", "IMAGE": "kubewin-ee:ci"}
+    subprocess.run(["bash", "-e"], cwd=tmp_path, env=search, input=build["run"], text=True, check=True)
+    built = yaml.safe_load((tmp_path / "image" / "execution-environment.yml").read_text(encoding="utf-8"))
+    (file,) = built.pop("additional_build_files")
+    assert (tmp_path / "image" / file["src"]).is_file()
+    collection = {"name": f"{file['dest']}/{file['src']}", "type": "file"}
+    assert built == {**WHOLE, "dependencies": {**DEFINITION, "galaxy": {"collections": [collection]}}}
 
 
 def test_the_base_image_is_pinned_by_its_digest() -> None:
