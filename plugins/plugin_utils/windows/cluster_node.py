@@ -5,10 +5,10 @@
 
 Both stay when the task is killed. The cordon names its reason, so the next run finds what it has to restore on the Node alone.
 
-A run names itself on the Node before anything else, and each patch is bound to the Node as it was read. So a patch of a former run
-that arrives late is a conflict, and a former run that reads the Node again finds that it is not its own any more. It reads the Node
-again under the host's lock before it stops csi-proxy; a run that restores what another left names itself, then waits for that lock.
-Only the first patch of a killed run may arrive after a run that had nothing to change; the next run then uncordons the Node.
+A run names itself on the Node in a patch of its own before anything else, and each patch is bound to the Node as it was read. So a
+patch of a former run that arrives late is a conflict, and a former run that reads the Node again finds that it is not its own any
+more. It reads the Node again under the host's lock before it stops csi-proxy; a run that restores what another left names itself,
+then waits for that lock. After a run that had nothing to change, the name of a killed run may arrive; the next run removes it.
 """
 
 from __future__ import annotations
@@ -38,12 +38,6 @@ def is_labelled(node: Mapping[str, Any]) -> bool:
 
 def _read_annotation(node: Mapping[str, Any], name: str) -> str:
     return str((node["metadata"].get("annotations") or {}).get(name, ""))
-
-
-def _annotate_run(patch: Object, run: str | None) -> Object:
-    """The patch, which also names the run, or with None removes its name."""
-    metadata = patch.get("metadata", {})
-    return {**patch, "metadata": {**metadata, "annotations": {**metadata.get("annotations", {}), RUN: run}}}
 
 
 @dataclass(slots=True)
@@ -81,10 +75,12 @@ class ClusterNode:
         )
 
     def take_over(self, *, cordon: bool) -> None:
-        """Name this run on the Node, and cordon it on request."""
-        self._modify(lambda node: _annotate_run(quiesce.plan_cordon(node, CORDON_REASON) if cordon else {}, self._run))
+        """Name this run on the Node, then cordon it on request."""
+        self._modify(lambda _node: {"metadata": {"annotations": {RUN: self._run}}})
         if not self.dry_run:
             self._owner = self._run
+        if cordon:
+            self._modify(lambda node: self._require_run(node, quiesce.plan_cordon(node, CORDON_REASON)))
 
     def wait_until_idle(self, timeout: int) -> None:
         """Wait until no volume operation is in flight on the Node. ClusterError busy after the timeout in seconds."""
@@ -114,7 +110,7 @@ class ClusterNode:
     def _plan_restore(self, node: Object, label: bool) -> Object:
         patch = quiesce.plan_uncordon(node, CORDON_REASON)
         if self._owner:
-            patch = _annotate_run(patch, None)
+            patch.setdefault("metadata", {}).setdefault("annotations", {})[RUN] = None
         if label and not is_labelled(node):
             patch.setdefault("metadata", {})["labels"] = {SERVING_LABEL: SERVING_VALUE}
         return patch
