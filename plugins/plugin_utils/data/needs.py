@@ -11,7 +11,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Nee
 
 
 def needs(namespaces: Sequence[str], records: str) -> Iterator[Need]:
-    """Return the permissions of a run, including its helper pod. records: namespace of the baselines."""
+    """Return the permissions of a run, including its helper pod. records: namespace of the baselines and Leases."""
     yield from list_needs("get", "", "persistentvolumes")
     yield from list_needs("list", "", "nodes")
     yield from list_needs("list", "storage.k8s.io", "csinodes")
@@ -22,4 +22,5 @@ def needs(namespaces: Sequence[str], records: str) -> Iterator[Need]:
         yield from list_needs("list", "", "events", namespace)
         yield from list_needs("get", "", "persistentvolumeclaims", namespace)
     yield from list_needs("get list create patch delete", "", "configmaps", records)
+    yield from list_needs("get create patch delete", "coordination.k8s.io", "leases", records)
     yield Need("get", "", "namespaces", records, records)

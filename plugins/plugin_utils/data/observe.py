@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.data.read import Conta
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import identify_process
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import Lease, LeaseSubject
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.plugin_utils.verify import explain
 from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.nodes import choose_node
@@ -32,8 +35,12 @@ _LOOK = 0.5
 
 @dataclass(frozen=True, slots=True)
 class DataRequest:
-    """image: of the pod that reads, empty to choose. wait_timeout: seconds until it runs, and until it is deleted."""
+    """image: of the pod that reads, empty to choose. wait_timeout: seconds until it runs, and until it is deleted.
 
+    lease_namespace: of the Lease by which other runs see that its run is alive.
+    """
+
+    lease_namespace: str
     image: str
     tolerations: tuple[Mapping[str, Any], ...]
     append_only: tuple[str, ...]
@@ -141,20 +148,23 @@ class VolumeReader:
     @contextmanager
     def _run_helper(self, target: ReadableClaim) -> Iterator[tuple[str, str]]:
         name, title = objects.name_helper(target.claim["metadata"]["uid"]), target.claim["metadata"]["name"]
-        self._remove(name)
-        image, tolerations = self._desired.image, self._desired.tolerations
-        # Of a volume without a CSI source, no driver need be registered.
-        driver = (target.volume["spec"].get("csi") or {}).get("driver", "")
         qualified = f"{self._namespace}/{title}"
-        node = choose_node(read_nodes(self._client), qualified, target.volume, driver, image, tolerations)
-        definition = objects.define_helper(target.claim, node, image, tolerations, self._limits.seconds)
-        created = self._client.create_new(kinds.POD, definition, dry_run=False)
-        try:
+        subject = LeaseSubject(self._desired.lease_namespace, name, objects.LABELS, f"the data of {qualified}")
+        lease = Lease(self._client, subject, identify_process(os.getpid()), self._notify)
+        lease.take()
+        with ExitStack() as cleanup:
+            cleanup.callback(lease.end)
+            self._remove(name)
+            image, tolerations = self._desired.image, self._desired.tolerations
+            # Of a volume without a CSI source, no driver need be registered.
+            driver = (target.volume["spec"].get("csi") or {}).get("driver", "")
+            node = choose_node(read_nodes(self._client), qualified, target.volume, driver, image, tolerations)
+            definition = objects.define_helper(target.claim, node, image, tolerations, self._limits.seconds)
+            created = self._client.create_new(kinds.POD, definition, dry_run=False)
+            cleanup.callback(self._remove, name)
             condition = f"pod {self._namespace}/{name}, which reads {qualified}, runs on {node.name}"
             self._wait_until(lambda: self._is_running(name, created), condition, lambda: self._trouble(name, node.name))
             yield name, definition["spec"]["containers"][0]["image"]
-        finally:
-            self._remove(name)
 
     def _is_running(self, name: str, created: Mapping[str, Any]) -> bool:
         live = self._client.get(kinds.POD, name, self._namespace)

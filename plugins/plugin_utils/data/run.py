@@ -65,6 +65,7 @@ class DataRun:
         self._client, self._options, self._claims = client, options, claims
         self._baselines = Baselines(client, options["record_namespace"], options["name"])
         desired = DataRequest(
+            lease_namespace=options["record_namespace"],
             image=options["image"],
             tolerations=tuple(options["tolerations"]),
             append_only=tuple(options["append_only"]),

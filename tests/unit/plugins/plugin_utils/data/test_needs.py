@@ -25,6 +25,4 @@ def test_the_shipped_roles_have_exactly_the_needed_rules() -> None:
         for verb in rule["verbs"]
     }
     required = {(need.verb, need.group, need.resource) for need in needs(["shop"], "kubewin")}
-    # Runs that hold a lease share the role of the records.
-    assert held - required == {(verb, "coordination.k8s.io", "leases") for verb in ("get", "create", "patch", "delete")}
-    assert required <= held
+    assert held == required
