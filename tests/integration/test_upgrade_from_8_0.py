@@ -15,7 +15,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.begin import U
 from integration.kube import VSPHERE, applied, connect
 from integration.playbooks import finish, play, start
 from integration.storage import make_namespace, storage_class
-from integration.test_upgrade_nodes import DRIVER, IN_TREE, NINE, NODES, PLAYBOOK, given
+from integration.test_upgrade_nodes import DRIVER, IN_TREE, NINE, NODES
+from integration.upgrade_kills import PLAYBOOK, given
 from integration.upgrade_run import upgrade_call
 from integration.upgrading import (
     JOURNALS,

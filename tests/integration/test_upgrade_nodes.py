@@ -12,13 +12,10 @@ import contextlib
 import itertools
 import json
 import os
-import random
 import re
 import signal
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +26,22 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import ide
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import StopUpgrade, UpgradeDone
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import UpgradeTarget
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.needs import needs
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.run import Upgrade
-from integration.kube import VSPHERE, applied, connect, install_csi_proxy, writes
-from integration.late_writes import Choice, LateWrite, accepted, first, late_writes, nth
-from integration.playbooks import PATIENCE, ROOT, Run, family, play, start
+from integration.kube import VSPHERE, applied, connect, install_csi_proxy
+from integration.late_writes import Choice, accepted, first, nth
+from integration.playbooks import PATIENCE, play, start
 from integration.storage import NAMESPACE, PODS, make_namespace, run, storage_class
-from integration.upgrade_run import begin_upgrade, follow, upgrade_call, upgrade_nodes
+from integration.upgrade_kills import (
+    PLAYBOOK,
+    Instant,
+    at_random,
+    given,
+    inventory,
+    killed_and_resumed,
+    under_way,
+)
+from integration.upgrade_late import late_upgrade, late_upgrade_by_wmco, second_of_node, upgrade_of, wmco_release
+from integration.upgrade_run import follow, upgrade_call, upgrade_nodes
+from integration.upgrade_tasks import TaskFile
 from integration.upgrading import (
     JOURNALS,
     LEASE,
@@ -59,7 +66,6 @@ from lab.cluster.settings import Wmco
 from lab.faultproxy import Fault, FaultProxy
 from lab.handle import Lab, eventually, longer
 
-PLAYBOOK = "playbooks/upgrade.yml"
 NODES = ("win-1", "win-2", "win-3")
 BUDGETS = f"/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets"
 DATABASES = {"db-a": ("win-1", "win-2"), "db-b": ("win-2", "win-1"), "db-c": ("win-3",)}
@@ -89,21 +95,6 @@ def ready(old: Lab) -> Lab:
     applied(connect(old.state.kubeconfigs["admin"]), DriverRequest(csi_proxy_managed=False))
     eventually(lambda: all(old.registered(node) for node in NODES), "the driver on every node")
     return old
-
-
-def given(lab: Lab, name: str, target: dict[str, str], output: Path | None, **more: Any) -> dict[str, Any]:
-    return {
-        "kubewin_kubeconfig": lab.state.kubeconfigs["kubewin"],
-        "kubewin_drivers": ["vsphere"],
-        "kubewin_upgrade_name": name,
-        "kubewin_upgrade_target": target,
-        "kubewin_verify_namespace": "kubewin",
-        "kubewin_verify_storage_classes": {"vsphere": "fast"},
-        "kubewin_verify_timeout": 300,
-        "kubewin_upgrade_append_only": "times.txt",
-        **({"kubewin_output_dir": os.path.relpath(output, ROOT)} if output else {}),
-        **more,
-    }
 
 
 NINE = {"openshift": "4.14", "wmco": "9.0.0"}
@@ -217,11 +208,6 @@ def tasks(ready: Lab, tmp_path: Path) -> Path:
     return path
 
 
-def inventory(lab: Lab) -> str:
-    """The inventory with the Windows hosts."""
-    return lab.state.inventories["ntlm-http"]
-
-
 def well(lab: Lab, nodes: Sequence[str], version: str) -> None:
     """Each of these nodes has the kubelet, every node is open, the databases run, and each has what it wrote."""
     assert {kubelet(lab, node) for node in nodes} == {f"v{version}"}
@@ -231,81 +217,6 @@ def well(lab: Lab, nodes: Sequence[str], version: str) -> None:
         running(lab, name)
         code, text, errors = run(lab, f"{name}-0", "cmd", "/c", "type", "C:\\data\\kept.txt")
         assert (code, text.strip()) == (0, f"{name} was here"), errors
-
-
-@dataclass(frozen=True, slots=True)
-class Instant:
-    """When a run is killed: so many seconds after `due` is true of the run's events."""
-
-    name: str
-    due: Callable[[Path], bool]
-    offset: float = 0.0
-
-
-def at_random(lab: Lab, kills: int, seed: int) -> list[Instant]:
-    """Instants of a seed: how many writes a run has sent, and seconds after that."""
-    chance = random.Random(seed)
-    instants = []
-    for number in range(kills):
-        count, offset = chance.randrange(3, 40), chance.uniform(0, 1)
-        name = f"seed {seed}, kill {number + 1} at write {count} + {offset:.3f} s"
-        instants.append(Instant(name, _AfterWrites(lab, count), offset))
-    return instants
-
-
-class _AfterWrites:
-    """Whether the run that it is first asked about has sent so many writes."""
-
-    def __init__(self, lab: Lab, count: int) -> None:
-        self._lab, self._count = lab, count
-        self._begin: int | None = None
-
-    def __call__(self, _record: Path) -> bool:
-        if self._begin is None:
-            self._begin = self._lab.audit_size()
-        return len(writes(self._lab, self._begin)) >= self._count
-
-
-def under_way(lab: Lab, name: str, node: str, steps: Sequence[str]) -> Instant:
-    """When a node stands at one of these steps of an upgrade."""
-    return Instant(f"{node} under way", lambda _record: step(lab, name, node) in steps)
-
-
-def killed(lab: Lab, wanted: dict[str, Any], instant: Instant, record: Path) -> bool:
-    """A run that is killed, with all that came of it; False when it ended before."""
-    process = start(PLAYBOOK, inventory(lab), record=record, variables=wanted)
-    eventually(lambda: instant.due(record) or process.poll() is not None, instant.name, PATIENCE)
-    # The instant itself, from the seed, as the test prints it.
-    time.sleep(instant.offset)
-    ended = process.poll() is not None
-    for member in family(process.pid):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(member, signal.SIGKILL)
-    screen, _nothing = process.communicate()
-    assert not ended or process.returncode == 0, screen
-    return not ended
-
-
-def nothing_is_closed_unsaid(lab: Lab, name: str) -> None:
-    """After every killed run, the journal has each node that we cordoned as under way."""
-    for node, why in closed(lab).items():
-        if {f"upgrade {name}", "kubewin.io/upgrade"} & set(why):
-            assert step(lab, name, node) not in ("waiting", "done")
-
-
-def killed_and_resumed(lab: Lab, name: str, wanted: dict[str, Any], folder: Path, instants: Sequence[Instant]) -> Run:
-    """An upgrade whose runs are killed at these instants, and the run that ends it."""
-    hit = 0
-    for number, instant in enumerate(instants):
-        was = killed(lab, wanted, instant, folder / f"{number}.jsonl")
-        nothing_is_closed_unsaid(lab, name)
-        print(f"{instant.name}: {'killed' if was else 'it had ended'}")
-        hit += was
-    # Only a run that still works can be killed.
-    assert hit > len(instants) // 2
-    done = play(PLAYBOOK, inventory(lab), variables=wanted)
-    assert done.code == 0, done.screen
-    return done
 
 
 @pytest.mark.torture
@@ -569,24 +480,6 @@ def test_a_node_that_cannot_be_drained_is_uncordoned_and_the_budget_named(ready:
     assert "kubewin_upgrade_name=stuck" in left
 
 
-def late_upgrade(lab: Lab, name: str, choice: Choice, *, stop: bool = False) -> list[LateWrite] | None:
-    """The late writes of an upgrade of one node after another run finished it; that node is as the other run left it."""
-    options = {"name": name, "hook": "tasks", "nodes": ["win-3"], "node_timeout": 1800}
-
-    def follow() -> None:
-        upgrade_nodes(lab.state.kubeconfigs["kubewin"], **options)
-
-    late = late_writes(lab, choice, lambda kubeconfig: begin_upgrade(kubeconfig, **options), follow, stop=stop)
-    assert closed(lab) == {}
-    found = journal(lab, name)
-    assert (found["state"], bool(found["ended"])) == ("finished", True)
-    assert not lab.api.ok(LEASE)
-    running(lab, "db-c")
-    # A run that another one overtook has nothing to finish.
-    assert isinstance(upgrade_of(lab, holder=identify_process(os.getppid()), **options).finish({}), UpgradeDone)
-    return late
-
-
 @pytest.mark.parametrize(
     ("choice", "stop"),
     [(first("patch", "nodes"), True), (first("create", "pods/eviction"), False)],
@@ -637,110 +530,6 @@ def test_each_write_of_an_upgrade_by_wmco_that_arrives_after_another_run_finishe
     assert kinds == {("create", "configmaps"), ("patch", "configmaps"), ("patch", "nodes")}
 
 
-def wmco_release(lab: Lab) -> tuple[int, ...]:
-    return openshift.numbers(lab.api.get("/api/v1/nodes/win-3")["metadata"]["annotations"][openshift.VERSION])
-
-
-def second_of_node() -> Choice:
-    numbers = itertools.count(1)
-    return lambda _count, call: (call.verb, call.resource) == ("patch", "nodes") and next(numbers) == 2
-
-
-def late_upgrade_by_wmco(lab: Lab, choice: Choice, *, stop: bool) -> list[LateWrite] | None:
-    """The late writes of an upgrade of one node to the next release of WMCO 9, after another run finished it."""
-    major, _minor, patch = wmco_release(lab)
-    release = f"9.0.{patch + 1}" if major == 9 else "9.0.0"
-    options = {
-        "name": f"wmco-{release}", "hook": "wmco", "target": {"openshift": "4.14", "wmco": release}, "nodes": ["win-3"],
-        "node_timeout": 1800, "wait_timeout": 1800,
-    }  # fmt: skip
-    openshift.offer(lab.api, release, approved=True)
-    late = late_writes(
-        lab,
-        choice,
-        lambda kubeconfig: begin_upgrade(kubeconfig, **options),
-        lambda: upgrade_nodes(lab.state.kubeconfigs["kubewin"], **options),
-        stop=stop,
-    )
-    assert ".".join(map(str, wmco_release(lab))) == release
-    assert openshift.ALLOW not in lab.api.get("/api/v1/nodes/win-3")["metadata"]["labels"]
-    assert closed(lab) == {}
-    found = journal(lab, str(options["name"]))
-    assert (found["state"], bool(found["ended"])) == ("finished", True)
-    assert not lab.api.ok(LEASE)
-    return late
-
-
-class TaskFile:
-    """Three tasks of a user. Each reports that it began, then waits until it may end."""
-
-    def __init__(self, lab: Lab, name: str, folder: Path) -> None:
-        self.folder, hook = folder, folder / "hook.yml"
-        tasks = [
-            {
-                "ansible.builtin.shell": f"echo {number} >> {folder / 'began'}; until [ -e {folder}/end-{number} ]; do sleep 0.1; done",
-                "delegate_to": "localhost",
-            }
-            for number in (1, 2, 3)
-        ]
-        hook.write_text(json.dumps(tasks), encoding="utf-8")
-        self.options = {"name": name, "hook": "tasks", "nodes": ["win-3"], "node_timeout": 1800}
-        variables = given(
-            lab, name, {}, None, kubewin_upgrade_hook="tasks", kubewin_upgrade_tasks=str(hook), kubewin_upgrade_nodes=["win-3"],
-            kubewin_upgrade_node_timeout=1800, kubewin_upgrade_unproven_canary=True, kubewin_upgrade_data=False,
-        )  # fmt: skip
-        self.hook = hook
-        self.process = start(PLAYBOOK, inventory(lab), record=folder / "record.jsonl", variables=variables)
-
-    def began(self) -> list[str]:
-        path = self.folder / "began"
-        return path.read_text(encoding="utf-8").split() if path.exists() else []
-
-    def let_end(self, *numbers: int) -> None:
-        for number in numbers:
-            (self.folder / f"end-{number}").touch()
-
-    def until_in_task(self, number: int) -> None:
-        self.let_end(*range(1, number))
-        eventually(
-            lambda: str(number) in self.began() or self.process.poll() is not None, f"task {number} works", PATIENCE
-        )
-        assert self.process.poll() is None, self.process.communicate()[0]
-
-    def processes(self) -> set[int]:
-        """All processes of the run, also those that it left on purpose."""
-        found = set()
-        for path in Path("/proc").glob("[0-9]*/cmdline"):
-            with contextlib.suppress(OSError):
-                if str(self.hook).encode() in path.read_bytes():
-                    found.add(int(path.parent.name))
-        return found | set(family(self.process.pid))
-
-    def signal(self, number: signal.Signals) -> None:
-        """Send a signal to all processes of the run; one that ends meanwhile is left out, such as a `sleep` of a task."""
-        for pid in self.processes():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, number)
-
-    def keepers(self) -> dict[str, int]:
-        """The two processes that keep the run's lease."""
-        beside = self.processes() - set(family(self.process.pid))
-        parents: dict[int, int] = {}
-        for pid in beside:
-            # A task's `sleep` may have ended.
-            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-                parents[pid] = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-        (keeper,) = (pid for pid, parent in parents.items() if parent in beside)
-        return {"keeper": keeper, "watcher": parents[keeper]}
-
-    def end(self) -> str:
-        """Wait for the end of the run, which fails; its screen."""
-        screen, _nothing = self.process.communicate(timeout=PATIENCE)
-        assert self.process.returncode != 0, screen
-        eventually(lambda: self.processes() <= {self.process.pid}, "nothing of the run is left")
-        return screen
-
-
 @pytest.mark.parametrize(
     "number", [1, pytest.param(2, marks=pytest.mark.torture), pytest.param(3, marks=pytest.mark.torture)]
 )
@@ -771,8 +560,3 @@ def test_a_run_ends_when_the_process_that_keeps_its_lease_is_killed(ready: Lab, 
     assert tasks.began() == ["1"]
     upgrade_nodes(ready.state.kubeconfigs["kubewin"], **tasks.options)
     assert closed(ready) == {}
-
-
-def upgrade_of(lab: Lab, **options: Any) -> Upgrade:
-    """The steps of a run in this process, as the lab's account."""
-    return upgrade_call(options.pop("kubeconfig", lab.state.kubeconfigs["kubewin"]), **options)
