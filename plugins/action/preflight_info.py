@@ -40,7 +40,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.brief
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.comparison import compare_reports
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.html import render_html
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.junit import render_junit
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.markdown import render_markdown
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.terminal import render_terminal
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import number
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.run import Run, of_run, simulate
@@ -227,7 +226,6 @@ def write(report: Report, snapshot: Snapshot, folder: str) -> dict[str, str]:
     """Write everything that is kept; paths by kind."""
     return {
         "json": write_whole(folder, "readiness.json", json.dumps(report.as_dict(), indent=1).encode()),
-        "markdown": write_whole(folder, "readiness.md", render_markdown(report).encode()),
         "html": write_whole(folder, "readiness.html", render_html(report).encode()),
         "junit": write_whole(folder, "readiness.xml", render_junit(report)),
         "snapshot": write_whole(folder, "snapshot.json", saved(snapshot)),

@@ -165,7 +165,7 @@ options:
     default: never
   output_dir:
     description:
-      - Directory on the controller for C(readiness.json), C(readiness.md), C(readiness.html), C(readiness.xml) in JUnit's form and
+      - Directory on the controller for C(readiness.json), C(readiness.html), C(readiness.xml) in JUnit's form and
         C(snapshot.json). It is created if it does not exist.
     type: path
   snapshot_from:

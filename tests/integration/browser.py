@@ -93,33 +93,19 @@ class Page:
         assert "exceptionDetails" not in answer, (expression, answer["exceptionDetails"])
         return answer["result"].get("value")
 
-    def emulate(self, *, scheme: str = "light", media: str = "", width: int = 1200, height: int = 900) -> None:
-        """What the reader prefers: light or dark, screen or print, and how large the window is."""
-        self.call(
-            "Emulation.setEmulatedMedia", media=media, features=[{"name": "prefers-color-scheme", "value": scheme}]
-        )
+    def emulate(self, *, scheme: str = "light", width: int = 1200, height: int = 900) -> None:
+        """What the reader prefers: light or dark, and how large the window is."""
+        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
-
-    def without_scripts(self) -> None:
-        """From the next page on, as where a policy forbids scripts."""
-        self.call("Emulation.setScriptExecutionDisabled", value=True)
 
     def press(self, key: str) -> None:
         """A key as the keyboard sends it."""
         for kind in ("keyDown", "keyUp"):
             self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode={"Tab": 9}[key])
 
-    def write(self, text: str) -> None:
-        """Text into what has the focus."""
-        self.call("Input.insertText", text=text)
-
     def picture(self) -> bytes:
         """The window as PNG."""
         return base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"])
-
-    def printed(self) -> bytes:
-        """The page on paper, as PDF."""
-        return base64.b64decode(self.call("Page.printToPDF", printBackground=False)["data"])
 
     def _read(self, deadline: float, doing: str) -> dict[str, Any]:
         while b"\0" not in self._buffer:

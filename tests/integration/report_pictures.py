@@ -1,9 +1,9 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The pictures of the report in docs, from a cluster with several things wrong.
+"""The picture of the report in docs, from a cluster with several things wrong.
 
-``PYTHONPATH=.collections:tests python -m integration.report_pictures docs/images`` takes them anew.
+``PYTHONPATH=.collections:tests python -m integration.report_pictures docs/images`` takes it anew.
 """
 
 from __future__ import annotations
@@ -40,15 +40,10 @@ def shown() -> Report:
 
 
 def pictures(page: Page, file: Path) -> Iterator[tuple[str, bytes]]:
-    """Name and PNG: what is seen first, in light; and what is found about one node, in dark."""
+    """Name and PNG of what is seen first."""
     page.emulate(scheme="light", width=WIDTH, height=HEIGHT)
     page.open(file)
     yield "readiness-light.png", page.picture()
-    page.emulate(scheme="dark", width=WIDTH, height=HEIGHT)
-    page.ask("document.querySelector('#filters input').focus({preventScroll: true})")
-    page.write("win-1")
-    page.ask("scrollTo({top: document.getElementById('filters').offsetTop - 10, behavior: 'instant'})")
-    yield "readiness-dark.png", page.picture()
 
 
 def main(folder: Path) -> None:

@@ -144,7 +144,6 @@ def test_a_run_only_reads_and_the_shipped_role_is_enough(lab: Lab, config: str, 
     assert found["unread"] == []
     assert {path.name for path in folder.iterdir()} == {
         "readiness.json",
-        "readiness.md",
         "readiness.html",
         "readiness.xml",
         "snapshot.json",

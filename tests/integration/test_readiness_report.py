@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The report's page in a real browser: what it shows, filters and prints, and what it never does."""
+"""The report's page in a real browser: what it shows, and what it never does."""
 
 from __future__ import annotations
 
@@ -51,25 +51,6 @@ def quiet(tab: Page) -> Iterator[None]:
     assert tab.complaints == []
 
 
-def lines(page: Page, section: str) -> list[str]:
-    """The names of the lines that can be seen in a section."""
-    found: list[str] = page.ask(
-        f"Array.from(document.querySelectorAll('#{section} [data-row] th')).filter((one) => one.checkVisibility())"
-        ".map((one) => one.textContent)"
-    )
-    return found
-
-
-def search(page: Page, text: str) -> str:
-    """Writes into the empty search field, and returns the page's status line."""
-    page.ask("(() => { const one = document.querySelector('#filters input'); one.value = ''; one.focus();"
-             "one.dispatchEvent(new Event('input', {bubbles: true})); })()")  # fmt: skip
-    if text:
-        page.write(text)
-    output: str = page.ask("new Promise((done) => setTimeout(() => done(document.getElementById('shown').value)))")
-    return output
-
-
 def test_the_verdict_comes_first_then_what_to_do(show: Show) -> None:
     page = show(troubled())
     headings = page.ask("Array.from(document.querySelectorAll('h1, h2')).map((one) => one.textContent)")
@@ -80,41 +61,7 @@ def test_the_verdict_comes_first_then_what_to_do(show: Show) -> None:
     assert steps == ["Run enable_csi for the host of win-2.", "Inspect it.", "Repair it."]
 
 
-class TestSearch:
-    def test_all_is_shown_before_and_after_a_search(self, show: Show) -> None:
-        page = show(troubled())
-        everything = {name: lines(page, name) for name in ("workloads", "nodes", "volumes", "findings")}
-        assert [len(found) for found in everything.values()] == [3, 2, 3, 4]
-        assert search(page, "") == "All 12 lines are shown"
-        assert search(page, "win-2") != "All 12 lines are shown"
-        assert search(page, "") == "All 12 lines are shown"
-        assert {name: lines(page, name) for name in everything} == everything
-
-    def test_every_line_with_the_text_is_shown_whatever_its_case(self, show: Show) -> None:
-        page = show(troubled())
-        search(page, "NO EVIDENCE")
-        assert (lines(page, "workloads"), lines(page, "volumes")) == (["CronJob lab/nightly"], ["pv-3"])
-        search(page, "win-2")
-        assert lines(page, "nodes") == ["win-2"]
-        # The group of a finding of which no line is left is not there as an empty frame.
-        groups = "Array.from(document.querySelectorAll('.finding')).filter((one) => one.checkVisibility()).map((one) => one.id)"
-        assert set(page.ask(groups)) < {"CSI-N44", "CSI-V20", "CSI-C50", "CSI-V22"}
-        assert search(page, "no such name") == "Showing 0 of 12 lines"
-        empty = "Array.from(document.querySelectorAll('.empty[data-for]')).map((one) => one.checkVisibility())"
-        assert page.ask(empty) == [True] * 4
-
-
 class TestReaders:
-    def test_without_scripts_everything_is_readable_and_no_filter_is_offered(self, show: Show, tmp_path: Path) -> None:
-        with browser(tmp_path) as page:
-            page.without_scripts()
-            (tmp_path / "page.html").write_text(render_html(troubled()), encoding="utf-8")
-            page.open(tmp_path / "page.html")
-            words = page.ask("document.body.innerText")
-            assert page.ask("document.getElementById('filters').checkVisibility()") is False
-        for name in ("Deployment shop/web", "CronJob lab/nightly", "win-1", "pv-3", "CSI-C50"):
-            assert name in words
-
     @pytest.mark.parametrize("scheme", ["light", "dark"])
     def test_all_text_has_enough_contrast(self, show: Show, scheme: str) -> None:
         page = show(troubled())
@@ -153,12 +100,8 @@ class TestReaders:
         page = show(troubled())
         assert page.ask("document.documentElement.lang") == "en"
         assert page.ask("document.querySelectorAll('h1').length") == 1
-        assert page.ask(
-            "Array.from(document.querySelectorAll('input, select')).every((one) => one.labels.length === 1)"
-        )
         assert page.ask("Array.from(document.querySelectorAll('th')).every((one) => one.scope)")
         assert page.ask("Array.from(document.querySelectorAll('svg')).every((one) => one.ariaHidden === 'true')")
-        assert page.ask("document.getElementById('shown').ariaLive") == "polite"
         ids = page.ask("Array.from(document.querySelectorAll('[id]')).map((one) => one.id)")
         assert len(ids) == len(set(ids))
         targets = page.ask("Array.from(document.querySelectorAll('a[href^=\"#\"]')).map((one) => one.hash.slice(1))")
@@ -175,29 +118,13 @@ class TestReaders:
         )
         assert page.ask(scrolled) == 0
         labels = "Array.from(document.querySelectorAll('#volumes td[data-label]')).slice(0, 3).map((one) => one.dataset.label)"
-        assert page.ask(labels) == ["Claim", "Driver", "Nodes"]
+        assert page.ask(labels) == ["Class", "Because", "Claim"]
 
     @pytest.mark.parametrize("width", [360, 800])
     def test_a_narrow_window_never_scrolls_sideways(self, show: Show, width: int) -> None:
         page = show(troubled())
         page.emulate(width=width)
         assert page.ask("document.documentElement.scrollWidth") == width
-
-    def test_paper_has_the_evidence_and_no_form(self, show: Show) -> None:
-        page = show(troubled())
-        page.ask(
-            "addEventListener('beforeprint', () => { window.open_then = document.querySelectorAll('details:not([open])').length; })"
-        )
-        assert page.printed().startswith(b"%PDF")
-        assert page.ask("[window.open_then, document.querySelectorAll('details[open]').length]") == [0, 0]
-        page.emulate(media="print")
-        assert (
-            page.ask(
-                "Array.from(document.querySelectorAll('#filters label, .skip')).some((one) => one.checkVisibility())"
-            )
-            is False
-        )
-        assert {one["ratio"] > 7 for one in page.ask(_CONTRAST)} == {True}
 
 
 def test_names_that_are_code_are_shown_and_never_run(show: Show) -> None:
@@ -220,11 +147,10 @@ def test_names_that_are_code_are_shown_and_never_run(show: Show) -> None:
             unread=({"resource": HOSTILE, "why": HOSTILE, "rule": HOSTILE},),
         )
     )
-    assert page.ask("[window.owned, document.scripts.length, document.images.length]") == [None, 1, 0]
+    assert page.ask("[window.owned, document.scripts.length, document.images.length]") == [None, 0, 0]
     assert page.ask("Array.from(document.links).every((one) => one.hash)")
     assert page.ask("document.querySelector('h1').textContent") == HOSTILE
-    search(page, HOSTILE)
-    assert lines(page, "nodes") == [HOSTILE]
+    assert page.ask("document.querySelector('#nodes tbody th').textContent") == HOSTILE
 
 
 def test_were_a_script_to_get_in_the_browser_would_not_run_it(tab: Page, tmp_path: Path) -> None:
@@ -243,13 +169,9 @@ def test_were_a_script_to_get_in_the_browser_would_not_run_it(tab: Page, tmp_pat
 def test_a_thousand_nodes_and_fifty_thousand_volumes_stay_a_page(show: Show) -> None:
     page = show(huge())
     assert page.ask("document.documentElement.outerHTML.length") < 4_000_000
-    assert "50,000 volumes" in page.ask("document.querySelector('.tiles').textContent")
-    footer = page.ask("document.querySelector('footer').textContent")
-    for reported in ("950 nodes", "5,000 workloads", "47,500 volumes"):
-        assert f"{reported} without a finding: one line for all alike" in footer
-    search(page, "win-0020")
-    assert lines(page, "nodes") == ["win-0020"]
-    assert len(lines(page, "volumes")) > 10
+    volumes = page.ask("document.querySelector('#volumes').textContent")
+    assert "2,500 NATIVE_NO_DRIVER, 47,500 NATIVE_CSI" in volumes
+    assert "49,000 more are in the JSON." in volumes
 
 
 def test_the_pictures_in_the_documentation_can_be_taken_anew_and_are_small(tab: Page, tmp_path: Path) -> None:

@@ -241,7 +241,7 @@ INPUTS: dict[str, Input] = {
         "build_csi_proxy enable_csi gather preflight status upgrade",
         output_dir=_PATH.of(
             "Directory on the controller for the summary (C(enable-csi.json), C(status.json)). For C(preflight), the directory of "
-            "C(readiness.html), C(readiness.md), C(readiness.json), C(readiness.xml) and C(snapshot.json). For C(gather), the "
+            "C(readiness.html), C(readiness.json), C(readiness.xml) and C(snapshot.json). For C(gather), the "
             "directory of the archive,"
             " by default where you start the run. For C(upgrade), the directory"
             " of the readiness report. Also without it, every "

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.view import NAMED, Limits, create_view
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.view import NAMED, create_view
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import (
     listed,
     nothing_there,
@@ -45,14 +45,14 @@ def render_refusal(report: Report) -> str:
 
 
 def _count_objects(report: Report) -> Iterator[str]:
-    view = create_view(report, Limits(0, 0))
-    volumes, workloads = view.volumes, view.workloads
-    served = volumes.counts["yes"] + volumes.counts["watch"]
-    unknown = volumes.counts["unknown"]
-    parts = [share(served, unknown, volumes.total, "volume", "on Windows will be served")] if volumes.total else []
-    if workloads.total:
-        does = "there will start again after a restart"
-        parts.append(share(workloads.counts["yes"], workloads.counts["unknown"], workloads.total, "workload", does))
+    view, parts = create_view(report, 0), []
+    for noun, does in (
+        ("volume", "on Windows will be served"),
+        ("workload", "there will start again after a restart"),
+    ):
+        counts = view.parts[f"{noun}s"].counts
+        if total := sum(counts.values()):
+            parts.append(share(counts["yes"] + counts["watch"], counts["unknown"], total, noun, does))
     yield ", and ".join(parts) or nothing_there(report.unread)
 
 

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.view import create_view
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import plain
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.view import CHECKS, create_view
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import number, plain
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Report
 
 _RESULTS = {"no": "failure", "unknown": "error", "skipped": "skipped"}
@@ -50,8 +50,13 @@ def render_junit(report: Report) -> bytes:
             for node in report.nodes
         ],
         "assumptions": [
-            JunitCase(assumption.message, "skipped", f"assumed for {assumption.dependents}", (assumption.check,))
-            for assumption in view.assumptions
+            JunitCase(
+                assumption.message,
+                "skipped",
+                f"assumed for {number(len(assumption.workloads), 'workload')}",
+                (CHECKS.get(assumption.kind, ""),),
+            )
+            for assumption in report.assumptions
         ],
     }
     root = Element("testsuites", name=plain(f"{view.headline}: {view.cluster}"))

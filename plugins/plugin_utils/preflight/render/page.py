@@ -62,18 +62,6 @@ section > h2 + * { margin-top: .6rem; }
 .blocked svg, .mark.no { color: var(--no); }
 .unknown svg, .mark.unknown { color: var(--unknown); }
 .mark.watch { color: var(--watch); }
-.tiles { list-style: none; padding: 0; display: grid; grid-template-columns: repeat(auto-fit, minmax(13rem, 1fr)); gap: 1rem; margin-top: 1.5rem; }
-.tiles li { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: .8rem 1rem; }
-.tiles a { color: inherit; text-decoration: none; font-weight: 600; }
-.tiles a:hover { text-decoration: underline; }
-.tiles svg { display: block; width: 100%; height: 12px; margin: .5rem 0 .4rem; border-radius: 3px; }
-.tiles ul { list-style: none; padding: 0; display: flex; flex-wrap: wrap; gap: 0 .9rem; color: var(--soft); font-size: .9rem; }
-.tiles ul li { all: unset; }
-.tiles b { color: var(--text); font-variant-numeric: tabular-nums; }
-rect.yes { fill: var(--yes); } rect.no { fill: var(--no); } rect.unknown { fill: var(--unknown); } rect.watch { fill: var(--watch); }
-rect.blocker { fill: var(--no); } rect.warning { fill: var(--watch); } rect.note { fill: var(--note); }
-.shapes { position: absolute; width: 0; height: 0; }
-.stripe { stroke: var(--card); stroke-width: 2.5; }
 .mark { font-weight: 600; white-space: nowrap; }
 .mark::before { display: inline-block; width: 1.25em; }
 .mark.yes::before { content: "\\2713"; } .mark.no::before { content: "\\2717"; }
@@ -95,17 +83,6 @@ rect.blocker { fill: var(--no); } rect.warning { fill: var(--watch); } rect.note
 }
 .do { font-weight: 600; overflow-wrap: anywhere; }
 .soft { color: var(--soft); overflow-wrap: anywhere; }
-.filters {
-  background: var(--card); border: 1px solid var(--line); border-radius: 10px; margin-top: 1.5rem;
-  display: grid; gap: .4rem; padding: .8rem 1.25rem; box-shadow: 0 2px 6px rgb(0 0 0 / .08);
-}
-.filters[hidden] { display: none; }
-.filters label { display: grid; gap: .15rem; font-size: .85rem; color: var(--soft); }
-.filters input {
-  font: inherit; color: var(--text); background: var(--page); border: 1px solid var(--soft); border-radius: 6px;
-  padding: .3rem .5rem; width: 100%; min-height: 2.2rem;
-}
-.filters output { font-size: .9rem; color: var(--soft); }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; }
 caption { text-align: left; color: var(--soft); padding-bottom: .4rem; }
@@ -117,7 +94,6 @@ thead th { border-top: 0; color: var(--soft); font-weight: 600; font-size: .88re
 tbody th { font-weight: 500; min-width: 11rem; max-width: 22rem; }
 td.because { min-width: 16rem; }
 tbody tr:hover { background: var(--hover); }
-tr.many th, tr.many td { color: var(--soft); font-style: italic; }
 details summary { cursor: pointer; color: var(--soft); font-size: .9rem; width: fit-content; }
 details ul { padding-left: 1.1rem; color: var(--soft); font-size: .9rem; }
 .file { border-top: 1px solid var(--line); padding: .35rem 0; }
@@ -133,7 +109,6 @@ a[href^="#CSI-"] { white-space: nowrap; }
 .legend dd { margin: 0; color: var(--soft); }
 footer { color: var(--soft); font-size: .9rem; padding-bottom: 3rem; margin-top: 1.5rem; }
 footer ul { padding-left: 1.1rem; }
-[hidden] { display: none !important; }
 /* On a phone a row is a block, and the columns after the reason have their name before them. */
 @media (max-width: 40rem) {
   header, main, footer { padding: 0 .6rem; }
@@ -142,7 +117,6 @@ footer ul { padding-left: 1.1rem; }
   .verdict { padding: .7rem; gap: .7rem; border-left-width: 6px; }
   .verdict h2 { font-size: 1.3rem; }
   .verdict svg { width: 2.2rem; height: 2.2rem; }
-  .tiles { grid-template-columns: 1fr 1fr; gap: .6rem; margin-top: .8rem; }
   .steps > li { padding-left: 2.2rem; }
   table, tbody, tr, td { display: block; }
   tbody th { display: block; max-width: none; }
@@ -151,76 +125,20 @@ footer ul { padding-left: 1.1rem; }
   td[data-label]::before { content: attr(data-label) ": "; color: var(--soft); }
   td.because, .mark { min-width: 0; white-space: normal; }
 }
-/* In a small window the form would cover what it filters. */
-@media (min-width: 60rem) and (min-height: 40rem) { .filters { position: sticky; top: 0; z-index: 2; } }
 @media (prefers-reduced-motion: reduce) { html { scroll-behavior: auto; } }
-@media print {
-  :root {
-    --page: #fff; --card: #fff; --text: #000; --soft: #333; --line: #aaa; --hover: #fff; --focus: #000;
-    --no: #000; --unknown: #000; --watch: #000; --yes: #000; --note: #000;
-    --no-back: #fff; --unknown-back: #fff; --watch-back: #fff; --yes-back: #fff; --note-back: #fff;
-  }
-  body { font-size: 10pt; }
-  header, main, footer { max-width: none; padding: 0; }
-  .filters { position: static; box-shadow: none; border: 0; padding: 0; margin: .5rem 0 0; }
-  .filters label, .skip { display: none; }
-  .filters output { color: #000; }
-  section { border: 0; padding: 0; border-radius: 0; }
-  .verdict { border: 2px solid #000; padding: .6rem; }
-  .scroll { overflow: visible; }
-  thead { display: table-header-group; }
-  tr, .steps > li, h2, h3, .tiles li { break-inside: avoid; }
-  h2, h3 { break-after: avoid; }
-  details summary { display: none; }
-  td, th { min-width: 0; }
-}
 """
 
-# Without it the page is whole, only without the search.
-SCRIPT = """
-"use strict";
-(() => {
-  const form = document.getElementById("filters");
-  const rows = Array.from(document.querySelectorAll("[data-row]"), (row) => ({row, text: row.textContent.toLowerCase()}));
-  const apply = () => {
-    const words = form.elements.text.value.trim().toLowerCase();
-    let shown = 0;
-    for (const {row, text} of rows) {
-      row.hidden = !text.includes(words);
-      shown += !row.hidden;
-    }
-    for (const group of document.querySelectorAll("[data-group]")) {
-      group.hidden = !group.querySelector("[data-row]:not([hidden])");
-    }
-    for (const empty of document.querySelectorAll(".empty[data-for]")) {
-      const table = document.getElementById(empty.dataset.for);
-      empty.hidden = Boolean(table.querySelector("[data-row]:not([hidden])"));
-    }
-    document.getElementById("shown").value = words ? `Showing ${shown} of ${rows.length} lines` : `All ${rows.length} lines are shown`;
-  };
-  form.addEventListener("input", apply);
-  form.addEventListener("submit", (event) => event.preventDefault());
-  // On paper nothing can be opened.
-  let closed = [];
-  addEventListener("beforeprint", () => {
-    closed = Array.from(document.querySelectorAll("details:not([open])"));
-    for (const one of closed) one.open = true;
-  });
-  addEventListener("afterprint", () => {
-    for (const one of closed) one.open = false;
-  });
-  form.hidden = false;
-  apply();
-})();
-"""
+_HASH = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode("ascii")
+# What the browser may do for a page: take our style, by its hash, and nothing else.
+_POLICY = f"default-src 'none'; style-src 'sha256-{_HASH}'; img-src data:; base-uri 'none'; form-action 'none'"
 
 
-def head(title: str, script: str = "") -> str:
+def head(title: str) -> str:
     """The beginning of a page that needs nothing else: no network, no other file. title: not yet escaped."""
     return "\n".join(
         (
             '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{_policy(script)}">',
+            f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             '<meta name="color-scheme" content="light dark">\n<meta name="referrer" content="no-referrer">',
             # Without one a browser asks for a file of its own.
@@ -267,13 +185,3 @@ def rows(some: Iterable[Sequence[str]]) -> str:
         f'<tr><th scope="row">{first}</th>{"".join(f"<td>{one}</td>" for one in others)}</tr>\n'
         for first, *others in some
     )
-
-
-def _policy(script: str) -> str:
-    """What the browser may do for a page: run its script and take our style, by hash, and nothing else."""
-    allowed = f"script-src {_hash(script)}; " if script else ""
-    return f"default-src 'none'; {allowed}style-src {_hash(STYLE)}; img-src data:; base-uri 'none'; form-action 'none'"
-
-
-def _hash(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}'"

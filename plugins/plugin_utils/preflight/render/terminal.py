@@ -10,21 +10,22 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections.abc import Mapping
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.table import render_table, wrap
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.view import (
     NAMED,
-    Limits,
-    Table,
+    Line,
+    Part,
     View,
     create_view,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import listed, number, plain, sentence
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import number, plain
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import SEVERITIES, Report
 
 # Lines of a table that a reader of a terminal is shown.
-SHOWN = Limits(whole=20, most=20)
+SHOWN = 20
 # What several workloads have in common, each with a claim of its own.
 _ITS_CLAIM = re.compile(r"^claim \S+ is")
 # Characters of a name before it is wrapped.
@@ -40,27 +41,9 @@ def render_terminal(report: Report, width: int = 100) -> str:
     parts = [
         f"{verdict}\n{textwrap.fill(source, width)}\n{counts}",
         _render_steps(view, width),
-        _render_comparison(view, width),
-        _render_table("WORKLOAD", "AFTER A RESTART", "workload", view.workloads, width),
-        _render_stops(view, width),
-        _render_assumptions(view, width),
-        _render_roll(view, width),
-        _render_table("NODE", "ITS VOLUMES", "node", view.nodes, width),
-        _render_table("VOLUME", "CLASS", "volume", view.volumes, width),
+        *(_render_objects(part, width) if part.counts else _render_part(part, width) for part in view.parts.values()),
+        "\n".join((verdict, *wrap(_format_beginning(view), width))),
     ]
-    if view.unread:
-        rows = [
-            [plain(entry.get("resource", "")), plain(entry.get("why", "")), plain(entry.get("rule", ""))]
-            for entry in view.unread
-        ]
-        parts.append(render_table(("NOT READ", "WHY", "RULE TO ADD"), rows, width, _NAMES))
-    if view.suppressed:
-        rows = [
-            [entry.finding.id, plain(entry.finding.object), plain(entry.expires), plain(entry.reason)]
-            for entry in view.suppressed
-        ]
-        parts.append(render_table(("ACCEPTED", "ABOUT", "UNTIL", "REASON"), rows, width, _NAMES))
-    parts.append("\n".join((verdict, *wrap(_format_beginning(view), width))))
     return "\n\n".join(filter(None, parts))
 
 
@@ -69,8 +52,8 @@ def _format_beginning(view: View) -> str:
     if view.first:
         group, remedy = view.first[0], view.first[0].remedies[0]
         return f"Begin with {group.id}: {plain(remedy.remedy)} ({remedy.describe_objects(plain, plain)})"
-    check = next((assumption.check for assumption in view.assumptions if assumption.check), "")
-    return f"Check the assumptions, first: {check}" if check else ""
+    assumptions = view.parts["assumptions"].lines
+    return f"Check the assumptions, first: {plain(assumptions[0].cells[-1])}" if assumptions else ""
 
 
 def _render_steps(view: View, width: int) -> str:
@@ -89,67 +72,32 @@ def _render_steps(view: View, width: int) -> str:
     return render_table(("DO", "BECAUSE OF A", "FINDING", "WHAT HELPS, AND WHERE"), rows, width)
 
 
-def _render_comparison(view: View, width: int) -> str:
-    """What is new and what is fixed since an earlier report."""
-    if not view.comparison:
-        return ""
-    rows = [[change, cause.id, plain(cause.object)] for change, cause in view.changes]
-    table = f"\n{render_table(('SINCE THEN', 'FINDING', 'ABOUT'), rows, width)}" if rows else ""
-    return f"{textwrap.fill(plain(view.comparison), width)}{table}"
+def _render_part(part: Part, width: int) -> str:
+    rows = [[plain(cell) for cell in line.cells] for line in part.lines]
+    table = render_table([column.upper() for column in part.columns], rows, width, _NAMES) if rows else ""
+    hidden = f"({part.hidden:,} more)" if part.hidden else ""
+    return "\n".join(filter(None, (textwrap.fill(plain(part.text), width), table, hidden)))
 
 
-def _render_assumptions(view: View, width: int) -> str:
-    rows: list[list[str]] = []
-    for position, assumption in enumerate(view.assumptions, 1):
-        rows.append([f"{position}.", assumption.dependents, plain(assumption.message)])
-        rows += [["", "", assumption.check]] if assumption.check else []
-    return render_table(("NO.", "FOR", "ASSUMED, AND HOW TO CHECK IT"), rows, width) if rows else ""
-
-
-def _render_roll(view: View, width: int) -> str:
-    if view.roll is None:
-        return ""
-    rows = [[plain(cell) for cell in row] for row in view.roll.rows]
-    table = f"\n{render_table(('NODE', 'ITS DRAIN', 'AND THEN'), rows, width, _NAMES)}" if rows else ""
-    return f"{textwrap.fill(plain(view.roll.headline), width)}{table}"
-
-
-def _render_stops(view: View, width: int) -> str:
-    """Where pods stop on their way to running, a line for each reason, with what to do first unless the steps above have it."""
-    steps = {
-        remedy.remedy: f" (step {position})"
-        for position, group in reversed([*enumerate(view.first, 1)])
-        for remedy in group.remedies[:NAMED]
-    }
-    rows = [
-        [
-            plain(listed(stop.pods, NAMED)),
-            stop.at,
-            plain(stop.where),
-            plain(stop.because) + steps.get(sentence(stop.first), f" -> {plain(stop.first)}"),
-        ]
-        for stop in view.stops
-    ]
-    if not rows:
-        return ""
-    return render_table(("WORKLOAD", "STEP", "ON", "BECAUSE, AND WHAT TO DO FIRST"), rows, width, _NAMES)
-
-
-def _render_table(name: str, state: str, kind: str, table: Table, width: int) -> str:
-    """The lines that are not ready, and the number of ready ones."""
-    groups = group_values(
-        ((line.state, _ITS_CLAIM.sub("its claim is", line.because)), line) for line in table.lines if line.mark != "yes"
+def _render_objects(part: Part, width: int) -> str:
+    """The objects that are not ready, and the number of ready ones."""
+    groups: Mapping[tuple[str, str], list[Line]] = group_values(
+        ((line.cells[1], _ITS_CLAIM.sub("its claim is", line.cells[2])), line)
+        for line in part.lines
+        if line.mark != "yes"
     )
     rows = [
         [
-            ", ".join(dict.fromkeys(plain(line.name) for line in lines)),
+            ", ".join(dict.fromkeys(plain(line.cells[0]) for line in lines)),
             state,
-            plain(reason if len(lines) > 1 else lines[0].because),
+            plain(reason if len(lines) > 1 else lines[0].cells[2]),
         ]
         for (state, reason), lines in groups.items()
     ]
-    ready = table.counts["yes"]
+    ready, total = part.counts["yes"], sum(part.counts.values())
+    noun = part.key.removesuffix("s")
     if not rows:
-        return f"{name}S: all {ready:,} are OK" if ready else ""
-    text = render_table((name, state, "BECAUSE"), rows, width, _NAMES)
-    return f"{text}\n({number(ready, f'further {kind}')} {'is' if ready == 1 else 'are'} OK)" if ready else text
+        return f"{part.key.upper()}: all {ready:,} are OK" if ready else ""
+    text = render_table([column.upper() for column in part.columns[:3]], rows, width, _NAMES)
+    hidden = f"; {number(part.hidden, 'line')} not shown" if part.hidden else ""
+    return f"{text}\n({ready:,} of {number(total, noun)} OK{hidden})"

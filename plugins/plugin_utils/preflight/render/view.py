@@ -1,18 +1,18 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A readable report: the answer, what to do first, then line by line. Pure.
+"""What a report shows, in the order in which it matters.
 
-Terminal, Markdown and HTML show the same view, so they cannot disagree. A large cluster's report stays small: lines that
-are ready without a finding become one line for all of a kind, which ``View.aggregated`` lists.
+Terminal and HTML show the same view, so they cannot disagree. A large cluster's report stays small: each table has its
+worst lines, and the number of the others.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
@@ -27,7 +27,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import (
     READY,
     SEVERITIES,
-    Cause,
     Comparison,
     Finding,
     NodeRoll,
@@ -36,7 +35,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict impo
     Roll,
     Severity,
     StepVerdict,
-    Suppressed,
     VolumeVerdict,
     WorkloadVerdict,
 )
@@ -48,7 +46,7 @@ _WORST: tuple[Worst, ...] = (*SEVERITIES, "")
 Mark = Literal["no", "unknown", "watch", "yes"]
 MARKS: tuple[Mark, ...] = ("no", "unknown", "watch", "yes")
 
-# Remedies of a step that are shown, and objects of a remedy.
+# Remedies of a step that are shown, objects of a remedy, and pods of a stop.
 NAMED = 3
 
 # Of the objects that findings are relations, causes before what suffers from them. Ids are CSI-<letter>..
@@ -81,31 +79,34 @@ HEADLINES = {"ready": "Ready", "blocked": "Not ready", "unknown": "Unknown", "no
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """How long a view may be. whole: a table up to so many lines is shown whole; most: of any other, and of findings."""
-
-    whole: int = 200
-    most: int = 1000
-
-
-@dataclass(frozen=True, slots=True)
 class Line:
     """A line of a table.
 
-    name: of the object, or what it stands for. mark: how it is, for the eye; state: the same in the words of its table.
-    cells: further columns. evidence: what was found. severity: the worst of its findings, empty without any. count: how
-    many objects it stands for.
+    cells: texts by column, first the name of what it is about. mark: how that is; the second cell says so in words, the third why.
+    Without a mark the line is about no object. severity: the worst of its findings, empty without any.
     """
 
-    name: str
-    mark: Mark
-    state: str
-    because: str
     cells: tuple[str, ...]
-    evidence: tuple[str, ...]
-    findings: tuple[str, ...]
-    severity: Worst
-    count: int = 1
+    mark: Mark | None = None
+    evidence: tuple[str, ...] = ()
+    findings: tuple[str, ...] = ()
+    severity: Worst = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a report: a sentence, and a table of its worst lines. hidden: how many more there are.
+
+    counts: of a table about objects, how many of them have each mark.
+    """
+
+    key: str
+    title: str
+    columns: tuple[str, ...]
+    lines: tuple[Line, ...]
+    text: str = ""
+    hidden: int = 0
+    counts: Mapping[Mark, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,53 +149,8 @@ class FindingGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
-    """One table: its lines, worst first, and how many objects have each mark."""
-
-    title: str
-    columns: tuple[str, ...]
-    lines: tuple[Line, ...]
-    counts: Mapping[Mark, int]
-
-    @property
-    def total(self) -> int:
-        """How many objects there are."""
-        return sum(self.counts.values())
-
-
-@dataclass(frozen=True, slots=True)
-class AssumptionLine:
-    """An assumption. dependents: how many workloads depend on it, in words. check: how to check it, empty if unknown."""
-
-    message: str
-    dependents: str
-    check: str
-
-
-@dataclass(frozen=True, slots=True)
-class Stop:
-    """Pods that stop at one step for one reason. pods: of workloads. where: the nodes in words. first: what to do first."""
-
-    pods: tuple[str, ...]
-    at: str
-    where: str
-    because: str
-    first: str
-
-
-@dataclass(frozen=True, slots=True)
-class RollView:
-    """The upgrade's drains. headline: whether it finishes. rows: (node, its drain, what stops it), the nodes that stop first."""
-
-    headline: str
-    rows: tuple[tuple[str, str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
 class View:
-    """The whole. target: in words, empty when there was none. first: what to do, in order. comparison: with an
-    earlier report in words, empty without one; changes: "new" or "fixed", with the finding.
-    """
+    """The whole. target: in words, empty when there was none. first: what to do, in order. parts: in order, by key."""
 
     cluster: str
     versions: str
@@ -204,42 +160,52 @@ class View:
     headline: str
     answer: str
     collection: str
-    comparison: str
-    changes: tuple[tuple[str, Cause], ...]
     first: tuple[FindingGroup, ...]
-    workloads: Table
-    stops: tuple[Stop, ...]
-    nodes: Table
-    volumes: Table
+    parts: Mapping[str, Part]
     groups: tuple[FindingGroup, ...]
     severities: Mapping[str, int]
-    unread: tuple[Mapping[str, str], ...]
-    suppressed: tuple[Suppressed, ...]
-    assumptions: tuple[AssumptionLine, ...]
-    roll: RollView | None
-    aggregated: tuple[str, ...]
 
 
-PAGE = Limits()
+# Lines of a table on a page, and of findings.
+MOST = 1000
 
 
-def create_view(report: Report, limits: Limits = PAGE) -> View:
-    """The view of a report."""
+def create_view(report: Report, most: int = MOST) -> View:
+    """The view of a report. most: lines of a table."""
     relations = _Relations(report)
-    aggregated: list[str] = []
+    groups = _group_findings(report, relations, most)
     workloads = _create_table(
-        "workload", [_create_workload_line(workload, relations) for workload in report.workloads], limits, aggregated
+        ("workloads", "Workloads"),
+        ("Workload", "After a restart", "Because", "Runs on", "Volumes"),
+        [_create_workload_line(workload, relations) for workload in report.workloads],
     )
-    nodes = _create_table("node", [_create_node_line(node, relations) for node in report.nodes], limits, aggregated)
+    nodes = _create_table(
+        ("nodes", "Windows nodes"),
+        ("Node", "Its volumes", "Because", "Drivers"),
+        [_create_node_line(node, relations) for node in report.nodes],
+    )
     volumes = _create_table(
-        "volume", [_create_volume_line(volume, relations) for volume in report.volumes], limits, aggregated
+        ("volumes", "Volumes"),
+        ("Volume", "Class", "Because", "Claim", "Driver", "Nodes"),
+        [_create_volume_line(volume, relations) for volume in report.volumes],
     )
-    groups = _group_findings(report, relations, limits, aggregated)
+    unread = [(entry.get("resource", ""), entry.get("why", ""), entry.get("rule", "")) for entry in report.unread]
+    suppressed = [
+        (entry.finding.object, entry.expires, entry.reason, f"{entry.finding.id}: {entry.finding.message}")
+        for entry in report.suppressed
+    ]
     stops = _list_stops(report, relations)
-    if len(stops) > limits.most:
-        aggregated.append(f"where pods stop: {limits.most:,} of {len(stops):,} reasons are shown")
-    if len(report.suppressed) > limits.most:
-        aggregated.append(f"accepted findings: {limits.most:,} of {len(report.suppressed):,} are shown")
+    parts = (
+        _create_comparison(report.comparison),
+        workloads,
+        _create_part("stops", "Where pods stop", ("Pods", "Step", "Because, and what to do"), stops),
+        _create_assumptions(report),
+        _create_roll(report.roll),
+        nodes,
+        volumes,
+        _create_part("unread", "What could not be read", ("Resource", "Why", "Rule to add"), unread),
+        _create_part("suppressed", "Accepted findings", ("About", "Until", "Reason", "Finding"), suppressed),
+    )
     return View(
         cluster=report.cluster or "cluster",
         versions=", ".join(
@@ -251,41 +217,49 @@ def create_view(report: Report, limits: Limits = PAGE) -> View:
         target=_format_target(report.target.as_dict()),
         verdict=report.verdict,
         headline=_format_headline(report),
-        answer=_format_answer(report, workloads),
+        answer=_format_answer(report, workloads.counts),
         collection=f"kubewin.csi {report.collection}".strip(),
-        comparison=_format_comparison(report.comparison),
-        changes=tuple(_list_changes(report.comparison))[: limits.most],
         first=tuple(_select_steps(groups, report)),
-        workloads=workloads,
-        stops=stops[: limits.most],
-        nodes=nodes,
-        volumes=volumes,
+        parts={part.key: _shorten(part, most) for part in parts},
         groups=groups,
         severities=report.counts(),
-        unread=report.unread,
-        suppressed=report.suppressed[: limits.most],
-        assumptions=tuple(
-            AssumptionLine(
-                assumption.message, number(len(assumption.workloads), "workload"), CHECKS.get(assumption.kind, "")
-            )
-            for assumption in report.assumptions
-        ),
-        roll=_create_roll_view(report.roll, limits.most) if report.roll else None,
-        aggregated=tuple(aggregated),
     )
+
+
+def _create_part(
+    key: str, title: str, columns: tuple[str, ...], rows: Sequence[tuple[str, ...]], text: str = ""
+) -> Part:
+    return Part(key, title, columns, tuple(map(Line, rows)), text)
+
+
+def _shorten(part: Part, most: int) -> Part:
+    return replace(part, lines=part.lines[:most], hidden=max(0, len(part.lines) - most))
+
+
+def _create_assumptions(report: Report) -> Part:
+    rows = [
+        (
+            number(len(assumption.workloads), "workload"),
+            " -> ".join(filter(None, (assumption.message, CHECKS.get(assumption.kind)))),
+        )
+        for assumption in report.assumptions
+    ]
+    return _create_part("assumptions", "Assumptions", ("For", "Assumed, and how to check it"), rows)
 
 
 _ROLLS: Mapping[str, str] = {"yes": "finishes", "no": "stops", "unknown": "is unknown"}
 
 
-def _create_roll_view(roll: Roll, most: int) -> RollView:
-    """Nodes whose drain needs nothing are left out; the headline counts them."""
+def _create_roll(roll: Roll | None) -> Part:
+    """Nodes whose drain needs nothing are left out; the sentence counts them."""
+    columns = ("Node", "Its drain", "And then")
+    if roll is None:
+        return Part("roll", "", columns, ())
     shown = [node for node in roll.nodes if node.answer != "yes" or node.budgets or node.waiting]
     shown.sort(key=lambda node: ("no", "unknown", "yes").index(node.answer))
-    return RollView(
-        f"An upgrade that drains node by node {_ROLLS[roll.answer]}: {roll.because}",
-        tuple((node.node, _describe_drain(node), node.because or "goes on") for node in shown[:most]),
-    )
+    rows = [(node.node, _describe_drain(node), node.because or "goes on") for node in shown]
+    text = f"An upgrade that drains node by node {_ROLLS[roll.answer]}: {roll.because}"
+    return _create_part("roll", "The upgrade's drains", columns, rows, text)
 
 
 def _describe_drain(node: NodeRoll) -> str:
@@ -344,9 +318,9 @@ _TARGETS = {
 }
 
 
-def _format_answer(report: Report, workloads: Table) -> str:
+def _format_answer(report: Report, counts: Mapping[Mark, int]) -> str:
     """The one sentence."""
-    lost, doubtful, total = workloads.counts["no"], workloads.counts["unknown"], workloads.total
+    lost, doubtful, total = counts["no"], counts["unknown"], sum(counts.values())
     accepted = sum(bool(workload.accepted) for workload in report.workloads)
     if lost:
         answer = f"{lost:,} of {number(total, 'workload')} will not start again"
@@ -373,21 +347,22 @@ def _format_time(time: str) -> str:
     return _PART_OF_A_SECOND.sub("", time).replace("T", " ").replace("+00:00", " UTC")
 
 
-def _format_comparison(comparison: Comparison | None) -> str:
+def _create_comparison(comparison: Comparison | None) -> Part:
     """How many findings are fixed, new and unchanged since an earlier report."""
+    key, title, columns = "comparison", "Since the earlier report", ("Change", "Finding", "About")
     if comparison is None:
-        return ""
+        return Part(key, title, columns, ())
     target = f" with {_format_target(comparison.target)}" if comparison.target else ""
-    return (
+    text = (
         f"The report of {_format_time(comparison.taken_at)}{target} was {HEADLINES[comparison.verdict]}. Since then "
         f"{number(len(comparison.fixed), 'finding')} fixed, {len(comparison.new):,} new, {len(comparison.unchanged):,} unchanged."
     )
-
-
-def _list_changes(comparison: Comparison | None) -> Iterator[tuple[str, Cause]]:
-    if comparison is not None:
-        yield from (("new", cause) for cause in comparison.new)
-        yield from (("fixed", cause) for cause in comparison.fixed)
+    rows = [
+        (change, cause.id, cause.object)
+        for change, causes in (("new", comparison.new), ("fixed", comparison.fixed))
+        for cause in causes
+    ]
+    return _create_part(key, title, columns, rows, text)
 
 
 class _Relations:
@@ -416,11 +391,14 @@ def _find_worst(severities: Iterable[Worst]) -> Worst:
 
 def _create_workload_line(workload: WorkloadVerdict, relations: _Relations) -> Line:
     return Line(
-        name=workload.workload,
+        cells=(
+            workload.workload,
+            _STARTS_AGAIN[workload.starts_again],
+            shorten_reason(workload.because, relations.messages),
+            _RUNS_ON[workload.runs_on],
+            listed(workload.volumes, 3) or "none",
+        ),
         mark=workload.starts_again,
-        state=_STARTS_AGAIN[workload.starts_again],
-        because=shorten_reason(workload.because, relations.messages),
-        cells=(_RUNS_ON[workload.runs_on], listed(workload.volumes, 3) or "none"),
         evidence=(
             f"runs on {workload.runs_on}: {workload.runs_on_because}",
             *(f"volume {name}" for name in workload.volumes),
@@ -432,11 +410,8 @@ def _create_workload_line(workload: WorkloadVerdict, relations: _Relations) -> L
 
 def _create_node_line(node: NodeVerdict, relations: _Relations) -> Line:
     return Line(
-        name=node.node,
+        cells=(node.node, _NODE[node.ok], node.because, listed(node.drivers) or "none needed"),
         mark=node.ok,
-        state=_NODE[node.ok],
-        because=node.because,
-        cells=(listed(node.drivers) or "none needed",),
         evidence=node.evidence,
         findings=node.findings,
         severity=relations.find_worst(node.findings),
@@ -446,36 +421,32 @@ def _create_node_line(node: NodeVerdict, relations: _Relations) -> Line:
 def _create_volume_line(volume: VolumeVerdict, relations: _Relations) -> Line:
     mark: Mark = "unknown" if volume.verdict == "UNKNOWN" else "watch" if volume.works else "no"
     return Line(
-        name=volume.volume or f"claim {volume.claim}",
+        cells=(
+            volume.volume or f"claim {volume.claim}",
+            volume.verdict,
+            shorten_reason(volume.because, relations.messages),
+            volume.claim or "no claim",
+            volume.driver or volume.source,
+            listed(volume.nodes, 3) or "no node",
+        ),
         mark="yes" if volume.verdict in READY else mark,
-        state=volume.verdict,
-        because=shorten_reason(volume.because, relations.messages),
-        cells=(volume.claim or "no claim", volume.driver or volume.source, listed(volume.nodes, 3) or "no node"),
         evidence=volume.evidence,
         findings=volume.findings,
         severity=relations.find_worst(volume.findings),
     )
 
 
-def _list_stops(report: Report, relations: _Relations) -> tuple[Stop, ...]:
-    """One line for each reason by which pods are lost."""
-    pods_by_reason: dict[tuple[str, str, tuple[str, ...], str, str], list[str]] = defaultdict(list)
+def _list_stops(report: Report, relations: _Relations) -> list[tuple[str, str, str]]:
+    """One row for each reason by which pods are lost."""
+    pods_by_reason: dict[tuple[str, str], list[str]] = defaultdict(list)
     for workload in report.workloads:
         for step in workload.steps:
             if step.decides:
                 reason = shorten_reason(step.because.removeprefix(f"{step.volume}: "), relations.messages)
-                key = (step.step, step.answer, step.nodes, reason, step.remedy)
+                state = "is unknown" if step.answer == "unknown" else "is blocked"
+                key = (f"{step.step} {state} on {_format_nodes(step.nodes)}", f"{reason} -> {sentence(step.remedy)}")
                 pods_by_reason[key].append(_name_pod(workload, step))
-    return tuple(
-        Stop(
-            tuple(dict.fromkeys(pods)),
-            f"{step} {'is unknown' if answer == 'unknown' else 'is blocked'}",
-            _format_nodes(nodes),
-            because,
-            remedy,
-        )
-        for (step, answer, nodes, because, remedy), pods in pods_by_reason.items()
-    )
+    return [(listed([*dict.fromkeys(pods)], NAMED), *key) for key, pods in pods_by_reason.items()]
 
 
 def _name_pod(workload: WorkloadVerdict, step: StepVerdict) -> str:
@@ -487,75 +458,28 @@ def _format_nodes(nodes: tuple[str, ...]) -> str:
     return f"{number(len(nodes), 'node')}: {listed(nodes, 3)}" if len(nodes) > 1 else listed(nodes)
 
 
-_TABLES = {
-    "workload": ("Workloads", ("Workload", "After a restart", "Because", "Runs on", "Volumes")),
-    "node": ("Windows nodes", ("Node", "Its volumes", "Because", "Drivers")),
-    "volume": ("Volumes", ("Volume", "Class", "Because", "Claim", "Driver", "Nodes")),
-}
+def _create_table(names: tuple[str, str], columns: tuple[str, ...], lines: list[Line]) -> Part:
+    """The lines worst first, and a sentence with the number of objects in each state. names: key and title."""
 
+    def rank(line: Line) -> tuple[int, int, str]:
+        return MARKS.index(line.mark or "yes"), _WORST.index(line.severity), line.cells[0]
 
-def _rank_mark(line: Line) -> int:
-    return MARKS.index(line.mark)
-
-
-def _create_table(kind: str, lines: list[Line], limits: Limits, aggregated: list[str]) -> Table:
-    """The lines worst first; a long table groups ready ones, and those beyond the limit, by kind."""
+    lines.sort(key=rank)
     # A volume has a line for each group of nodes, and counts once, as the worst of them.
-    counts = Counter({line.name: line.mark for line in sorted(lines, key=_rank_mark, reverse=True)}.values())
-    lines.sort(key=lambda line: (MARKS.index(line.mark), _WORST.index(line.severity), line.name))
-    if len(lines) > limits.whole:
-        ready = [line for line in lines if line.mark == "yes" and not line.severity]
-        others = [line for line in lines if line.mark != "yes" or line.severity]
-        if ready:
-            aggregated.append(f"{_count_objects(ready, kind)} without a finding: one line for all alike")
-        if len(others) > limits.most:
-            aggregated.append(
-                f"{_count_objects(others[limits.most :], kind)} more with findings: one line for all alike"
-            )
-        lines = others[: limits.most] + _aggregate_lines(others[limits.most :], kind) + _aggregate_lines(ready, kind)
-    return Table(*_TABLES[kind], tuple(lines), {mark: counts[mark] for mark in MARKS})
+    worst = {line.cells[0]: line for line in reversed(lines)}.values()
+    counts = Counter(line.mark for line in worst)
+    states = Counter(line.cells[1] for line in sorted(worst, key=rank))
+    text = ", ".join(f"{count:,} {state}" for state, count in states.items())
+    return Part(*names, columns, tuple(lines), text, counts={mark: counts[mark] for mark in MARKS})
 
 
-def _count_objects(lines: Iterable[Line], kind: str) -> str:
-    return number(len({line.name for line in lines}), kind)
-
-
-def _aggregate_lines(lines: Iterable[Line], kind: str) -> list[Line]:
-    """One line for all lines with the same state and the same findings."""
-    # Of volumes the driver is the one further column that says what kind they are; of nodes the drivers.
-    kinds = 1 if kind == "volume" else 0
-    by_kind = group_values(((line.state, line.findings, line.cells[kinds]), line) for line in lines)
-    aggregated = []
-    for (state, findings, kind_cell), group in by_kind.items():
-        first = group[0]
-        aggregated.append(
-            Line(
-                name=_count_objects(group, kind),
-                mark=first.mark,
-                state=state,
-                because=f"such as {listed([line.name for line in group], 3)}"
-                + (f"; findings {', '.join(findings)}" if findings else ""),
-                cells=tuple(cell if cell == kind_cell else "various" for cell in first.cells),
-                evidence=(),
-                findings=findings,
-                severity=first.severity,
-                count=len(group),
-            )
-        )
-    return aggregated
-
-
-def _group_findings(
-    report: Report, relations: _Relations, limits: Limits, aggregated: list[str]
-) -> tuple[FindingGroup, ...]:
+def _group_findings(report: Report, relations: _Relations, most: int) -> tuple[FindingGroup, ...]:
     """Findings by id, in the order in which they are to be dealt with."""
     by_id = group_values((finding.id, finding) for finding in report.findings)
-    share = max(20, limits.most // max(1, len(by_id)))
+    share = max(20, most // max(1, len(by_id)))
     groups = []
     for name, findings in by_id.items():
         findings.sort(key=lambda finding: (_WORST.index(finding.severity), finding.object))
-        if len(findings) > share:
-            aggregated.append(f"{name}: {share:,} of {len(findings):,} are shown")
         remedies = group_values((finding.remedy, finding) for finding in findings)
         concerns = [
             number(count, kind)

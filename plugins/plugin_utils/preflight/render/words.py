@@ -95,8 +95,3 @@ def listed(names: Sequence[str], most: int = 5) -> str:
     """The first names, and how many more there are."""
     shown = ", ".join(names[:most])
     return f"{shown} and {len(names) - most:,} more" if len(names) > most else shown
-
-
-def unique(values: Iterable[str]) -> list[str]:
-    """Each once, in the order in which they came; empty ones left out."""
-    return [value for value in dict.fromkeys(values) if value]

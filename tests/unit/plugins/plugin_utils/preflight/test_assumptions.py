@@ -12,7 +12,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate imp
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.pod_spec import find_dependencies
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.brief import render_brief
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.html import render_html
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.markdown import render_markdown
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.terminal import render_terminal
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Report, Target
 from situations.base import VSPHERE, operator
@@ -40,7 +39,6 @@ def test_an_ordinary_cluster_has_three_assumptions_that_every_form_of_the_report
     assert [one.kind for one in report.assumptions] == ["admission", "room", "references"]
     assert {len(one.workloads) for one in report.assumptions} == {len(report.workloads)}
     assert render_terminal(report).startswith("READY, IF 3 ASSUMPTIONS HOLD: ")
-    assert render_markdown(report).startswith("# Ready, if 3 assumptions hold: ")
     assert '<h2 id="verdict">Ready, if 3 assumptions hold</h2>' in render_html(report)
     assert "ready, if 3 assumptions hold; the full report has them" in render_brief(report)
     assert json.loads(json.dumps(report.as_dict()))["assumptions"][0]["workload_count"] == len(report.workloads)

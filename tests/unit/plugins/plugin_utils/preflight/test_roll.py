@@ -9,7 +9,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry impor
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Unread
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.html import render_html
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.markdown import render_markdown
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.terminal import render_terminal
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import NodeRoll, Roll
 from situations.cluster import SHOP, attach, csi, healthy, node, pod, pod_spec, volume, workload
@@ -210,6 +209,6 @@ def test_every_form_of_the_report_says_what_stops_it() -> None:
     world = healthy()
     pod(world, "bare", pod_spec(), on="win-2")
     report = evaluate(world.snapshot())
-    for text in (render_terminal(report, 200), render_markdown(report), render_html(report)):
+    for text in (render_terminal(report, 200), render_html(report)):
         flat = " ".join(text.replace("\\", "").split())
         assert "An upgrade that drains node by node stops: node win-2: a pod in shop does not start again" in flat

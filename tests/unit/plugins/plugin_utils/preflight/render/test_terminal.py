@@ -20,7 +20,7 @@ def test_a_large_report_fits_too_and_stays_short() -> None:
     lines = render_terminal(huge(), 100).splitlines()
     assert max(map(len, lines)) <= 100
     assert len(lines) < 150
-    assert "(950 further nodes are OK)" in lines
+    assert "(950 of 1,000 nodes OK; 980 lines not shown)" in lines
 
 
 def test_the_verdict_comes_first_and_again_last_with_the_first_remedy() -> None:
@@ -57,14 +57,14 @@ def test_the_steps_to_do_come_before_the_tables_in_order() -> None:
 def test_ready_objects_are_counted_and_not_listed() -> None:
     text = render_terminal(troubled(), 100)
     assert "StatefulSet shop/db" not in text
-    assert "(1 further workload is OK)" in text
+    assert "(1 of 3 workloads OK)" in text
     assert "NODES: all 1 are OK" in render_terminal(report(nodes=(node(),)), 100)
 
 
 def test_unread_and_accepted_findings_are_reported() -> None:
     text = render_terminal(troubled(), 100)
     assert "cronjobs   403 Forbidden   get, list cronjobs in batch" in text
-    assert "CSI-N60    Node win-1   2027-01-31   until the move" in text
+    assert "Node win-1   2027-01-31   until the move   CSI-N60: something about Node win-1" in text
 
 
 def test_a_name_cannot_steer_the_terminal() -> None:

@@ -12,7 +12,6 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.view import (
     CLASSES,
     MARKS,
-    Limits,
     create_view,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import (
@@ -21,7 +20,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict impo
     VolumeClass,
     WorkloadVerdict,
 )
-from unit.plugins.plugin_utils.preflight.reports import finding, node, report, troubled, volume, workload
+from unit.plugins.plugin_utils.preflight.reports import finding, report, troubled, volume, workload
 
 BLOCKER = finding("CSI-C14", "CSIDriver ebs.csi.aws.com")
 DOUBT = finding("CSI-V22", "PersistentVolumeClaim lab/x", severity="warning", doubt=True)
@@ -117,70 +116,37 @@ def test_findings_of_one_id_are_one_step_with_each_remedy_once() -> None:
 
 def test_the_worst_is_first_in_each_table() -> None:
     view = create_view(troubled())
-    assert [line.mark for line in view.workloads.lines] == ["no", "unknown", "yes"]
-    assert [line.name for line in view.nodes.lines] == ["win-2", "win-1"]
-    assert [line.state for line in view.volumes.lines] == ["NATIVE_NO_DRIVER", "UNKNOWN", "NATIVE_CSI"]
+    assert [line.mark for line in view.parts["workloads"].lines] == ["no", "unknown", "yes"]
+    assert [line.cells[0] for line in view.parts["nodes"].lines] == ["win-2", "win-1"]
+    assert [line.cells[1] for line in view.parts["volumes"].lines] == ["NATIVE_NO_DRIVER", "UNKNOWN", "NATIVE_CSI"]
 
 
 @pytest.mark.parametrize("name", get_args(VolumeClass))
 def test_every_class_of_volumes_has_a_mark_and_a_meaning(name: str) -> None:
-    (line,) = create_view(report(volumes=(volume(verdict=name),))).volumes.lines
+    (line,) = create_view(report(volumes=(volume(verdict=name),))).parts["volumes"].lines
     assert line.mark in MARKS
     assert (line.mark == "yes") == (name in ("NATIVE_CSI", "MIGRATED_OK", "NOT_CSI"))
     assert CLASSES[name].endswith(".")
 
 
 class TestLongReports:
-    LIMITS = Limits(whole=10, most=5)
-
-    def test_up_to_a_length_everything_has_its_line(self) -> None:
-        view = create_view(report(volumes=tuple(volume(f"pv-{at}") for at in range(10))), self.LIMITS)
-        assert (len(view.volumes.lines), view.aggregated) == (10, ())
-
-    def test_ready_objects_that_are_alike_become_one_line_with_their_number_and_some_names(self) -> None:
-        volumes = [volume(f"pv-{at:02}", claim=f"team-{at % 3}/c", nodes=(f"win-{at % 2}",)) for at in range(11)]
-        volumes += [volume("mine", "MIGRATED_OK", source="awsElasticBlockStore")]
-        view = create_view(report(volumes=tuple(volumes)), self.LIMITS)
-        assert [(line.name, line.state, line.count) for line in view.volumes.lines] == [
-            ("1 volume", "MIGRATED_OK", 1),
-            ("11 volumes", "NATIVE_CSI", 11),
-        ]
-        assert view.volumes.lines[1].because == "such as pv-00, pv-01, pv-02 and 8 more"
-        assert view.volumes.lines[1].cells[0] == "various"
-        assert view.volumes.total == 12
-        assert view.aggregated == ("12 volumes without a finding: one line for all alike",)
-
-    def test_not_ready_objects_keep_their_lines_up_to_the_limit_and_the_rest_is_counted(self) -> None:
-        bad = [volume(f"pv-{at}", "DEAD", findings=("CSI-V12",)) for at in range(9)]
-        view = create_view(report(volumes=(*bad, volume("good"), volume("fine"))), self.LIMITS)
-        assert [line.count for line in view.volumes.lines] == [1, 1, 1, 1, 1, 4, 2]
-        assert view.volumes.lines[5].because == "such as pv-5, pv-6, pv-7 and 1 more; findings CSI-V12"
-        assert view.aggregated[1] == "4 volumes more with findings: one line for all alike"
-
-    def test_a_ready_object_with_a_finding_keeps_its_line(self) -> None:
+    def test_a_table_has_its_worst_lines_and_the_number_of_the_others(self) -> None:
+        bad = [volume(f"pv-{at}", "DEAD", findings=("CSI-V12",)) for at in range(4)]
         noted = finding("CSI-V18", severity="warning", doubt=True)
-        volumes = [volume(f"pv-{at}") for at in range(11)] + [volume("odd", findings=("CSI-V18",))]
-        view = create_view(report(volumes=tuple(volumes), findings=(noted,)), self.LIMITS)
-        assert [line.name for line in view.volumes.lines] == ["odd", "11 volumes"]
+        volumes = [volume(f"good-{at}") for at in range(9)] + [volume("odd", findings=("CSI-V18",)), *bad]
+        table = create_view(report(volumes=tuple(volumes), findings=(noted,)), 5).parts["volumes"]
+        assert [line.cells[0] for line in table.lines] == ["pv-0", "pv-1", "pv-2", "pv-3", "odd"]
+        assert (table.hidden, sum(table.counts.values())) == (9, 14)
+        assert table.text == "4 DEAD, 10 NATIVE_CSI"
 
     def test_of_a_finding_with_many_objects_some_are_shown_and_all_are_counted(self) -> None:
-        view = create_view(
-            report(findings=tuple(finding(about=f"PersistentVolume pv-{at:02}") for at in range(25))), self.LIMITS
-        )
+        view = create_view(report(findings=tuple(finding(about=f"PersistentVolume pv-{at:02}") for at in range(25))), 5)
         (group,) = view.groups
         assert (len(group.findings), group.total) == (20, 25)
-        assert view.aggregated == ("CSI-V10: 20 of 25 are shown",)
 
     def test_of_many_accepted_findings_the_first_are_shown_with_their_number(self) -> None:
-        view = create_view(report(suppressed=(Suppressed(finding(), "why", "2027-01-31"),) * 7), self.LIMITS)
-        assert len(view.suppressed) == 5
-        assert view.aggregated == ("accepted findings: 5 of 7 are shown",)
-
-    def test_whatever_is_put_together_no_object_is_lost_from_the_count(self) -> None:
-        nodes = tuple(node(f"win-{at}", ("yes", "no", "unknown")[at % 3]) for at in range(40))
-        view = create_view(report(nodes=nodes), self.LIMITS)
-        assert sum(line.count for line in view.nodes.lines) == 40
-        assert dict(view.nodes.counts) == {"no": 13, "unknown": 13, "watch": 0, "yes": 14}
+        part = create_view(report(suppressed=(Suppressed(finding(), "why", "2027-01-31"),) * 7), 5).parts["suppressed"]
+        assert (len(part.lines), part.hidden) == (5, 2)
 
 
 def test_every_field_of_a_target_has_a_text() -> None:
@@ -213,15 +179,15 @@ def test_the_same_command_is_one_step_and_the_same_words_are_not() -> None:
 def test_a_reason_names_what_the_driver_lacks() -> None:
     absent = finding("CSI-D20", "CSIDriver disk.csi.azure.com", message="it does not exist")
     lost = workload(starts_again="no", because="claim a is blocked at step attach on 2 nodes: it does not exist")
-    (line,) = create_view(report(findings=(absent,), workloads=(lost,))).workloads.lines
-    assert line.because == "claim a is blocked at step attach on 2 nodes: CSI-D20, it does not exist"
+    (line,) = create_view(report(findings=(absent,), workloads=(lost,))).parts["workloads"].lines
+    assert line.cells[2] == "claim a is blocked at step attach on 2 nodes: CSI-D20, it does not exist"
 
 
 def test_a_claim_without_its_volume_has_a_line_by_its_own_name() -> None:
     shown = create_view(
         report(volumes=(volume("", "UNKNOWN", claim="shop/lost"),), taken_at="2026-11-20T08:00:00.4711+00:00")
     )
-    assert [line.name for line in shown.volumes.lines] == ["claim shop/lost"]
+    assert [line.cells[0] for line in shown.parts["volumes"].lines] == ["claim shop/lost"]
     assert shown.taken_at == "2026-11-20 08:00:00 UTC"
 
 
@@ -235,9 +201,9 @@ def test_a_volume_with_two_verdicts_counts_once_as_the_worse_one() -> None:
     volumes = [volume(f"pv-{at}", nodes=("win-1",)) for at in range(3)]
     volumes += [volume(f"pv-{at}", "NATIVE_NO_DRIVER", nodes=("win-2",)) for at in range(2)]
     view = create_view(report(volumes=tuple(volumes)))
-    assert dict(view.volumes.counts) == {"no": 2, "unknown": 0, "watch": 0, "yes": 1}
-    assert view.volumes.total == 3
-    assert len(view.volumes.lines) == 5
+    assert dict(view.parts["volumes"].counts) == {"no": 2, "unknown": 0, "watch": 0, "yes": 1}
+    assert view.parts["volumes"].text == "2 NATIVE_NO_DRIVER, 1 NATIVE_CSI"
+    assert len(view.parts["volumes"].lines) == 5
 
 
 def test_the_message_of_a_finding_is_not_repeated_by_what_suffers_from_it() -> None:
@@ -250,8 +216,8 @@ def test_the_message_of_a_finding_is_not_repeated_by_what_suffers_from_it() -> N
     )
     own = workload("Job a/b", "no", because="CSI-G11: container driver waits; on and on")
     view = create_view(report(findings=(crash,), workloads=(lost, own), volumes=(late,)))
-    assert [line.because for line in view.workloads.lines] == [
+    assert [line.cells[2] for line in view.parts["workloads"].lines] == [
         "CSI-G11: container driver waits; on and on",
         "claim a is blocked: CSI-G11; on win-1 it works",
     ]
-    assert view.volumes.lines[0].because == "x does not work on win-2: CSI-G11"
+    assert view.parts["volumes"].lines[0].cells[2] == "x does not work on win-2: CSI-G11"
