@@ -10,6 +10,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Cli
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.namespaces import check_namespace
 from integration.kube import VSPHERE, applied, cluster_objects, connect, planned, remove_driver, writes
+from integration.late_writes import HoldingProxy, LateWrite, accepted, nth
 from integration.playbooks import play
 from lab.cluster import vsphere
 from lab.cluster.api import APPLY, Object
@@ -152,6 +154,29 @@ def test_a_removed_object_is_created_again(clean: Lab) -> None:
     clean.api.delete(f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{VSPHERE.service_account}")
     outcome = applied(client)
     assert [(one.kind, one.action) for one in outcome.changes if one.action != "none"] == [("ClusterRole", "create")]
+
+
+def late_deployment(lab: Lab, number: int) -> list[LateWrite] | None:
+    """That write of a deployment, sent on after another run deployed; None if there are fewer."""
+    others = DriverRequest(resources={"driver": {"limits": {"memory": "600Mi"}}})
+    with HoldingProxy(lab.state, nth(number)) as proxy, ThreadPoolExecutor() as pool:
+        first = pool.submit(applied, connect(proxy.kubeconfig))
+        eventually(lambda: proxy.held.is_set() or first.done(), "it makes the write or ends")
+        if not proxy.held.is_set():
+            return None
+        applied(connect(kubewin(lab)), others)
+        late = list(proxy.release())
+        first.result()
+        return late
+
+
+def test_no_write_of_a_first_deployment_is_accepted_after_another_run_deployed(clean: Lab) -> None:
+    refused: list[LateWrite] = []
+    while late := late_deployment(clean, len(refused) + 1):
+        assert accepted(late) == []
+        refused += late
+        remove_driver(clean)
+    assert len(refused) == 7
 
 
 @contextlib.contextmanager
