@@ -37,6 +37,10 @@ def test_a_pod_goes_to_its_node_alone_and_through_the_scheduler() -> None:
     assert spec["automountServiceAccountToken"] is False
 
 
+def test_a_pod_of_a_killed_run_ends_by_itself() -> None:
+    assert SCOPE.define_pod(target(), 1, node("win-2"), REQUEST, 600)["spec"]["activeDeadlineSeconds"] == 600
+
+
 def test_names_are_short_and_differ_by_node_and_driver() -> None:
     long = "ip-10-0-0-1.a-very-long-region-name.compute.internal.example.com-and-more"
     names = {RunScope.name(target(driver, name)) for driver in ("aws_ebs", "gce_pd") for name in (long, f"{long}2")}
