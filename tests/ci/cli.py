@@ -97,10 +97,13 @@ def run_parts(bench: Bench, chosen: Sequence[Part]) -> int:
 
 def choose_parts(target: str, bench: Bench, only: Sequence[str]) -> list[Part]:
     """The parts of a target; `only` narrows them by name."""
-    # What keeps a single core busy for long comes first, then molecule, which waits most of its time.
-    chosen = [parts.unit_part(bench)] if target == "test" else []
+    chosen = []
     if target in ("lab-tests", "test"):
+        # Molecule waits most of its time: the lab's tests work meanwhile. At the end a core would wait with it.
         chosen += [parts.lab_part(bench), parts.molecule_part(bench)]
+    if target == "test":
+        # What keeps a single core busy for long comes before what does so for a short time.
+        chosen.append(parts.unit_part(bench))
     if target in ("check", "test"):
         chosen += parts.check_parts(bench)
     if target == "torture":
