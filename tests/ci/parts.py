@@ -31,6 +31,8 @@ SITE_FOLDER = paths.WORK / "site"
 RELEASE = paths.WORK / "release"
 # Scenarios of molecule that run before each landing; `make torture` runs all.
 SCENARIOS = ("enable", "limit")
+# After which a unit test hangs: none works for longer than ten seconds, and beside the lab's tests it gets little of the CPU.
+UNIT_TEST_SECONDS = 600
 # Its own run of ansible-lint is left out: the part of that name has stricter settings, and the importer gives up on it
 # after 180 s, which a busy machine needs.
 IMPORTER_CONFIG = """\
@@ -444,7 +446,8 @@ def unit_part(bench: Bench, name: str = MAIN) -> Part:
     def work(step: Step) -> Counts:
         if name not in bench.lanes:
             return missing(bench.missing[name])
-        return pytest(step, bench.lanes[name], ["tests/unit"], "-q", "-m", "not torture")
+        limit = f"faulthandler_timeout={UNIT_TEST_SECONDS}"
+        return pytest(step, bench.lanes[name], ["tests/unit"], "-q", "-m", "not torture", "-o", limit)
 
     return Part("unit" if name == MAIN else name, work)
 

@@ -19,6 +19,8 @@ from ci.parts import Bench, failures, molecule_part
 from ci.runner import Runner
 from ci.venvs import MOLECULE, Lane
 
+DEADLINE_SECONDS = 120.0
+
 
 def test_each_failed_test_is_named_with_its_reason(tmp_path: Path) -> None:
     file, report = tmp_path / "test_sums.py", tmp_path / "report.xml"
@@ -45,7 +47,7 @@ def test_an_interrupted_molecule_leaves_no_lab(tmp_path: Path, monkeypatch: pyte
     programs.mkdir()
     scripts = {
         "python": f'[ "$*" = "-m lab down --name molecule" ] && rm -f "{lab}"',
-        "molecule": f"trap 'exit 5' INT; touch '{lab}'; while :; do sleep 0.05; done",
+        "molecule": f"trap 'exit 5' INT; touch '{lab}'; for beat in $(seq 6000); do sleep 0.05; done",
     }
     for name, script in scripts.items():
         (programs / name).write_text(f"#!/bin/sh\n{script}\n")
@@ -53,7 +55,7 @@ def test_an_interrupted_molecule_leaves_no_lab(tmp_path: Path, monkeypatch: pyte
     bench = Bench({}, {MOLECULE: Lane(MOLECULE, "3.11", tmp_path)}, {}, tmp_path)
 
     def stop() -> None:
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + DEADLINE_SECONDS
         while not lab.exists() and time.monotonic() < deadline:
             time.sleep(0.01)  # nothing but the file shows that the scenario runs
         runner.interrupt_children()
@@ -62,6 +64,6 @@ def test_an_interrupted_molecule_leaves_no_lab(tmp_path: Path, monkeypatch: pyte
     stopping = threading.Thread(target=stop)
     stopping.start()
     (outcome,) = Runner(lambda _text: None, jobs=1).run([molecule_part(bench)])
-    stopping.join()
+    stopping.join(DEADLINE_SECONDS)
     assert outcome.counts.failed == 1
     assert not lab.exists()

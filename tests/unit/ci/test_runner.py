@@ -151,7 +151,7 @@ def test_what_takes_long_is_named_while_it_runs(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_termination_signal_ends_the_commands_like_a_key_press() -> None:
-    program = "trap 'echo put away; exit 5' INT; echo ready; while :; do sleep 0.05; done"
+    program = "trap 'echo put away; exit 5' INT; echo ready; for beat in $(seq 6000); do sleep 0.05; done"
     messages: list[str] = []
 
     def work(step: Step) -> None:

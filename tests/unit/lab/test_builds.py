@@ -57,11 +57,13 @@ def test_key_ignores_tests(recipe: Recipe) -> None:
 
 def test_built_once_by_two_at_a_time(recipe: Recipe) -> None:
     streams = [io.StringIO(), io.StringIO()]
-    threads = [threading.Thread(target=builds.build, args=("tiny", Reporter(stream))) for stream in streams]
+    threads = [
+        threading.Thread(target=builds.build, args=("tiny", Reporter(stream)), daemon=True) for stream in streams
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(300)
     assert sum(built(stream) for stream in streams) == 1
     third = io.StringIO()
     found = builds.build("tiny", Reporter(third))

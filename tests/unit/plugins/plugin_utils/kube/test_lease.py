@@ -525,7 +525,8 @@ def test_a_process_of_a_run_names_the_run_also_when_that_has_ended() -> None:
 
     process = context.Process(target=run)
     process.start()
-    process.join()
+    process.join(60)
+    process.kill()
     assert receiving.poll(60)
     holder = receiving.recv()
     assert f"/{process.pid}-" in holder

@@ -50,6 +50,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.run import adv
 
 BEGAN = datetime(2026, 11, 21, 20, 0, tzinfo=timezone.utc)
 LOOK = timedelta(seconds=5)
+# A play that has asked its owner for so many has no end.
+TASKS = 1000
 # Durations in this cluster, in observations.
 ENDS, COMES, CHANGES = 2, 1, 3
 IN_TREE, CSI = "kubernetes.io/vsphere-volume/[ds] {}.vmdk", "kubernetes.io/csi/csi.vsphere.vmware.com^{}"
@@ -213,7 +215,7 @@ class World:
         """One step of the play. only: the nodes that it may start, None for all."""
         self.only = only
         rules = replace(self.rules, only=only)
-        while True:
+        for _task in range(TASKS):
             decision = advance(
                 journal, self.keep, self.observe, self.do, rules, self.messages.append, lambda _seconds: None
             )
@@ -221,6 +223,7 @@ class World:
                 return decision
             results = {name: self.do_delegated(decision.kind, name) for name in decision.nodes}
             journal = self.keep(record_results(decision.journal, decision.kind, results, self.now))
+        raise AssertionError(f"the play does not end within {TASKS} tasks of its owner")
 
     def do_delegated(self, kind: str, name: str) -> str:
         results: list[str] = []
