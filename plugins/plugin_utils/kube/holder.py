@@ -8,7 +8,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import socket
-import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -69,11 +68,12 @@ def identify_process(process: int) -> str:
 
 def is_dead(holder: str) -> bool:
     """Whether a holder of this machine is known to have ended; of others nothing is known."""
-    dummy, table, process = ([*holder.split("/"), "", ""])[:3]
+    machine, table, process = ([*holder.split("/"), "", ""])[:3]
     number, dummy, began = process.partition("-")
     identifier = read_number(number)
     # No system has larger ones: os.kill raises OverflowError beyond a C int.
-    if table != _identify_process_table() or identifier is None or not 0 < identifier < 1 << 31:
+    is_here = (machine, table) == (socket.gethostname(), _identify_process_table())
+    if not is_here or identifier is None or not 0 < identifier < 1 << 31:
         return False
     start = _read_start(identifier)
     return _is_gone(identifier) if start is None else start != began
@@ -85,7 +85,7 @@ def _identify_process_table() -> str:
         boot = (_PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         return f"{boot[:13]}-{os.stat(_PROC / 'self/ns/pid').st_ino}"
     except OSError:
-        # As on macOS. A process and its start identify a run of one machine.
+        # As on macOS. If a process has the number of one that ended, its lease expires as that of another machine.
         return sys.platform
 
 
@@ -101,28 +101,11 @@ def _is_gone(process: int) -> bool:
 
 
 def _read_start(process: int) -> str | None:
-    """When a process began, in ticks since the boot or as ps prints it; empty when only its exit code is left, None when it cannot be read."""
+    """When a process began, in ticks since the boot; empty when only its exit code is left, None when it cannot be read, as on macOS."""
     try:
         stat = (_PROC / f"{process}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return None if (_PROC / "self/stat").exists() else _ask_ps(process)
+        return None
     # The name in parentheses may hold anything; what follows is its state, and numbers.
     state, *numbers = stat.rpartition(")")[2].split()
     return "" if state in ("Z", "X") else numbers[18]
-
-
-def _ask_ps(process: int) -> str | None:
-    """The same where there is no /proc (POSIX has no lstart; Linux, macOS and the BSDs have it)."""
-    environment = {**os.environ, "LC_ALL": "C", "TZ": "UTC"}
-    try:
-        output = subprocess.run(
-            ["ps", "-o", "stat=,lstart=", "-p", str(process)],
-            capture_output=True,
-            text=True,
-            env=environment,
-            check=False,
-        ).stdout
-    except OSError:
-        return None
-    state, *began = output.split() or [""]
-    return None if not began else "" if state.startswith("Z") else ".".join(began)

@@ -539,3 +539,7 @@ def test_a_machine_without_proc_distinguishes_its_runs(monkeypatch: pytest.Monke
     assert mine == identify_process(os.getpid())
     assert not is_dead(mine)
     assert ended() != mine
+    # The number of an ended process there may be that of none here.
+    machine, process = mine.partition("/")[0], ended().partition("/")[2]
+    assert is_dead(f"{machine}/{process}")
+    assert not is_dead(f"another-{machine}/{process}")
