@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Redacts lines of logs, and structured text in them: JSON, YAML, Go and protobuf text, XML, Python, key=value. Pure.
 
-A line is read token by token. What stands under the name of a secret is hidden whatever it looks like, a whole block too. What stands
+A line is read token by token. What stands behind the name of a secret, or a command with secrets, is hidden whatever it looks like: to
+the end of the line or of the quotation around it, and in the deeper lines below, as where it ends depends on what wrote it. What stands
 under another name stays if the name is known to be harmless, else only if it is a number, a code or a name of the cluster.
 Words outside of a structure stay if they are words of a language or have a known shape (``words``).
 """
@@ -28,15 +29,11 @@ _DEPTH = 12
 class _State:
     """A value that continues on the next line.
 
-    depth: of open brackets. element: whether an XML element is open. indent: of the line with the value's name. only_next: the value
-    begins on the next line, unless that line has a name. once: only the next line belongs to the value.
+    indent: of the line with the value's name; deeper lines belong to the value. only_next: the next line too, unless it has a name.
     """
 
-    depth: int = 0
-    element: bool = False
     indent: int | None = None
     only_next: bool = False
-    once: bool = False
 
 
 class LogLines:
@@ -89,9 +86,6 @@ class LogLines:
         """Whether a line belongs to the value of the name that the line above ended with."""
         indent = len(line) - len(line.lstrip())
         deeper = indent > (state.indent or 0) or (indent == state.indent and line.lstrip().startswith("- "))
-        if state.once:
-            state.__init__()  # type: ignore[misc]  # a new line begins with a new state
-            return True
         if state.only_next:
             state.only_next = False
             return deeper or not re.match(r"""\s*(?:- )?[\w."'-]+\s*[:=]""", line)
@@ -135,27 +129,17 @@ class _Line:
         self._text, self._depth, self._state, self._first, self._entry = text, depth, state, first, entry
         self._out: list[str] = []
         self._at = 0
-        # Where commands end whose arguments are secrets; whether the next word is the value of a flag, or of a scheme of HTTP.
-        self._commands: list[int] = []
-        self._flag = self._scheme = False
 
     def show(self) -> str:
         """The text without what may be a secret."""
-        text, state = self._text, self._state
-        if state.depth or state.element:
-            self._end_open_value()
-        elif self._first and (shown := self._redact_structured_line()) is not None:
+        text = self._text
+        if self._first and (shown := self._redact_structured_line()) is not None:
             return shown
-        lower = text.lower()
-        if any(word in lower for word in patterns.COMMAND_WORDS):
-            self._commands = (
-                [0] if patterns.PIPED.search(text) else [match.end() for match in patterns.COMMAND.finditer(text)]
-            )
-        size, read_token, add = len(text), patterns.TOKEN.match, self._out.append
-        while self._at < size:
-            match = read_token(text, self._at)
-            if match is None:
-                break
+        # What stands behind a command with secrets is hidden.
+        command_end = self._find_command_end()
+        self._text = text[:command_end]
+        read_token, add = patterns.TOKEN.match, self._out.append
+        while match := read_token(self._text, self._at):
             kind, token = match.lastgroup, match[0]
             self._at = match.end()
             if kind == "chunk":
@@ -169,70 +153,56 @@ class _Line:
             elif kind == "url":
                 url = token.rstrip(")]},;")
                 add(self._words.show(url) + token[len(url) :])
-                self._flag = self._scheme = False
             else:
                 add(token)
-                if kind == "mark":
-                    self._flag = self._scheme = False
-        if self._flag and self._first:
-            state.indent, state.only_next, state.once = len(text) - len(text.lstrip()), True, True
+        if command_end < len(text):
+            self._text, self._at = text, command_end
+            self._hide_rest()
         return "".join(self._out)
 
-    def _end_open_value(self) -> None:
-        """Hide the rest of a value that began in a line above."""
-        text, state = self._text, self._state
-        if state.depth:
-            self._at, state.depth = _find_block_end(text, 0, state.depth)
-            end = self._at if state.depth else self._at - 1
-        else:
-            end = text.find("</")
-            state.element = end < 0
-            self._at = end = len(text) if end < 0 else end
-        self._out += [mask(text[:end]) if text[:end].strip() else text[:end], text[end : self._at]]
+    def _find_command_end(self) -> int:
+        """Where the first command ends whose arguments are secrets; the end of the text without one."""
+        text, lower = self._text, self._text.lower()
+        if not any(word in lower for word in patterns.COMMAND_WORDS):
+            return len(text)
+        if patterns.PIPED.search(text):
+            return 0
+        command = patterns.COMMAND.search(text)
+        return command.end() if command else len(text)
 
-    def _is_argument(self) -> bool:
-        """Whether the word that was just read is an argument of a command with secrets."""
-        return bool(self._commands) and min(self._commands) < self._at
+    def _hide_rest(self) -> None:
+        """Hide the rest of the text: where a secret ends depends on what wrote it. Without one, the value is on the next line."""
+        rest = self._text[self._at :]
+        value = rest.strip()
+        begin = rest.index(value) if value else len(rest)
+        self._out.append(rest[:begin] + (mask(value) + rest[begin + len(value) :] if value else ""))
+        self._at = len(self._text)
+        opens = sum(map(value.count, "[{(<")) > sum(map(value.count, "]})>"))
+        if not value or opens:
+            self._expect_value()
 
-    def _hide_value(self, begin: int) -> None:
-        """Hide a value without quotes that begins there."""
-        value = patterns.BARE.match(self._text, begin)
-        self._at = max(self._at, value.end() if value else 0)
-        self._out.append(mask(self._text[begin : self._at]))
+    def _expect_value(self) -> None:
+        """Hide what follows on the next lines."""
+        self._state.indent, self._state.only_next = len(self._text) - len(self._text.lstrip()), True
 
     def _read_word(self, begin: int, word: str) -> None:
-        text, flag = self._text, self._flag
-        strict = self._is_argument()
-        lower = word.lower().rstrip(":")
-        if (
-            flag
-            or (self._scheme and not patterns.NOT_A_TOKEN.match(word))
-            or (strict and not patterns.ARGUMENT.match(word))
-        ):
-            self._hide_value(begin)
-        elif "\\" in word and is_secret(word.partition("\\")[0]):
+        text, lower = self._text, word.lower().rstrip(":")
+        if "\\" in word and is_secret(word.partition("\\")[0]):
             self._out.append(word.partition("\\")[0] + mask(word))
-        else:
-            shown = self._lines.show_word(word)
-            self._out.append(shown)
-            if shown == word:
-                spoken = patterns.SPOKEN.match(text, begin) if lower[:3] in ("pas", "tok", "api", "pin") else None
-                if spoken:
-                    self._out.append(text[self._at : spoken.end()])
-                    self._at, self._flag, self._scheme = spoken.end(), True, False
-                    return
-        self._scheme = lower in patterns.SCHEMES
-        is_flag = word[0] in "-/" and not flag and "\\" not in word and is_secret(word.lstrip("-/"))
-        self._flag = (
+            return
+        shown = self._lines.show_word(word)
+        self._out.append(shown)
+        spoken = patterns.SPOKEN.match(text, begin) if lower[:3] in ("pas", "tok", "api", "pin") else None
+        token = patterns.AFTER_SCHEME.match(text, self._at) if lower in patterns.SCHEMES else None
+        is_flag = word[0] in "-/" and "\\" not in word and is_secret(word.lstrip("-/"))
+        if (
             is_flag
             or lower in patterns.SHORT_FLAGS
-            or (word.startswith("REG_") and not strict)
-            or (flag and not any(map(str.isalnum, word)))
-        )
-        if self._flag and (between := patterns.BETWEEN.match(text, self._at)):
-            # Elements of a list.
-            self._out.append(between[0])
-            self._at = between.end()
+            or word.startswith("REG_")
+            or (spoken and shown == word)
+            or (token and not patterns.NOT_A_TOKEN.match(token[1]))
+        ):
+            self._hide_rest()
 
     def _find_quotation(self, begin: int) -> tuple[str, str, str, int] | None:
         """(a quote, what stands behind it, the quote that closes it, where that ends), None if no quotation begins there."""
@@ -248,40 +218,30 @@ class _Line:
         text, quotation = self._text, self._find_quotation(begin)
         if quotation is None:
             self._out.append(quote)
-            self._flag = self._scheme = False
             return
-        _quote, content, closing, end = quotation
-        hides = self._flag or self._scheme or (self._is_argument() and not patterns.ARGUMENT.match(content))
-        self._at = end
-        self._out += [quote, mask(content) if hides else self._lines.redact_quoted(content, self._depth + 1), closing]
+        _quote, content, closing, self._at = quotation
+        self._out += [quote, self._lines.redact_quoted(content, self._depth + 1), closing]
         # A pair of texts in a list: the name of a secret, and the secret.
         named = patterns.FIELD.fullmatch(content) is not None and is_secret(content.lstrip("-/"))
-        self._flag, self._scheme = named and text[self._at :].lstrip()[:1] in (",", ""), False
-        if self._flag and self._at >= len(text):
-            self._state.indent, self._state.only_next, self._flag = 0, True, False
+        if named and text[self._at :].lstrip()[:1] in (",", ""):
+            self._hide_rest()
 
     def _read_tag(self, tag: str) -> None:
         shown, secret = self._show_tag(tag)
         self._out.append(shown)
-        self._commands = [command for command in self._commands if command >= self._at]
-        if secret:
-            end = self._text.find("</", self._at)
-            self._state.element = end < 0
-            end = len(self._text) if end < 0 else end
+        end = self._text.find("</", self._at)
+        if secret and end < 0:
+            self._hide_rest()
+            self._expect_value()
+        elif secret:
             self._out.append(mask(self._text[self._at : end]) if self._text[self._at : end].strip() else "")
             self._at = end
 
     def _read_key(self, match: re.Match[str]) -> None:
         text, at, token = self._text, self._at, match[0]
         name = match["name"] or match["quoted"]
-        if self._flag and token[0] not in "-\"'`\\":
-            # The value of a flag that looks like a name.
-            self._hide_value(match.start())
-            self._flag = False
-            return
         if is_secret(name) or (token[0] in "-/" and name in ("p", "u", "pw", "rp")):
-            shown, self._at = self._hide_secret_value(token, name, at)
-            self._out.append(shown)
+            self._hide_secret_value(token, name)
             return
         identity = patterns.ID.match(text, at) if patterns.IDENTIFIED.search(name) else None
         if identity:
@@ -301,11 +261,10 @@ class _Line:
         self._out.append(self._show_key(token, name))
         shown, self._at = self._show_value(name, token, at)
         self._out.append(shown)
-        self._flag = self._scheme = False
 
     def _redact_structured_line(self) -> str | None:
         """A line of YAML, of an ini file or of the registry, None if it is none."""
-        text, state = self._text, self._state
+        text = self._text
         registry = patterns.REGISTRY.fullmatch(text) if "REG_" in text else None
         if registry:
             name, value = registry["name"], registry["value"]
@@ -318,39 +277,24 @@ class _Line:
         if line is None:
             return None
         name, value = line["name"], line["value"].strip()
-        block = patterns.BLOCK_MARK.fullmatch(value) is not None
-        if not is_secret(name) and not (block and name.lower() in patterns.OPAQUE):
-            unknown = (
-                not self._entry
-                and self._depth == 0
-                and self._lines.judges
-                and not self._lines.own
-                and not _is_harmless(name)
-                and value[:1] not in ("[", "{", "(", '"', "'", "&", "<", "`")
-            )
-            if (
-                not unknown
-                or self._words.is_plain(value)
-                or patterns.PROSE.match(value)
-                or value.count(" ") >= 3
-                or block
-                or not value
-            ):
-                return None
-            return (
-                text[: line.start("value")]
-                + text[line.start("value") : len(text) - len(line["value"].lstrip())]
-                + mask(value)
-            )
-        if block or not value:
-            state.indent, state.only_next = (
-                len(line["indent"].replace("-", " ")) if value else len(line["indent"]),
-                not value,
-            )
-            return text
-        if value[0] in "[{(\"'&*!" or patterns.PROSE.match(value) or is_empty(value):
+        known = (
+            self._entry
+            or self._depth
+            or not self._lines.judges
+            or self._lines.own
+            or is_secret(name)
+            or _is_harmless(name)
+        )
+        if (
+            known
+            or value[:1] in ("", "[", "{", "(", '"', "'", "&", "<", "`")
+            or self._words.is_plain(value)
+            or patterns.PROSE.match(value)
+            or value.count(" ") >= 3
+            or patterns.BLOCK_MARK.fullmatch(value)
+        ):
             return None
-        return text[: line.start("value")] + " " + mask(value)
+        return text[: len(text) - len(line["value"].lstrip())] + mask(value)
 
     def _show_key(self, token: str, name: str) -> str:
         return token if _is_harmless(name) or len(name) < 5 else token.replace(name, self._lines.show_word(name))
@@ -396,42 +340,32 @@ class _Line:
             return text[at:begin] + mask(bare[0]), bare.end()
         return "", at
 
-    def _hide_secret_value(self, token: str, name: str, at: int) -> tuple[str, int]:
-        """(a name and its hidden value, where it ends)."""
-        text, state = self._text, self._state
-        first = self._first and not "".join(self._out).strip()
-        space = patterns.SPACES.match(text, at)
-        begin = space.end() if space else at
-        lead = self._show_key(token, name) + text[at:begin]
-        if begin >= len(text.rstrip()):
-            state.indent, state.only_next = len(text) - len(text.lstrip()), True
-            return lead, begin
-        if mark := patterns.MARKED.match(text, begin):
-            return lead + mark[0], mark.end()
-        if quotation := self._find_quotation(begin):
-            quote, content, closing, end = quotation
-            return f"{lead}{quote}{content if is_empty(content) else mask(content)}{closing}", end
-        block = patterns.BLOCK.match(text, begin)
-        if block:
-            end, state.depth = _find_block_end(text, block.end() + 1, 1)
-            inside = text[block.end() + 1 : end].strip("]})>")
-            return lead + text[begin : block.end()] + (
-                mask(inside, "block") if inside else text[block.end() : end]
-            ), end
-        if ":" in token and "=" not in token and patterns.PROSE.match(text, begin):
-            return lead, begin
-        bare = (patterns.TO_PAIR if first or (":" in token and begin > at) else patterns.BARE).match(text, begin)
-        if name.lower().endswith(("authorization", "cookie", "authenticate")):
-            bare = patterns.ALL.match(text, begin)
-        if bare is None:
-            return lead, begin
-        value = bare[0].rstrip()
-        if patterns.BLOCK_MARK.fullmatch(value) and begin + len(value) >= len(text.rstrip()):
-            state.indent = len(text) - len(text.lstrip())
-            return lead + value, begin + len(value)
-        if is_empty(value):
-            return lead + value, begin + len(value)
-        return lead + mask(value), begin + len(value)
+    def _hide_secret_value(self, token: str, name: str) -> None:
+        """Show the name of a secret, and its value if it is none: a placeholder, or why there is no secret."""
+        text, space = self._text, patterns.SPACES.match(self._text, self._at)
+        begin = space.end() if space else self._at
+        self._out.append(self._show_key(token, name) + text[self._at : begin])
+        self._at = begin
+        quotation, mark, bare = (
+            self._find_quotation(begin),
+            patterns.MARKED.match(text, begin),
+            patterns.BARE.match(text, begin),
+        )
+        if mark:
+            shown = mark[0]
+        elif quotation and is_empty(quotation[1]):
+            shown = text[begin : quotation[3]]
+        elif bare and is_empty(bare[0].rstrip()):
+            shown = bare[0]
+        elif ":" in token and "=" not in token and patterns.PROSE.match(text, begin):
+            return
+        elif patterns.BLOCK_MARK.fullmatch(text[begin:].rstrip()):
+            shown, self._state.indent = text[begin:], len(text) - len(text.lstrip())
+        else:
+            self._hide_rest()
+            return
+        self._out.append(shown)
+        self._at = begin + len(shown)
 
     def _show_tag(self, tag: str) -> tuple[str, bool]:
         """(a tag of XML, whether the text behind it is a secret)."""
@@ -486,18 +420,3 @@ def _find_quoted(text: str, at: int, quote: str) -> tuple[str | None, int]:
         position += 1
     # Cut off, or a backslash at the end of a path.
     return (None, at) if sign in "'`" else (text[at:], len(text) + 1)
-
-
-def _find_block_end(text: str, at: int, depth: int) -> tuple[int, int]:
-    """(where a block of brackets ends, how many are open there)."""
-    while depth and (match := patterns.BRACKET.search(text, at)):
-        at = match.end()
-        sign = match[0]
-        if sign in "[({<":
-            depth += 1
-        elif sign in "])}>":
-            depth -= 1
-        else:
-            content, end = _find_quoted(text, at, sign)
-            at = min(end, len(text)) if content is not None else at
-    return (at, 0) if not depth else (len(text), depth)

@@ -34,7 +34,6 @@ TOKEN = re.compile(
 )
 CHUNK = re.compile(r"""(?:(?!\\{1,40}["'`])[^\s"`',;=()\[\]{}<>|&])+""")
 BLOCK = re.compile(r"""[&*\w.]*(?:\[[\w.*]*\][\w.*]*)?(?=[\[({<])""")
-BRACKET = re.compile(r"""[\[({<]|[\])}>]|(?:\\{0,40}["'`])""")
 # A value ends before the next pair, and before the quote that closes the text around it.
 BARE = re.compile(r"""(?:(?![;&,|]\s*[\w.-]+\s*[=:])(?!\\{0,40}["'`](?:[\s,;:}\])>]|$))(?!</)[^\s<>]|<(?!/))+""")
 TO_PAIR = re.compile(r"""(?:(?![;&,|]?\s+[\w.-]+[=:])(?!\\{0,40}["'`](?:[\s,;:}\])>]|$))(?!</|\\{1,40}r\\{1,40}n).)+""")
@@ -59,11 +58,12 @@ SCHEMES = frozenset(["bearer", "basic", "negotiate", "ntlm", "digest", "sharedke
 NOT_A_TOKEN = re.compile(
     r"(?i)(?:auth\w*|tokens?|realm|credentials?|access|is|was|not|scheme|type|error|failed|and|or|for|in|to|from|of)[.,:]?$"
 )
+AFTER_SCHEME = re.compile(r"[ \t]+(\S+)")
 SHORT_FLAGS_TEXT = """
 -u -p -P -U -pw -w -k --user --proxy-user /p /rp /u /w -pass --pass -password
 """
 SHORT_FLAGS = frozenset(SHORT_FLAGS_TEXT.split())
-# Commands whose arguments are secrets; only flags and paths are shown.
+# Commands whose arguments are secrets.
 COMMAND = re.compile(
     r"""(?ix)\b(?:net1?(?:\.exe)?\s+use\s+(?=[*"'\\/]|[a-z]:)|net1?(?:\.exe)?\s+user\s+(?=\S+\s+[^\s])|reg(?:\.exe)?\s+add\s
     |cmdkey(?:\.exe)?\s|setx(?:\.exe)?\s+(?=\S+\s+\S)|sshpass\s|htpasswd\s|smbclient\s
@@ -71,9 +71,6 @@ COMMAND = re.compile(
     |nssm(?:\.exe)?\s+set\s+\S+\s+(?:AppEnvironment(?:Extra)?|ObjectName)\s|docker\s+login\s|az\s+login\s|vault\s+login\s
     |(?:network|ps)credential\s*\(?|convertto-securestring\s|kubectl\s+create\s+secret\s|add-computer\s|autologon\s
     |bitsadmin\s+/set\w+\s|\blogin\s+\S+\s+password\s|\bpassword\s+51:b:)"""
-)
-ARGUMENT = re.compile(
-    r"""(?ix)(?:[-/][a-z][\w-]*|/user:.*|\*|[a-z]:|\\\\.*|HK\w+\\.*|[a-z]:\\.*|generic|smbcreds?|REG_\w+|secret|REG|new|-)$"""
 )
 # A secret that is piped into a command.
 PIPED = re.compile(r"(?i)\|\s*(?:convertto-securestring|\S.*-stdin\b)")
@@ -107,5 +104,4 @@ TO_SIGN = re.compile(r"[^,;&|)\]}]*")
 BLANKS = re.compile(r"[ \t]*")
 SPACES = re.compile(r"(?:[ \t]|\\{1,40}[rnt])*")
 QUOTE = re.compile(r"""\\{0,40}["'`]""")
-BETWEEN = re.compile(r"""["'],?\s*""")
 ALL = re.compile(r".+")

@@ -84,4 +84,4 @@ def test_words_that_were_shown_before_are_no_password_elsewhere() -> None:
     shown = Redactor().redact_log(
         "net user joe is sommerregen\nnet and user and joe and sommerregen\nnet user joe sommerregen"
     )
-    assert shown.splitlines()[2] == "net user <str, 3> <str, 11>"
+    assert shown.splitlines()[2] == "net user <str, 15>"
