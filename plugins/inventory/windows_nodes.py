@@ -74,15 +74,6 @@ options:
     type: list
     elements: str
     default: []
-  readiness_report:
-    description:
-      - A readiness report of this cluster, as JSON. Hosts then get the variables C(kubewin_verdict) (V(ignore:ready),
-        V(ignore:blocked) or V(ignore:unknown)), C(kubewin_verdict_because), C(kubewin_verdict_taken_at), C(kubewin_verdict_age) in seconds and
-        C(kubewin_verdict_target) (target versions, empty for the current cluster), and are in the group
-        C(kubewin_verdict_ready), C(kubewin_verdict_blocked) or C(kubewin_verdict_unknown).
-      - Read each time, never cached. Use it to select hosts; the playbooks read the cluster again.
-      - A relative path starts at the current directory.
-    type: path
 notes:
   - Further groups are C(kubewin_platform_NAME) (C(openshift), C(aks), C(eks), C(gke), C(rke2), C(other)), C(kubewin_owner_NAME)
     (the program that prepares the node and its csi-proxy, C(wmco), C(wmco_byoh), C(node_image), C(rancher_wins) or C(unmanaged)),
@@ -128,29 +119,22 @@ cache: true
 cache_plugin: ansible.builtin.jsonfile
 cache_connection: ~/.cache/kubewin-inventory
 cache_timeout: 600
-
-# With the verdicts of a report that was saved before.
-readiness_report: readiness.json
 """
 
 import importlib.util
 import socket
 from collections.abc import Mapping
-from datetime import datetime, timezone
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleParserError
 from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructable
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.foreign import foreign
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import read_json
 from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory import address, listing
 from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.facts import Observation
 from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.listing import Listed, Request
 from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.observe import observe
-from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.verdicts import read_verdicts
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import CLUSTER_ARG_SPEC, create_client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.identity import derive_cache_key
@@ -185,10 +169,9 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             port=self.get_option("port"),
         )
         observed = self._read_observation(path, cache, desired)
-        evaluated = self._read_verdicts(observed)
         inventory.add_child(inventory.add_group(listing.ALL), inventory.add_group(listing.HOSTS))
         for host in listing.list_hosts(observed, desired):
-            self._add(inventory, host, evaluated.get(host.name, {}), observed.server)
+            self._add(inventory, host, observed.server)
 
     def _read_observation(self, path: str, cache: bool, desired: Request) -> Observation:
         """From the cache when it may be used and has it, else from the cluster, and then into the cache."""
@@ -234,20 +217,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         named = [entry[len(prefix) :] for entry in self.get_option("address") if entry.startswith(prefix)]
         return sorted({*named, *self.get_option("annotations")})
 
-    def _read_verdicts(self, observed: Observation) -> dict[str, dict[str, Any]]:
-        path = self.get_option("readiness_report")
-        if path is None:
-            return {}
-        try:
-            report = read_json(Path(path).read_text(encoding="utf-8"))
-            return read_verdicts(report, [node.name for node in observed.nodes], datetime.now(timezone.utc))
-        except (OSError, ValueError) as error:
-            raise AnsibleParserError(
-                f"readiness_report {path} cannot be used: {error}, expected a JSON report of preflight for this "
-                "cluster. Create it again, or remove the option"
-            ) from error
-
-    def _add(self, inventory: Any, host: Listed, verdict: Mapping[str, Any], server: str) -> None:
+    def _add(self, inventory: Any, host: Listed, server: str) -> None:
         known_host = inventory.get_host(host.name)
         already = known_host.get_vars() if known_host is not None else {}
         if already.get("kubewin_cluster", server) != server:
@@ -257,17 +227,13 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             )
         inventory.add_host(host.name)
         strict = self.get_option("strict")
-        facts = foreign({**host.variables, **verdict})
+        facts = foreign(host.variables)
         placed = host.merge_composed(
             self._evaluate_compose({**already, **facts}, host.name, strict), self.get_option("ip_family")
         )
-        for name, value in {**foreign(placed.variables), **foreign(verdict)}.items():
+        for name, value in foreign(placed.variables).items():
             inventory.set_variable(host.name, name, value)
-        for group in (
-            *placed.groups,
-            placed.group,
-            *([f"kubewin_verdict_{verdict['kubewin_verdict']}"] if verdict else []),
-        ):
+        for group in (*placed.groups, placed.group):
             inventory.add_child(inventory.add_group(self._sanitize_group_name(group)), host.name)
         variables = inventory.get_host(host.name).get_vars()
         self._add_host_to_composed_groups(self.get_option("groups"), variables, host.name, strict)

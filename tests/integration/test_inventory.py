@@ -185,10 +185,7 @@ def test_the_documented_examples_work(cluster: Lab, tmp_path: Path) -> None:
         # The one thing in them that is elsewhere with everybody.
         own = {"kubeconfig": cluster.state.kubeconfigs["kubewin"], "context": "lab"} if "kubeconfig" in example else {}
         source(folder, yaml.safe_dump({**example, **own}), f"{number}.windows_nodes.yml")
-    assert len(list(folder.iterdir())) == 6
-    node = {"node": "win-1", "ok": "no", "because": "its driver is not registered"}
-    report = {"report_version": 1, "taken_at": "2026-11-20T12:00:00Z", "nodes": [node]}
-    (tmp_path / "readiness.json").write_text(json.dumps(report), encoding="utf-8")
+    assert len(list(folder.iterdir())) == 5
     # All of them together make one inventory, the last one of all being the plugin's own.
     shown = show(folder, {"KUBECONFIG": cluster.state.kubeconfigs["kubewin"]})
     assert (shown.code, shown.output) == (0, "")
@@ -197,10 +194,6 @@ def test_the_documented_examples_work(cluster: Lab, tmp_path: Path) -> None:
     assert shown.members("zone_zone_1") == ["win-loud"]
     assert "win-1" in shown.members("zone_none")
     assert "win-1" in shown.members("free_to_change")
-    assert shown.members("kubewin_verdict_blocked") == ["win-1"]
-    assert "win-2" in shown.members("kubewin_verdict_unknown")
-    assert shown.hosts["win-1"]["kubewin_verdict_because"] == "its driver is not registered"
-    assert shown.hosts["win-1"]["kubewin_verdict_age"] > 0
     assert list((tmp_path / ".cache" / "kubewin-inventory").iterdir())
 
 
@@ -213,7 +206,6 @@ def test_an_invalid_source_reports_what_was_found_and_the_remedy(cluster: Lab, t
             "host: https://127.0.0.1:1\napi_timeout: 0",
             "the API server refuses connections: ",
         ),
-        "report": (f"readiness_report: {tmp_path}/none.json", "Create it again, or remove the option"),
         "compose": ("strict: true\ncompose: {x: none.such}", "compose cannot set x for win-1"),
         "words": ("connection: telnet", "telnet"),
         "zzz-other": (f"host: {alias}\nvalidate_certs: false", "List one cluster per inventory"),

@@ -42,8 +42,7 @@ INVENTORY = frozenset(
     f"kubewin_{name}"
     for name in (
         "address_from", "build", "cluster", "instance", "instance_user", "node", "owner", "platform", "read_at", "registered_drivers",
-        "unreachable_because", "verdict", "verdict_age", "verdict_because", "verdict_taken_at", "verdict_target",
-        "without_node_because",
+        "unreachable_because", "without_node_because",
     )
 )  # fmt: skip
 
