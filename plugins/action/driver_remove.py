@@ -11,6 +11,7 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.modules.driver_remove import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.operator_hold import hold_operator, may_exist
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import read_argument_spec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import pipes
@@ -25,7 +26,11 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal_observ
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import find_driver
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.kinds import Kind
+
+# Seconds for the end of the pods of all plugins; a run that follows continues.
+_TIMEOUT = 300.0
 
 
 class ActionModule(ClusterAction):
@@ -41,6 +46,10 @@ class ActionModule(ClusterAction):
         if not names:
             drivers = ", ".join(self.result.get("drivers") or ())
             lines = [f"{drivers or 'node plugins of this collection'}: no objects in the cluster"]
+        lines += [
+            f"{'would release' if self.check_mode else 'released'} upgrades of the Windows operator ({name})"
+            for name in self.result.get("released") or ()
+        ]
         if self.result.get("namespaces"):
             kept = f"kept: namespace {', '.join(self.result['namespaces'])}, claims, volumes"
             lines.append(kept if csi_proxy else f"{kept}, csi-proxy")
@@ -50,7 +59,7 @@ class ActionModule(ClusterAction):
 
     def work(self, options: Mapping[str, Any]) -> None:
         """Refuse while a volume or csi-proxy is in use, else delete and wait; return the deleted objects."""
-        deadline = time.monotonic() + options["timeout"]
+        deadline = time.monotonic() + _TIMEOUT
         client, names = self.connect(options), list(options["drivers"])
         self.result["only_csi_proxy"] = not names and options["csi_proxy"]
         if not names and not options["csi_proxy"]:
@@ -72,7 +81,22 @@ class ActionModule(ClusterAction):
             raise TaskError("\n".join(filter(None, refused)), "in_use")
         self.result.update(objects=[], namespaces=[])
         for kind, item in (each for _driver, objects in applied for each in objects):
-            self._delete(client, kind, item, deadline, options["timeout"])
+            self._delete(client, kind, item, deadline)
+        if names:
+            self._release_operator(client)
+
+    def _release_operator(self, client: Client) -> None:
+        """Remove the override with which preflight holds upgrades of the Windows operator."""
+        try:
+            conditions = hold_operator(client, None, dry_run=self.check_mode)
+        except ClusterError as error:
+            if error.status != 403:
+                raise
+            if may_exist(client):
+                self.warn(f"Whether an override of this collection holds the Windows operator is unknown. {error}")
+            return
+        self.result["released"] = [condition.name for condition in conditions if condition.action == "remove"]
+        self.result["changed"] = bool(self.result["changed"] or self.result["released"])
 
     def _choose_drivers(self, client: Client) -> list[str]:
         """The only driver of which this collection has objects, also after a removal that was interrupted; none without objects."""
@@ -85,7 +109,7 @@ class ActionModule(ClusterAction):
         option = "kubewin_drivers" if self.inputs else "drivers"
         return [choose_driver(first, option, "node plugin of this collection")] if first else []
 
-    def _delete(self, client: Client, kind: Kind, item: Mapping[str, Any], deadline: float, timeout: int) -> None:
+    def _delete(self, client: Client, kind: Kind, item: Mapping[str, Any], deadline: float) -> None:
         """Delete one object, a DaemonSet with its pods by the deadline in monotonic seconds, and add it to the result."""
         metadata = item["metadata"]
         name, namespace = metadata["name"], metadata.get("namespace")
@@ -94,9 +118,8 @@ class ActionModule(ClusterAction):
         waits = kind == kinds.DAEMON_SET and not self.check_mode
         if waits and not wait_until_gone(client, dict(item), deadline, self.show):
             raise TaskError(
-                f"pods of DaemonSet {namespace}/{name} still exist after {timeout} s, and it "
-                "is being deleted. Check these pods and their nodes, then run again, with a higher timeout if they "
-                "are only slow.",
+                f"pods of DaemonSet {namespace}/{name} still exist after {_TIMEOUT:.0f} s, and it "
+                "is being deleted. Check these pods and their nodes, then run again.",
                 "timeout",
             )
         self.result["objects"].append({"kind": kind.kind, "namespace": namespace, "name": name})

@@ -45,10 +45,6 @@ options:
         until the driver's node plugin runs there again.
     type: bool
     default: false
-  timeout:
-    description: Timeout in seconds for the end of the pods of all plugins.
-    type: int
-    default: 300
 seealso:
   - module: kubewin.csi.driver_info
   - module: kubewin.csi.driver_apply
@@ -95,6 +91,12 @@ namespaces:
   type: list
   elements: str
   sample: [vmware-system-csi]
+released:
+  description: OperatorConditions of the Windows operator from which the override of M(kubewin.csi.preflight_info) was removed.
+  returned: success, if the account may read them
+  type: list
+  elements: str
+  sample: [windows-machine-config-operator.v10.18.0]
 reason:
   description: Stable key of the failure, V(in_use), V(timeout) or a word of M(kubewin.csi.driver_apply).
   returned: failure

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.override import REASON, plan
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.operator_hold import REASON, plan
 
 OURS = {"type": "Upgradeable", "status": "False", "reason": REASON, "message": "one blocker"}
 DATED = {**OURS, "lastTransitionTime": "2026-11-20T00:00:00Z"}
