@@ -71,10 +71,7 @@ class ActionModule(WindowsAction):
         if options["refuse_mode_change"]:
             self._refuse_mode_change(node)
             return {"changed": False}
-        directory = options["reference_counters"]
-        checked = check_path(directory, "reference_counters") if directory else ""
         snapshot = observe.observe(node, desired, with_mounts=True)
-        counted = {"references": list(observe.list_references(node, checked))} if checked else {}
         mapped: dict[str, Any] = {}
         if options["smb_mappings"]:
             names = ("local", "remote", "status")
@@ -83,4 +80,4 @@ class ActionModule(WindowsAction):
                 "smb_used": snapshot.trouble.uses_smb,
                 "smb_mappings": None if found is None else [dict(zip(names, one, strict=True)) for one in found],
             }
-        return {"changed": False, "csi_proxy": {**prove.describe_state(desired, snapshot), **counted, **mapped}}
+        return {"changed": False, "csi_proxy": {**prove.describe_state(desired, snapshot), **mapped}}

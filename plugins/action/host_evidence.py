@@ -48,7 +48,7 @@ class ActionModule(WindowsAction):
         return result
 
     def prepare(self, options: dict[str, Any]) -> model.Desired:
-        return build_desired_for_info({**options, "start_mode": "auto"})
+        return build_desired_for_info(options)
 
     def work(self, node: WindowsHost, desired: model.Desired, options: dict[str, Any]) -> dict[str, Any]:
         parts: list[Part] = []

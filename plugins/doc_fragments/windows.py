@@ -27,21 +27,12 @@ options:
     description: Root directory of the kubelet on the node. csi-proxy refuses other paths.
     type: str
     default: C:\var\lib\kubelet
-  needs_wmic:
-    description: Whether a driver on this node calls C(wmic), which newer Windows releases lack. Then its absence is a finding.
-    type: bool
-    default: false
   required_pipes:
     description:
       - Bare names of the pipes that drivers on this node mount, such as C(csi-proxy-disk-v1).
       - Without them M(kubewin.csi.csi_proxy) requires every pipe of the release, and M(kubewin.csi.csi_proxy_info) none.
     type: list
     elements: str
-  service_name:
-    description:
-      - Name of the Windows service.
-      - Defaults to the service that runs csi-proxy, whatever its name. A new service is called C(csi-proxy).
-    type: str
 attributes:
   platform:
     description: Target OS families that can be operated against.

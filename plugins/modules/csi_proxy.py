@@ -14,6 +14,10 @@ description:
   - Runs in-box commands over the host's own connection. A node in the desired state costs one command and no write.
   - An upgrade downloads and verifies the new release while the old one runs, then changes the command line of the service. If the new release
     does not serve, the old one is restored.
+  - The service starts with Windows, which also restarts it when it ends unexpectedly. It writes C(C:\var\log\csi-proxy\csi-proxy.log), which is
+    renamed to C(csi-proxy.log.1) when the service is stopped for a change.
+  - A service that runs csi-proxy from another directory and that no other tool manages is taken over. The executable stays there. Its command line
+    is recorded, and restored if the takeover fails.
   - A csi-proxy that another tool manages (WMCO, NSSM as on AKS, rancher-wins, a HostProcess pod) is verified and never changed.
   - With O(node), the task also takes care of the Node. Before it restarts csi-proxy, it cordons the Node and waits until no volume
     operation is in flight there. It labels the Node C(kubewin.io/csi-proxy) once csi-proxy serves, and uncordons it. The cordon names its
@@ -71,8 +75,8 @@ options:
     default: 300
   version:
     description:
-      - Release of csi-proxy. Required unless O(state=absent) or O(needed=false).
-      - Releases below 1.1.3 are refused (CVE-2023-3893). 1.3.0 is recommended.
+      - Release of csi-proxy. Defaults to 1.3.0.
+      - Releases below 1.1.3 are refused (CVE-2023-3893).
     type: str
   source:
     description:
@@ -96,60 +100,13 @@ options:
     description: Whether the node checks if the server certificate is revoked. Windows fails if it cannot reach the revocation list.
     type: bool
     default: true
-  log_dir:
-    description:
-      - Directory of C(csi-proxy.log). OpenShift's must-gather collects the default.
-      - When the service is stopped for a change, the log is renamed to C(csi-proxy.log.1).
-    type: str
-    default: C:\var\log\csi-proxy
-  log_level:
-    description: Verbosity of the log (C(-v)).
-    type: int
-    default: 2
   require_privacy:
     description: Whether SMB mappings must be encrypted. Requires csi-proxy 1.2.0. Defaults to the release's own default.
     type: bool
-  metrics_bind_address:
-    description: Address and port for metrics, such as V(127.0.0.1:8888). Requires csi-proxy 1.3.0.
-    type: str
-  start_mode:
-    description: When Windows starts the service.
-    type: str
-    choices: [auto, delayed-auto, demand]
-    default: auto
-  recovery:
-    description: Actions of Windows when the process ends unexpectedly. Defaults to the actions that are set on the host.
-    type: dict
-    suboptions:
-      reset_seconds:
-        description: Seconds without a failure after which the first action applies again.
-        type: int
-        default: 86400
-      actions:
-        description: Actions for the first, second and later failures.
-        type: list
-        elements: dict
-        default: []
-        suboptions:
-          type:
-            description: The action.
-            type: str
-            choices: [none, restart]
-            default: restart
-          delay_ms:
-            description: Milliseconds to wait before the action.
-            type: int
-            required: true
   allow_downgrade:
     description: Whether to install a lower release than the installed one.
     type: bool
     default: false
-  adopt:
-    description:
-      - Whether to take over a service that runs csi-proxy from another directory and that no other tool manages.
-      - The executable stays there. Its command line is recorded, and restored if the takeover fails.
-    type: bool
-    default: true
 seealso:
   - module: kubewin.csi.csi_proxy_info
 """
@@ -161,16 +118,11 @@ EXAMPLES = r"""
     source: https://mirror.example.com/csi-proxy/1.3.0/csi-proxy.exe
     checksum: 4a5d2c8f0b1e6a79d3c2b5f8e1a4d7c0936f2b8e5d1a4c7f0e3b6d9c2f5a8b1e
 
-- name: Send a file from the controller, with metrics and recovery
+- name: Send a file from the controller
   kubewin.csi.csi_proxy:
     version: 1.3.0
     source: /srv/artifacts/csi-proxy-1.3.0.exe
     checksum: 4a5d2c8f0b1e6a79d3c2b5f8e1a4d7c0936f2b8e5d1a4c7f0e3b6d9c2f5a8b1e
-    metrics_bind_address: 127.0.0.1:8888
-    recovery:
-      actions:
-        - delay_ms: 10000
-        - delay_ms: 30000
 
 - name: Upgrade csi-proxy on a node that runs pods
   kubewin.csi.csi_proxy:

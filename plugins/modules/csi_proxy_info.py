@@ -20,11 +20,6 @@ attributes:
   check_mode:
     support: full
 options:
-  reference_counters:
-    description:
-      - Return the files in this directory, in which a driver keeps one for each volume in use on the host, such as C(C:\csi\smbmounts) of
-        the SMB driver as a HostProcess container.
-    type: str
   refuse_mode_change:
     description: Fail if a driver that an earlier task of the play planned with M(kubewin.csi.driver_info) changes its mode and has volumes in use on the host.
     type: bool
@@ -33,11 +28,6 @@ options:
     description: Return the SMB shares that the host has mapped for all sessions. Needs C(wmic.exe) on the host.
     type: bool
     default: false
-  start_mode:
-    description: Expected start mode of the service. With V(demand), a service that does not start with Windows is a warning, not a blocker (C(CSI-N18)).
-    type: str
-    choices: [auto, delayed-auto, demand]
-    default: auto
   details:
     description:
       - Return everything in an ad hoc command too. Otherwise C(ansible -m kubewin.csi.csi_proxy_info) returns only RV(summary), because
@@ -111,11 +101,6 @@ csi_proxy:
       description: Required pipes that are not served.
       type: list
       elements: str
-    references:
-      description: Files below the directory of reference counters, each a volume in use.
-      type: list
-      elements: str
-      returned: when O(reference_counters) is given
     smb_mappings:
       description: Mapped SMB shares, each with C(local), C(remote) and C(status), which is 0 when it is connected. Null if they cannot be read
         because C(wmic.exe) is missing, as on Windows Server 2025.

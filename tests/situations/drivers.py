@@ -140,14 +140,14 @@ def windows_without_wmic_and_a_plugin_that_calls_it(world: World) -> None:
     crash(world, "vsphere", "win-1", 'exec: "wmic": executable file not found in %PATH%')
 
 
-@situation("2.5 wmic", "CSI-N14")
-def the_host_itself_lacks_wmic(world: World) -> None:
+@situation("2.5 sockets", "CSI-N12")
+def the_host_itself_has_no_unix_sockets(world: World) -> None:
     world.host("win-1")["findings"] = [
         {
-            "id": "CSI-N14",
+            "id": "CSI-N12",
             "severity": "blocker",
-            "object": "wmic.exe",
-            "message": "The driver calls wmic.",
+            "object": "driver afunix",
+            "message": "The driver for Unix domain sockets is missing.",
             "remedy": "Add it.",
         }
     ]

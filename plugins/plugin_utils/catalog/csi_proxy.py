@@ -25,26 +25,8 @@ PIPE_PREFIX = "csi-proxy-"
 SERVICE_NAMES = ("csi-proxy", "csiproxy")
 """Names under which installers register the service: the first is ours, the second the upstream README's."""
 
-_KLOG_FLAGS = frozenset(
-    {
-        "add_dir_header",
-        "alsologtostderr",
-        "log_backtrace_at",
-        "log_dir",
-        "log_file",
-        "log_file_max_size",
-        "logtostderr",
-        "one_output",
-        "skip_headers",
-        "skip_log_headers",
-        "stderrthreshold",
-        "v",
-        "vmodule",
-    }
-)
-_FLAGS_1_1 = _KLOG_FLAGS | {"windows-service", "kubelet-path", "working-dir"}
-_FLAGS_1_2 = _FLAGS_1_1 | {"require-privacy"}
-_FLAGS_1_3 = _FLAGS_1_2 | {"metrics-bind-address"}
+PRIVACY_SINCE = "1.2.0"
+"""First release with the flag -require-privacy. A release ends at once when it is started with a flag that it does not have."""
 
 _GROUPS_1_1: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("disk", ("v1", "v1alpha1", "v1beta1", "v1beta2", "v1beta3")),
@@ -58,10 +40,9 @@ _GROUPS_1_1: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """One csi-proxy release: its flags and the API groups that it serves, each with its versions."""
+    """One csi-proxy release, and the API groups that it serves, each with its versions."""
 
     version: str
-    flags: frozenset[str]
     api_groups: tuple[tuple[str, tuple[str, ...]], ...]
 
     @property
@@ -73,10 +54,10 @@ class Release:
 
 
 RELEASES: tuple[Release, ...] = (
-    Release("1.1.3", _FLAGS_1_1, _GROUPS_1_1),
-    Release("1.2.0", _FLAGS_1_2, _GROUPS_1_1),
-    Release("1.2.1", _FLAGS_1_2, _GROUPS_1_1),
-    Release("1.3.0", _FLAGS_1_3, _GROUPS_1_1),
+    Release("1.1.3", _GROUPS_1_1),
+    Release("1.2.0", _GROUPS_1_1),
+    Release("1.2.1", _GROUPS_1_1),
+    Release("1.3.0", _GROUPS_1_1),
 )
 
 _VERSION = re.compile(r"v?(\d{1,9})\.(\d{1,9})\.(\d{1,9})(?:[-+.][0-9A-Za-z.+-]*)?", re.ASCII)

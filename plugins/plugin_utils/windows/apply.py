@@ -321,7 +321,7 @@ class HostApplier:
         desired, service = self.desired, snapshot.service
         key = locate_parameters(name)
         aside = rf"{desired.install_dir}\aside-{self._run}"
-        start = ["start=", desired.start_mode]
+        start = ["start=", model.START_MODE]
         steps: LabelledSteps = []
         for step in to_do.steps:
             if step.kind == "set_aside":
@@ -349,11 +349,9 @@ class HostApplier:
                 steps.append(("configure", discard_output(program("sc", "config", name, *start))))
             elif step.kind == "describe":
                 steps.append(("describe", discard_output(program("sc", "description", name, model.DESCRIPTION))))
-            elif step.kind == "set_recovery" and desired.recovery is not None:
-                actions = "/".join(
-                    f"{a.type if a.type != 'none' else ''}/{a.delay_ms}" for a in desired.recovery.actions
-                )
-                arguments = ["reset=", str(desired.recovery.reset_seconds), "actions=", actions]
+            elif step.kind == "set_recovery":
+                actions = "/".join(f"{action.type}/{action.delay_ms}" for action in model.RECOVERY.actions)
+                arguments = ["reset=", str(model.RECOVERY.reset_seconds), "actions=", actions]
                 steps.append(("recovery", discard_output(program("sc", "failure", name, *arguments))))
         if service is not None and to_do.has("stop") and not to_do.has("commit", "set_aside"):
             steps += self._remember_process(service)

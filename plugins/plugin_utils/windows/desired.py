@@ -20,8 +20,9 @@ _SHARED = re.compile(
     r"[a-z]:\\(windows|program files|program files \(x86\)|programdata|users|k|etc|var)(\\windows.*|\\system32.*)?",
     re.IGNORECASE,
 )
-_SERVICE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,80}")
 _PATH_LIMIT = 240
+LOG_FILE = r"C:\var\log\csi-proxy\csi-proxy.log"
+"""Where OpenShift's must-gather collects it."""
 
 
 def check_path(value: str, option: str) -> str:
@@ -92,46 +93,19 @@ def _parse_checksum(value: str | None) -> str:
     return text
 
 
-def render_flags(options: Mapping[str, Any], release: catalog.Release) -> tuple[str, ...]:
-    """The command line's flags in a fixed order. NodeError ``flag_unknown`` names a flag that the release lacks."""
-    log_file = check_path(options["log_dir"], "log_dir") + r"\csi-proxy.log"
-    pairs: list[tuple[str, str]] = [
-        ("log_file", log_file),
-        ("logtostderr", "false"),
-        ("log_file_max_size", "100"),
-        ("v", str(options["log_level"])),
-        ("kubelet-path", check_path(options["kubelet_path"], "kubelet_path")),
-    ]
+def _render_flags(options: Mapping[str, Any], release: catalog.Release) -> tuple[str, ...]:
+    """The flags of the command line in a fixed order."""
+    flags = [f"-log_file={LOG_FILE}", "-logtostderr=false", "-log_file_max_size=100", "-v=2"]
+    flags.append(f"-kubelet-path={check_path(options['kubelet_path'], 'kubelet_path')}")
     if options.get("require_privacy") is not None:
-        pairs.append(("require-privacy", "true" if options["require_privacy"] else "false"))
-    if options.get("metrics_bind_address"):
-        pairs.append(("metrics-bind-address", options["metrics_bind_address"]))
-    for name, value in pairs:
-        if name not in release.flags:
+        if catalog.is_below(release.version, catalog.PRIVACY_SINCE):
             raise ChangeRefusedError(
                 "flag_unknown",
-                f"csi-proxy {release.version} does not have the flag -{name}, which would end the process at once (error 1053).",
-                f"Remove it, or install a release that has it ({_list_releases_with(name)}).",
+                f"require_privacy: csi-proxy {release.version} does not have the flag, which would end the process at once (error 1053).",
+                f"Remove it, or install {catalog.PRIVACY_SINCE} or later.",
             )
-        if '"' in check_value(value, f"flag {name}"):
-            raise ChangeRefusedError(
-                "bad_value", f"flag {name}: {value!r} holds a quote.", "Use a value without quotes."
-            )
-    return tuple(f"-{name}={value}" for name, value in pairs)
-
-
-def _list_releases_with(name: str) -> str:
-    having = [release.version for release in catalog.RELEASES if name in release.flags]
-    return f"from {having[0]} on" if having else "none does"
-
-
-def _build_recovery(value: Mapping[str, Any] | None) -> model.Recovery | None:
-    if value is None:
-        return None
-    actions = tuple(
-        model.RecoveryAction(action["type"], int(action["delay_ms"])) for action in value.get("actions") or ()
-    )
-    return model.Recovery(int(value.get("reset_seconds") or 0) if actions else 0, actions)
+        flags.append(f"-require-privacy={'true' if options['require_privacy'] else 'false'}")
+    return tuple(flags)
 
 
 def _check_pipes(values: list[str] | None, default: tuple[str, ...]) -> tuple[str, ...]:
@@ -150,16 +124,6 @@ def _check_pipes(values: list[str] | None, default: tuple[str, ...]) -> tuple[st
     return tuple(sorted(set(names)))
 
 
-def _check_service_name(value: str | None) -> str | None:
-    if value is not None and not _SERVICE_NAME.fullmatch(value):
-        raise ChangeRefusedError(
-            "bad_value",
-            f"service_name: {value!r} is not a service name.",
-            "Use letters, digits, dots, dashes and underscores.",
-        )
-    return value
-
-
 def build_desired(options: Mapping[str, Any]) -> model.Desired:
     """The desired state of a csi_proxy task; that of for_info where no driver needs csi-proxy.
 
@@ -168,19 +132,11 @@ def build_desired(options: Mapping[str, Any]) -> model.Desired:
     install_dir = _check_install_dir(options["install_dir"])
     kubelet_path = check_path(options["kubelet_path"], "kubelet_path")
     if options["state"] == "absent":
-        return model.Desired(
-            "absent",
-            _check_service_name(options.get("service_name")),
-            install_dir=install_dir,
-            kubelet_path=kubelet_path,
-        )
+        return model.Desired("absent", install_dir=install_dir, kubelet_path=kubelet_path)
     if not options["needed"]:
         return build_desired_for_info(options)
-    if not options.get("version"):
-        raise ChangeRefusedError(
-            "bad_version", "version: it is needed to install csi-proxy.", f"Use {catalog.RECOMMENDED}."
-        )
-    release = _find_release(options["version"])
+    version = options.get("version") or catalog.RECOMMENDED
+    release = _find_release(version)
     digest = _parse_checksum(options.get("checksum"))
     pipes = _check_pipes(options.get("required_pipes"), release.pipes)
     unserved = sorted(set(pipes) - set(release.pipes))
@@ -192,20 +148,15 @@ def build_desired(options: Mapping[str, Any]) -> model.Desired:
         )
     desired = model.Desired(
         state="staged" if options["state"] == "staged" else "present",
-        service_name=_check_service_name(options.get("service_name")),
-        version=options["version"].removeprefix("v"),
+        version=version.removeprefix("v"),
         sha256=digest,
         source=_build_source(options),
         install_dir=install_dir,
-        flags=render_flags(options, release),
-        log_file=check_path(options["log_dir"], "log_dir") + r"\csi-proxy.log",
-        start_mode=options["start_mode"],
-        recovery=_build_recovery(options.get("recovery")),
+        flags=_render_flags(options, release),
+        log_file=LOG_FILE,
         required_pipes=pipes,
         allow_downgrade=bool(options["allow_downgrade"]),
-        adopt=bool(options["adopt"]),
         kubelet_path=kubelet_path,
-        needs_wmic=bool(options["needs_wmic"]),
     )
     if len(desired.executable) > _PATH_LIMIT:
         raise ChangeRefusedError(
@@ -237,13 +188,10 @@ def _build_source(options: Mapping[str, Any]) -> model.ExecutableSource | None:
 
 
 def build_desired_for_info(options: Mapping[str, Any]) -> model.Desired:
-    """The desired state for csi_proxy_info: only the pipes, if any are named, and the start mode of the service."""
+    """The desired state for csi_proxy_info: only the pipes, if any are named."""
     return model.Desired(
         "present",
-        _check_service_name(options.get("service_name")),
         install_dir=_check_install_dir(options["install_dir"]),
         required_pipes=_check_pipes(options.get("required_pipes"), ()),
         kubelet_path=check_path(options["kubelet_path"], "kubelet_path"),
-        needs_wmic=bool(options["needs_wmic"]),
-        start_mode=options["start_mode"],
     )

@@ -241,7 +241,7 @@ WIN32: dict[int, Meaning] = {
         "of an unknown flag), it is not a service, or an antivirus scan delayed it",
         "Check the flags against the release, and the log. Otherwise exclude the install directory from real-time scans.",
     ),
-    1058: Meaning("start_failed", "the service is disabled", "Set start_mode to auto, delayed-auto or demand."),
+    1058: Meaning("start_failed", "the service is disabled", "Enable it, then run the play again."),
     1060: Meaning("service_missing", "the service does not exist", "Run the play again."),
     1061: Meaning("service_busy", "the service does not accept controls now", "Run the play again in a minute."),
     1067: Meaning(

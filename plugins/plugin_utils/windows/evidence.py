@@ -88,7 +88,7 @@ def collect(
     node: WindowsHost, desired: model.Desired, snapshot: model.HostSnapshot, log_bytes: int
 ) -> Iterator[Evidence]:
     """Every file, as it is read. What cannot be read is a problem of that file; a lost connection ends it: ChannelError."""
-    name = snapshot.service.name if snapshot.service else desired.service_name or catalog.SERVICE_NAMES[0]
+    name = snapshot.service.name if snapshot.service else catalog.SERVICE_NAMES[0]
     for title, commands in _list_queries(desired, name):
         yield _run_queries(node, title, commands)
     own_logs = find_own_logs(snapshot.service)

@@ -102,16 +102,13 @@ def _check_next_start(desired: Desired, snapshot: HostSnapshot) -> Iterator[Find
         yield blocker("CSI-N07", subject, changed, repair)
     if plan.find_manager(snapshot) not in plan.ELSEWHERE and service.start != _AUTOMATIC:
         depends = ", ".join(snapshot.dependents) if service.start == _DEMAND else ""
-        is_requested = service.start == _DEMAND and desired.start_mode == "demand"
         yield Finding(
             "CSI-N18",
-            "warning" if depends or is_requested else "blocker",
+            "warning" if depends else "blocker",
             subject,
-            f"csi-proxy runs, but its start mode is {service.start_mode}{', as csi_proxy_start_mode requires' if is_requested else ''}: "
+            f"csi-proxy runs, but its start mode is {service.start_mode}: "
             + (f"it starts only with {depends}." if depends else "no reboot starts it."),
-            f"After each reboot: sc.exe start {service.name}"
-            if is_requested
-            else f"sc.exe config {service.name} start= auto",
+            f"sc.exe config {service.name} start= auto",
         )
 
 
@@ -168,13 +165,6 @@ def _check_storage(desired: Desired, snapshot: HostSnapshot) -> Iterator[Finding
             "Names of SMB servers may not resolve for shares that are mapped from a container's compartment.",
             r"reg add HKLM\SYSTEM\CurrentControlSet\Services\hns\State"
             " /v EnableCompartmentNamespace /t REG_DWORD /d 1 /f, then reboot.",
-        )
-    if desired.needs_wmic and not trouble.wmic_present:
-        yield blocker(
-            "CSI-N14",
-            "wmic.exe",
-            "The driver calls wmic, which this Windows lacks.",
-            "DISM /Online /Add-Capability /CapabilityName:WMIC~~~~, or a later release of the driver.",
         )
     for mount in trouble.stale_mounts:
         yield warning(

@@ -24,7 +24,6 @@ STATE_NAMES = {
     7: "paused",
 }
 
-StartMode = Literal["auto", "delayed-auto", "demand", "disabled"]
 ManagedBy = Literal["none", "kubewin", "adopted", "wicd", "nssm", "rancher-wins", "host-process", "foreign"]
 
 SERVICES_KEY = r"HKLM\SYSTEM\CurrentControlSet\Services"
@@ -60,6 +59,12 @@ class Recovery:
     actions: tuple[RecoveryAction, ...]
 
 
+START_MODE = "auto"
+"""A node plugin needs csi-proxy after each boot of the node."""
+RECOVERY = Recovery(86400, tuple(RecoveryAction("restart", delay_ms) for delay_ms in (10_000, 30_000, 60_000)))
+"""Windows restarts csi-proxy soon, and later each time, so that a csi-proxy that always ends does not load the node."""
+
+
 @dataclass(frozen=True, slots=True)
 class ExecutableSource:
     """Where the executable comes from: a URL that the node pulls, or a file on the controller that is streamed."""
@@ -78,8 +83,6 @@ class Desired:
     """What a csi_proxy task asks for, normalised and checked by ``desired.build_desired``."""
 
     state: Literal["present", "staged", "absent"]
-    service_name: str | None
-    """None: csi-proxy, or the name under which the service is found"""
     version: str = ""
     sha256: str = ""
     source: ExecutableSource | None = None
@@ -87,14 +90,9 @@ class Desired:
     flags: tuple[str, ...] = ()
     """everything after the executable, without ``-windows-service``"""
     log_file: str = ""
-    start_mode: StartMode = "auto"
-    recovery: Recovery | None = None
-    """None: left as it is found"""
     required_pipes: tuple[str, ...] = ()
     allow_downgrade: bool = False
-    adopt: bool = True
     kubelet_path: str = r"C:\var\lib\kubelet"
-    needs_wmic: bool = False
 
     @property
     def install_dir_parents(self) -> tuple[str, ...]:
@@ -211,7 +209,6 @@ class Trouble:
     defragsvc_start: int | None = None
     afunix_start: int | None = None
     compartment_namespace: int | None = None
-    wmic_present: bool = True
     reboot_pending: tuple[str, ...] = ()
     defender_start: int | None = None
     defender_realtime_off: bool = False

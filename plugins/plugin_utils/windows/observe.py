@@ -107,8 +107,7 @@ def build_status_steps(node: WindowsHost, name: str, image: str = IMAGE) -> list
 
 def build_observation_steps(desired: model.Desired, with_mounts: bool = False) -> list[tuple[str, Command]]:
     """The whole observation of a node on which the service has its usual name and runs the desired release."""
-    name = desired.service_name or catalog.SERVICE_NAMES[0]
-    other_names = () if desired.service_name else catalog.SERVICE_NAMES[1:]
+    name, *other_names = catalog.SERVICE_NAMES
     steps = _build_service_steps(name)
     steps += [
         # Its last line shows that it finished.
@@ -172,8 +171,6 @@ def build_observation_steps(desired: model.Desired, with_mounts: bool = False) -
             ("volumes", program("mountvol")),
             ("plugins", builtin("dir", desired.kubelet_path + r"\plugins", switches="/b /ad")),
         ]
-    if desired.needs_wmic:
-        steps.append(("wmic", builtin("dir", SYSTEM32 + r"\wbem\WMIC.exe", switches="/b")))
     return steps
 
 
@@ -227,13 +224,13 @@ def observe(node: WindowsHost, desired: model.Desired, *, with_mounts: bool = Fa
     """
     answers = node.ask(build_observation_steps(desired, with_mounts))
     node.lists_pipes = bool(parse.read_pipes(answers.text("pipes"), _ALWAYS_SERVED))
-    name = desired.service_name or catalog.SERVICE_NAMES[0]
+    name = catalog.SERVICE_NAMES[0]
     registry = parse.read_registry("\n".join((answers.text("registry"), answers.text("scan"))))
     image_paths = {
         key: value for key, value in _find_csi_proxy_services(registry).items() if key.lower() != name.lower()
     }
     service = _read_service(name, answers)
-    if service is None and not desired.service_name and image_paths:
+    if service is None and image_paths:
         preferred = [service_name for service_name in catalog.SERVICE_NAMES if service_name in image_paths]
         name = next(iter([*preferred, *filter(_PLAIN_NAME.fullmatch, sorted(image_paths))]), name)
     executable = _find_program(service) if service else parse.find_executable(image_paths.get(name, ""))
@@ -488,7 +485,6 @@ def _read_trouble(tree: parse.RegistryTree, answers: Answers, desired: model.Des
         defragsvc_start=start("defragsvc"),
         afunix_start=start("afunix"),
         compartment_namespace=value(_SERVICES + r"\hns\State", "EnableCompartmentNamespace"),
-        wmic_present=not desired.needs_wmic or bool(parse.read_names(answers.text("wmic"))),
         reboot_pending=tuple(reboot),
         defender_start=start("WinDefend"),
         defender_realtime_off=value(_DEFENDER_POLICY + r"\Real-Time Protection", "DisableRealtimeMonitoring") == 1,

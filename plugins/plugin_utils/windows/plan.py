@@ -173,15 +173,14 @@ def compare_with_desired(desired: Desired, snapshot: HostSnapshot) -> tuple[Drif
     compare(
         "service",
         service.name if service else None,
-        desired.service_name or (service.name if service else catalog.SERVICE_NAMES[0]),
+        service.name if service else catalog.SERVICE_NAMES[0],
     )
     if service is None:
         return tuple(drifts)
     compare("command_line", service.command_line, desired.command_line)
     compare("executable_sha256", snapshot.executable_sha256, desired.sha256)
-    compare("start_mode", service.start_mode, desired.start_mode)
-    if desired.recovery is not None:
-        compare("recovery", service.recovery or model.Recovery(0, ()), desired.recovery)
+    compare("start_mode", service.start_mode, model.START_MODE)
+    compare("recovery", service.recovery, model.RECOVERY)
     compare("description", service.description, model.DESCRIPTION)
     compare("recorded_release", service.record.release, desired.version)
     compare("recorded_sha256", service.record.sha256, desired.sha256)
@@ -284,12 +283,6 @@ def _refuse(desired: Desired, snapshot: HostSnapshot) -> ChangeRefusedError | No
                 f"The service {service.name!r} runs {service.command_line!r}, which this collection did not install.",
                 "Remove it with the tool that installed it.",
             )
-        if not desired.adopt:
-            return ChangeRefusedError(
-                "foreign_owner",
-                f"The service {service.name!r} runs {service.command_line!r}, which this collection did not install, and adopt is false.",
-                "Set adopt to true to take it over, or exclude this node.",
-            )
         if "%" in service.command_line or "!" in service.command_line:
             return ChangeRefusedError(
                 "foreign_owner",
@@ -302,8 +295,8 @@ def _refuse(desired: Desired, snapshot: HostSnapshot) -> ChangeRefusedError | No
         name, command = snapshot.other_services[0]
         return ChangeRefusedError(
             "second_service",
-            f"The service {name!r} already runs a csi-proxy ({command}); a second one named {desired.service_name!r} could not open its pipes.",
-            f"Remove service_name, or set it to {name}; or delete that service first.",
+            f"The service {name!r} already runs a csi-proxy ({command}); a second one could not open its pipes.",
+            "Delete that service first.",
         )
     foreign = find_foreign_processes(snapshot)
     if snapshot.pipes and foreign and (service is None or service.state != model.RUNNING):
@@ -411,7 +404,7 @@ def _plan_present(desired: Desired, snapshot: HostSnapshot) -> list[PlanStep]:
     service = snapshot.service
     items = {item.item for item in compare_with_desired(desired, snapshot)}
     steps: list[PlanStep] = []
-    name = service.name if service else desired.service_name or catalog.SERVICE_NAMES[0]
+    name = service.name if service else catalog.SERVICE_NAMES[0]
     if snapshot.own_install_dir.lower() != desired.install_dir.lower():
         steps.append(PlanStep("remember_directory", f"record {desired.install_dir} as created by kubewin.csi"))
     if not snapshot.install_dir_exists:
@@ -448,10 +441,10 @@ def _plan_present(desired: Desired, snapshot: HostSnapshot) -> list[PlanStep]:
     elif commit:
         steps.append(PlanStep("commit", f"set the command line of the service {name} to {desired.command_line}", name))
     if service is not None and "start_mode" in items:
-        steps.append(PlanStep("configure", f"set start mode {desired.start_mode}", name))
+        steps.append(PlanStep("configure", f"set start mode {model.START_MODE}", name))
     if service is None or "description" in items:
         steps.append(PlanStep("describe", f"set the description of the service {name}", name))
-    if desired.recovery is not None and (service is None or "recovery" in items):
+    if service is None or "recovery" in items:
         steps.append(PlanStep("set_recovery", f"set the recovery actions of the service {name}", name))
     # The process may run the damaged executable: it was loaded from the very path that is replaced.
     restart = (

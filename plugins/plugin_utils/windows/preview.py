@@ -28,14 +28,13 @@ def preview(desired: Desired, snapshot: HostSnapshot, steps: tuple[PlanStep, ...
         return {"before": before, "after": {"service": None, "executable": None, "install_dir": None}}
     if desired.state == "staged":
         return {"before": {"staged": snapshot.staged_sha256}, "after": {"staged": desired.sha256}}
-    recovery = desired.recovery if desired.recovery is not None else service.recovery if service else None
     after = {
         "service": {
-            "name": service.name if service else desired.service_name or catalog.SERVICE_NAMES[0],
+            "name": service.name if service else catalog.SERVICE_NAMES[0],
             "state": "running",
             "command_line": desired.command_line,
-            "start_mode": desired.start_mode,
-            "recovery": recovery and serialize(recovery),
+            "start_mode": model.START_MODE,
+            "recovery": serialize(model.RECOVERY),
             "description": model.DESCRIPTION,
         },
         "executable": {"path": desired.executable, "sha256": desired.sha256, "release": desired.version},

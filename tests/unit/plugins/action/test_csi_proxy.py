@@ -120,19 +120,17 @@ def test_a_blank_variable_of_the_role_is_not_given(name: str, blank: Any) -> Non
 
 def test_a_variable_of_the_role_is_an_option() -> None:
     given = {
-        "csi_proxy_log_level": 0,
-        "csi_proxy_adopt": False,
-        "csi_proxy_recovery": {},
+        "csi_proxy_quiesce_timeout": 0,
+        "csi_proxy_source_check_revocation": False,
         "csi_proxy_source": "{{ it }}",
     }
     wanted = {
-        "log_level": 0,
-        "adopt": False,
-        "recovery": {"actions": [], "reset_seconds": 86400},
+        "quiesce_timeout": 0,
+        "source_check_revocation": False,
         "source": "value of it",
     }
     assert taken(given) == taken({}) | wanted
-    assert taken({"csi_proxy_log_level": "4"})["log_level"] == 4
+    assert taken({"csi_proxy_quiesce_timeout": "4"})["quiesce_timeout"] == 4
     assert taken({"csi_proxy_state": "absent"}, state="present")["state"] == "present"
 
 

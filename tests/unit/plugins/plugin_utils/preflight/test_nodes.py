@@ -135,12 +135,12 @@ def test_a_fault_at_the_next_reboot_is_reported_without_volumes_and_blocks_nothi
 
 
 def test_findings_of_the_host_are_passed_on_unchanged() -> None:
-    report = evaluate(planted("the_host_itself_lacks_wmic").snapshot())
-    reported = next(one for one in report.findings if one.id == "CSI-N14")
+    report = evaluate(planted("the_host_itself_has_no_unix_sockets").snapshot())
+    reported = next(one for one in report.findings if one.id == "CSI-N12")
     assert (reported.severity, reported.object, reported.message) == (
         "blocker",
-        "Node win-1, wmic.exe",
-        "The driver calls wmic.",
+        "Node win-1, driver afunix",
+        "The driver for Unix domain sockets is missing.",
     )
     assert on(report).ok == "no"
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.csi_proxy import RECOMMENDED
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import desired, model, options
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
-from hypothesis import given
-from hypothesis import strategies as st
-from unit.plugins.plugin_utils.windows.test_commands import SAFE, c_runtime
+from unit.plugins.plugin_utils.windows.test_commands import c_runtime
 
 DIGEST = "ab" * 32
 
@@ -23,14 +22,11 @@ def wanted(**given: Any) -> model.Desired:
 
 
 def test_the_command_line_in_its_fixed_order() -> None:
-    line = wanted(
-        require_privacy=False,
-        metrics_bind_address="127.0.0.1:8888",
-    ).command_line
+    line = wanted(require_privacy=False).command_line
     assert line == (
         r"C:\csi-proxy\1.3.0-abababababab\csi-proxy.exe -windows-service -log_file=C:\var\log\csi-proxy\csi-proxy.log"
         r" -logtostderr=false -log_file_max_size=100 -v=2 -kubelet-path=C:\var\lib\kubelet"
-        r" -require-privacy=false -metrics-bind-address=127.0.0.1:8888"
+        r" -require-privacy=false"
     )
 
 
@@ -40,9 +36,9 @@ def test_a_path_with_blanks_is_quoted_in_the_command_line() -> None:
     assert r'"-kubelet-path=D:\kube let"' in line
 
 
-@given(SAFE | st.just("C:\\a b\\"))
-def test_the_runtime_of_csi_proxy_reads_the_flags_that_were_meant(address: str) -> None:
-    desired = wanted(install_dir=r"C:\a b", metrics_bind_address=address)
+@pytest.mark.parametrize("kubelet_path", [r"C:\k", r"C:\a b", r"D:\kube let\x"])
+def test_the_runtime_of_csi_proxy_reads_the_flags_that_were_meant(kubelet_path: str) -> None:
+    desired = wanted(install_dir=r"C:\a b", kubelet_path=kubelet_path)
     assert c_runtime(desired.command_line) == [desired.executable, "-windows-service", *desired.flags]
 
 
@@ -57,17 +53,13 @@ def test_a_checksum_may_be_what_sha256sum_wrote(form: str) -> None:
         ({"checksum": None}, "checksum_missing", "build_csi_proxy.yml"),
         ({"checksum": ""}, "checksum_missing", "build_csi_proxy.yml"),
         ({"checksum": "abc"}, "bad_checksum", "64 hexadecimal digits"),
-        ({"version": None}, "bad_version", "1.3.0"),
         ({"version": "latest"}, "bad_version", "latest"),
         ({"version": "१.३.१"}, "bad_version", "not a release"),
         ({"version": "1.3.0-β"}, "bad_version", "not a release"),
         ({"version": "1.1.2"}, "release_floor", "CVE-2023-3893"),
         ({"version": "0.2.2"}, "release_floor", "1.1.3"),
         ({"version": "2.0.0-alpha.2"}, "release_unknown", "HostProcess"),
-        ({"version": "1.1.3", "metrics_bind_address": ":8888"}, "flag_unknown", "-metrics-bind-address"),
-        ({"version": "1.1.3", "require_privacy": True}, "flag_unknown", "from 1.2.0 on"),
-        ({"metrics_bind_address": "a%PATH%"}, "bad_value", "%"),
-        ({"metrics_bind_address": 'a"b'}, "bad_value", "quote"),
+        ({"version": "1.1.3", "require_privacy": True}, "flag_unknown", "1.2.0 or later"),
         ({"install_dir": "csi-proxy"}, "bad_path", "absolute"),
         ({"install_dir": r"C:\k"}, "bad_path", "shared"),
         ({"install_dir": r"C:\Windows\System32"}, "bad_path", "shared"),
@@ -76,10 +68,9 @@ def test_a_checksum_may_be_what_sha256sum_wrote(form: str) -> None:
         ({"install_dir": r"C:\a&b"}, "bad_value", "&"),
         ({"install_dir": r"C:\%TEMP%"}, "bad_value", "%"),
         ({"install_dir": "C:\\" + "x" * 230}, "bad_path", "longer"),
-        ({"log_dir": r"\\server\share"}, "bad_path", "log_dir"),
+        ({"kubelet_path": r"\\server\share"}, "bad_path", "kubelet_path"),
         ({"required_pipes": ["docker_engine"]}, "bad_pipe", "docker_engine"),
         ({"required_pipes": ["csi-proxy-disk-v9"]}, "bad_pipe", "csi-proxy-disk-v9"),
-        ({"service_name": "csi proxy"}, "bad_value", "service_name"),
         ({"source": "http://mirror/a b.exe"}, "bad_value", "' '"),
         ({"source": "http://mirror/a.exe", "source_proxy": "http://p\tq"}, "bad_value", "source_proxy"),
     ],
@@ -119,6 +110,10 @@ def test_pipes_may_be_given_with_their_path() -> None:
     assert wanted(required_pipes=[r"\\.\pipe\csi-proxy-disk-v1"]).required_pipes == ("csi-proxy-disk-v1",)
 
 
+def test_the_recommended_release_is_the_default() -> None:
+    assert wanted(version=None).version == RECOMMENDED
+
+
 def test_a_checksum_with_its_algorithm_before_it() -> None:
     assert wanted(checksum="sha256:" + DIGEST.upper()).sha256 == DIGEST
 
@@ -126,8 +121,3 @@ def test_a_checksum_with_its_algorithm_before_it() -> None:
 def test_absent_needs_neither_version_nor_checksum() -> None:
     values = {name: spec.get("default") for name, spec in options.CSI_PROXY.items()}
     assert desired.build_desired({**values, "state": "absent"}).state == "absent"
-
-
-def test_no_recovery_actions_leave_no_reset_period() -> None:
-    assert wanted(recovery={"reset_seconds": 86400, "actions": []}).recovery == model.Recovery(0, ())
-    assert wanted().recovery is None

@@ -92,9 +92,7 @@ def test_the_error_carries_the_last_lines_of_the_log(host: Host, artifacts: Arti
     ],
 )
 def test_denied_while_installing(host: Host, artifacts: Artifacts, match: str, rc: int, reason: str) -> None:
-    desired = wanted(
-        artifacts.csi_proxy(NEW), recovery={"reset_seconds": 1, "actions": [{"type": "restart", "delay_ms": 1}]}
-    )
+    desired = wanted(artifacts.csi_proxy(NEW))
     host.fault(match=match, rc=rc)
     error = failed(host, desired)
     assert error.reason == reason, str(error)
@@ -264,13 +262,6 @@ def test_a_second_csi_proxy_serves_the_pipes(host: Host, artifacts: Artifacts) -
     error = failed(host, desired)
     assert error.reason == "pipes_taken"
     assert "HostProcess" in str(error)
-
-
-def test_a_named_service_beside_another_that_runs_csi_proxy(host: Host, artifacts: Artifacts) -> None:
-    host.run(wanted(artifacts.csi_proxy(NEW), service_name="csiproxy"))
-    error = failed(host, wanted(artifacts.csi_proxy(NEW), service_name="csi-proxy"))
-    assert error.reason in ("second_service", "pipes_taken")
-    assert "csiproxy" in str(error) or "csi-proxy.exe" in str(error)
 
 
 def test_a_killed_command_interpreter_is_reported(host: Host, artifacts: Artifacts) -> None:
@@ -497,7 +488,7 @@ def test_the_process_of_a_restart_that_was_cut_off_is_known_to_the_next_run(host
     from lab.windows.channel import Cut
     from lab.windows.cuts import conversation
 
-    desired = wanted(artifacts.csi_proxy(NEW), recovery={"actions": [{"type": "restart", "delay_ms": 10}]})
+    desired = wanted(artifacts.csi_proxy(NEW))
     host.run(desired)
     host.agent.run(rf"C:\Windows\System32\taskkill.exe /F /PID {host.observe(desired).processes[0].pid}")
     host.agent.control("clock", advance_ms=60000)

@@ -60,7 +60,6 @@ def test_each_trouble_is_found(changes: dict[str, object], expected: str) -> Non
         {"applocker_start": 2},
         {"compartment_namespace": None},
         {"defender_start": 2},
-        {"wmic_present": False},
     ],
 )
 def test_harmless_settings_make_no_finding(changes: dict[str, object]) -> None:
@@ -80,10 +79,6 @@ def test_defender_is_named_where_the_executable_vanished(changes: dict[str, obje
     snapshot = with_trouble(**{"defender_start": 2, **changes})
     gone = replace(snapshot, executable_sha256=None, executable_code=0x80070002)
     assert ("CSI-N20" in ids(gone)) is named
-
-
-def test_wmic_matters_only_where_a_driver_calls_it() -> None:
-    assert ids(with_trouble(wmic_present=False), replace(WANTED, needs_wmic=True)) == ["CSI-N14"]
 
 
 def test_releases_and_rivals() -> None:
@@ -141,15 +136,6 @@ def test_a_fault_at_the_next_reboot_is_a_finding(snapshot: model.HostSnapshot, e
     found = [one for one in findings.list_findings(replace(WANTED, version=""), snapshot) if one.id != "CSI-N02"]
     assert [(one.id, one.severity) for one in found] == expected
     assert all(one.remedy.endswith(".") or "sc.exe" in one.remedy for one in found)
-
-
-def test_a_requested_start_mode_blocks_nothing() -> None:
-    asked = replace(WANTED, version="", start_mode="demand")
-    (found,) = [one for one in findings.list_findings(asked, running(start=3)) if one.id == "CSI-N18"]
-    assert (found.severity, found.remedy) == ("warning", "After each reboot: sc.exe start csi-proxy")
-    assert "as csi_proxy_start_mode requires" in found.message
-    (found,) = [one for one in findings.list_findings(asked, running(start=4)) if one.id == "CSI-N18"]
-    assert found.severity == "blocker"
 
 
 def test_every_finding_has_a_remedy() -> None:

@@ -23,9 +23,7 @@ def state_of(host: Host, desired: model.Desired) -> dict[str, object]:
 
 
 def test_first_installation_by_pull(host: Host, artifacts: Artifacts) -> None:
-    desired = wanted(
-        artifacts.csi_proxy(NEW), recovery={"reset_seconds": 60, "actions": [{"type": "restart", "delay_ms": 5}]}
-    )
+    desired = wanted(artifacts.csi_proxy(NEW))
     outcome = host.run(desired)
     assert outcome.changed
     assert [step.kind for step in outcome.steps] == [
@@ -49,7 +47,10 @@ def test_first_installation_by_pull(host: Host, artifacts: Artifacts) -> None:
     assert state["executable"] == {"path": desired.executable, "sha256": desired.sha256, "release": NEW}
     service = state["service"]
     assert isinstance(service, dict)
-    assert service["recovery"] == {"reset_seconds": 60, "actions": [{"type": "restart", "delay_ms": 5}]}
+    assert service["recovery"] == {
+        "reset_seconds": 86400,
+        "actions": [{"type": "restart", "delay_ms": delay_ms} for delay_ms in (10000, 30000, 60000)],
+    }
     assert service["start_mode"] == "auto"
     assert state["pipes"] == list(catalog.find_release(NEW).pipes)  # type: ignore[union-attr]  # NEW is in the catalog
 
@@ -140,7 +141,7 @@ def test_of_a_service_that_was_restarted_and_then_stopped_the_process_is_named(
     host: Host, artifacts: Artifacts
 ) -> None:
     """The process that outlives the stop has an unrecorded PID: nothing shows that it is the service's."""
-    desired = wanted(artifacts.csi_proxy(NEW), recovery={"actions": [{"type": "restart", "delay_ms": 10}]})
+    desired = wanted(artifacts.csi_proxy(NEW))
     host.run(desired)
     first = host.observe(desired).processes[0].pid
     host.agent.run(rf"C:\Windows\System32\taskkill.exe /F /PID {first}")
@@ -159,30 +160,29 @@ def test_of_a_service_that_was_restarted_and_then_stopped_the_process_is_named(
 
 
 @pytest.mark.parametrize(
-    ("given", "kinds"),
+    ("change", "kinds"),
     [
-        ({"log_level": 4}, ["commit", "stop", "start", "record"]),
-        ({"start_mode": "delayed-auto"}, ["configure"]),
-        (
-            {
-                "recovery": {
-                    "reset_seconds": 9,
-                    "actions": [{"type": "none", "delay_ms": 0}, {"type": "restart", "delay_ms": 7}],
-                }
-            },
-            ["set_recovery"],
-        ),
-        ({"metrics_bind_address": "127.0.0.1:8888", "require_privacy": False}, ["commit", "stop", "start", "record"]),
+        ("config csi-proxy start= delayed-auto", ["configure"]),
+        ('failure csi-proxy reset= 9 actions= "restart/7"', ["set_recovery"]),
+        ('failure csi-proxy reset= 0 actions= ""', ["set_recovery"]),
     ],
 )
 def test_each_setting_is_corrected_by_its_own_step(
-    host: Host, artifacts: Artifacts, given: dict[str, object], kinds: list[str]
+    host: Host, artifacts: Artifacts, change: str, kinds: list[str]
 ) -> None:
+    desired = wanted(artifacts.csi_proxy(NEW))
+    host.run(desired)
+    host.agent.run(rf"C:\Windows\System32\sc.exe {change}")
+    assert [step.kind for step in host.run(desired).steps] == kinds
+    assert not host.run(desired).changed
+
+
+def test_another_flag_restarts_the_service(host: Host, artifacts: Artifacts) -> None:
     artifact = artifacts.csi_proxy(NEW)
     host.run(wanted(artifact))
-    outcome = host.run(wanted(artifact, **given))
-    assert [step.kind for step in outcome.steps] == kinds
-    assert not host.run(wanted(artifact, **given)).changed
+    desired = wanted(artifact, require_privacy=False)
+    assert [step.kind for step in host.run(desired).steps] == ["commit", "stop", "start", "record"]
+    assert not host.run(desired).changed
 
 
 def test_access_rights_are_set_again_when_a_user_widened_them(host: Host, artifacts: Artifacts) -> None:
@@ -241,13 +241,6 @@ def test_a_service_elsewhere_is_adopted_through_the_same_commit(host: Host, arti
     assert plan.find_manager(after) == "adopted"
     assert prove.describe_state(desired, after)["serving"] is True
     assert not host.run(desired).changed
-
-
-def test_adoption_can_be_forbidden(host: Host, artifacts: Artifacts) -> None:
-    plant_elsewhere(host)
-    with pytest.raises(NodeError) as refused:
-        host.run(wanted(artifacts.csi_proxy(NEW), adopt=False))
-    assert refused.value.reason == "foreign_owner"
 
 
 def test_failed_adoption_returns_to_the_executable_elsewhere(host: Host, artifacts: Artifacts) -> None:

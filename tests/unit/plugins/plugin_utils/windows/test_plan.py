@@ -16,7 +16,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import 
 PIPES = catalog.RELEASES[-1].pipes
 WANTED = model.Desired(
     state="present",
-    service_name=None,
     version="1.3.0",
     sha256="b" * 64,
     source=model.ExecutableSource("https://mirror.example.com/csi-proxy.exe"),
@@ -70,7 +69,7 @@ def service(desired: model.Desired, **changes: Any) -> model.Service:
             delayed=False,
             command_line=desired.command_line,
             description=model.DESCRIPTION,
-            recovery=None,
+            recovery=model.RECOVERY,
             delete_pending=False,
             record=model.Record(desired.version, desired.sha256, 100),
         ),
@@ -138,6 +137,7 @@ COMMITTED = with_record(
                 "promote",
                 "create_service",
                 "describe",
+                "set_recovery",
                 "start",
                 "record",
             ],
@@ -221,7 +221,6 @@ def test_steps(found: model.HostSnapshot, steps: list[str]) -> None:
     ("changes", "found", "reason"),
     [
         ({}, with_service(CONVERGED, delete_pending=True), "marked_for_deletion"),
-        ({"adopt": False}, with_service(CONVERGED, command_line=r"C:\x\csi-proxy.exe"), "foreign_owner"),
         ({}, with_service(CONVERGED, command_line=r"%SystemDrive%\x\csi-proxy.exe"), "foreign_owner"),
         ({}, with_service(replace(CONVERGED, pipes=()), description="OpenShift managed csi-proxy"), "foreign_owner"),
         (
@@ -232,7 +231,7 @@ def test_steps(found: model.HostSnapshot, steps: list[str]) -> None:
             "pipes_taken",
         ),
         (
-            {"service_name": "csi-proxy"},
+            {},
             replace(EMPTY, other_services=(("csiproxy", r"C:\x\csi-proxy.exe"),)),
             "second_service",
         ),

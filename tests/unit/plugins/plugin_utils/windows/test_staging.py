@@ -110,12 +110,10 @@ def test_a_tool_that_is_not_there(host: Host, artifacts: Artifacts, tool: str) -
 def test_a_directory_outside_the_code_page(host: Host, artifacts: Artifacts) -> None:
     artifact = artifacts.csi_proxy(NEW)
     for number, source in enumerate((artifact.url, str(artifact.path))):
-        desired = wanted(
-            artifact, install_dir=rf"C:\прокси-{number}", source=source, service_name=f"csi-proxy-{number}"
-        )
+        desired = wanted(artifact, install_dir=rf"C:\прокси-{number}", source=source)
         host.run(desired)
         assert host.observe(desired).executable_sha256 == artifact.sha256
-        host.run(wanted(None, state="absent", install_dir=desired.install_dir, service_name=desired.service_name))
+        host.run(wanted(None, state="absent", install_dir=desired.install_dir))
 
 
 def test_full_disk_while_pulling_and_while_pushing(host: Host, artifacts: Artifacts) -> None:
