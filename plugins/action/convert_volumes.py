@@ -5,12 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.modules.convert_volumes import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.converting import failed_part, lines
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import read_argument_spec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.needs import needs
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.options import (
@@ -45,9 +44,9 @@ class ActionModule(ClusterAction):
             for warning in runs.warnings:
                 self.warn(warning)
             states = [result.as_dict() for result in results]
-            self.display("", *lines(states, check=self.check_mode))
+            self.display("", *describe_states(states, check=self.check_mode))
             # Ansible prints all that a failed task returns, and the states are on the screen already.
-            self.result["results"] = states if done else failed_part(states)
+            self.result["results"] = states if done else shorten_states(states)
 
     def sum_up(self) -> None:
         """While a conversion can be rolled back, name both ways to end it."""
@@ -95,3 +94,21 @@ def refuse(client: Client, request: RunOptions) -> None:
     for name in namespaces:
         if why := check_namespace(client, name, "records are"):
             raise ConversionOptionError(why)
+
+
+def describe_states(results: Sequence[Mapping[str, Any]], *, check: bool) -> Iterator[str]:
+    """Each claim with its state, and below it what would be done and has to be known, or what was done."""
+    for result in results:
+        volume = f" (volume {result['volume']}, {result['handle']})" if result.get("volume") and not check else ""
+        state = result["status"].replace("_", " ")
+        yield f"{result['claim']}: {state}" + (f", {result['msg']}" if result.get("msg") else "") + volume
+        if check:
+            yield from (f"  note: {finding['message']}" for finding in result.get("findings") or ())
+            yield from (f"  {step['description']}" for step in result.get("plan") or ())
+        else:
+            yield from (f"  {action}" for action in result.get("actions") or ())
+
+
+def shorten_states(results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """What a failed task returns of each claim; the rest is on the screen."""
+    return [{"claim": result["claim"], "status": result["status"]} for result in results]

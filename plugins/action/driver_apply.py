@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from ansible_collections.kubewin.csi.plugins.modules.driver_apply import DOCUMENTATION
@@ -16,7 +16,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results i
     read_rows,
     unmarked,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.rolling import failure, warnings
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec, read_argument_spec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import declared
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.apply import DeployRequest, deploy, plan
@@ -24,6 +23,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.decide import RollOptions
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import RolloutHost
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.order import find_wrong_sizes
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.roll import RollResult
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.apply import Applier, Outcome
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import find_driver
@@ -107,9 +107,9 @@ class ActionModule(ClusterAction):
             return
         self.result["roll"] = done.roll.as_dict()
         self.result["changed"] = bool(self.result["changed"] or done.roll.replaced)
-        for text in warnings(done.roll):
+        for text in list_warnings(done.roll):
             self.warn(text)
-        if failed := failure(done.roll, name, driver.title):
+        if failed := explain_failed_roll(done.roll, name, driver.title):
             self.result["roll"] = {key: self.result["roll"][key] for key in ("step", "left", "down", "replaced")}
             raise failed
 
@@ -135,3 +135,45 @@ class ActionModule(ClusterAction):
         self.result.update({name: [*self._labelled[name], *deployed[name]] for name in ("objects", "diff")})
         for text in outcome.warnings:
             self.warn(text)
+
+
+def explain_failed_roll(roll: RollResult, daemon_set: str, driver: str) -> TaskError | None:
+    """Why the update failed, None if it did not."""
+    state, step = roll.state, roll.step
+    if roll.failed is not None:
+        node = roll.failed.node
+        then = (
+            f"The former template of DaemonSet {daemon_set} was not restored there: {step.message}. No other node was changed. "
+            f"Repair {node}, then run again."
+            if step.kind == "stop"
+            else f"Rolled back: DaemonSet {daemon_set} has its former template, {node} works with it, and no other node "
+            "was changed. Correct the new plugin, then run again."
+        )
+        why = f"{driver}: the changed plugin does not work on the canary {node}: {roll.failed.message}."
+        return TaskError(f"{why} {then}", "canary_failed")
+    if step.kind != "stop":
+        return None
+    where = f" at {', '.join(step.nodes)}" if step.nodes else ""
+    done = ", ".join(name for name in state.order if name in state.done) or "none"
+    unchanged = ", ".join([*state.old, *state.left]) or "none"
+    return TaskError(
+        f"{driver}: the change of DaemonSet {daemon_set} stopped{where}: {step.message}. With the new plugin: {done}; untouched: "
+        f"{unchanged}. No further pod is replaced. To continue, fix the cause and run again; to go back, run again with the "
+        "former release and mode.",
+        "roll_stopped",
+    )
+
+
+def list_warnings(roll: RollResult) -> Iterator[str]:
+    """What a later run has to do."""
+    state = roll.state
+    if state.down:
+        yield (
+            f"{', '.join(state.down)}: not Ready, so the plugin pod was not replaced. Run again when the Node is Ready, "
+            "or delete the Node if it does not come back."
+        )
+    if roll.step.kind == "finish" and roll.failed is None and state.left:
+        yield (
+            f"{', '.join(state.left)} still have the former plugin, because their hosts are not in this run. Run with these hosts. "
+            "For Nodes without a host in any inventory, run with kubewin_cluster_only=true and an inventory without Windows hosts."
+        )

@@ -16,7 +16,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action
     read_variable,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.manifests import render
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.planned import entry, lines
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec, read_argument_spec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.csi_proxy import RECOMMENDED
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import declared
@@ -50,8 +49,8 @@ class ActionModule(ClusterAction):
             self.result.update(self.call(ActionModule, **{**self._task.args, "driver": chosen}))
             return
         driver = find_driver(options["driver"])
-        release = options["csi_proxy_version"] or read_variable(self._templar, self.task_vars, "csi_proxy_version")
-        request = read_request({**options, "csi_proxy_version": release or RECOMMENDED})
+        release = read_variable(self._templar, self.task_vars, "csi_proxy_version")
+        request = read_request(options, release or RECOMMENDED)
         client = self.connect(options)
         observed = read_snapshot(client, driver, request)
         planned = plan_driver(driver, request, observed)
@@ -63,16 +62,16 @@ class ActionModule(ClusterAction):
             raise TaskError(planned.refusal, "refused")
         driver_plan = planned.as_dict()
         definition = render(driver_plan["template"], driver_plan["settings"]) if planned.deployable else ""
-        self.result.update(driver_plan=driver_plan, definition=definition, planned=[entry(driver_plan, definition)])
+        self.result.update(
+            driver_plan=driver_plan, definition=definition, planned=[make_entry(driver_plan, definition)]
+        )
         if options["show"]:
-            self.display(*lines(driver_plan, every=self.check_mode or self._display.verbosity > 0))
+            self.display(*describe_plan(driver_plan, every=self.check_mode or self._display.verbosity > 0))
 
 
-def read_request(options: Mapping[str, Any]) -> DriverRequest:
+def read_request(options: Mapping[str, Any], csi_proxy_version: str = RECOMMENDED) -> DriverRequest:
     """The request. Empty text counts as not given."""
-    given = {
-        name: options[name] for name in (*declared.list_module_options(declared.INFO), "csi_proxy_version", "replace")
-    }
+    given = {name: options[name] for name in (*declared.list_module_options(declared.INFO), "replace")}
     given |= {
         name: {key: value for key, value in (given[name] or {}).items() if value}
         for name in ("images", "image_digests", "resources")
@@ -85,5 +84,47 @@ def read_request(options: Mapping[str, Any]) -> DriverRequest:
     }
     return DriverRequest(
         **named,
+        csi_proxy_version=csi_proxy_version,
         options={name: value for name, value in given.items() if name in UNREAD},
     )
+
+
+def describe_plan(plan: Mapping[str, Any], *, every: bool) -> list[str]:
+    """A driver's plan as text. every: all of it, otherwise a line for the driver and one for each warning."""
+    if every:
+        return [f"  {line}" for line in plan["summary"]]
+    count = len(plan["nodes"])
+    headline = f"  {plan['title']} {plan['version']}, mode {plan['mode']}, namespace {plan['namespace']}, "
+    headline += f"{count} Windows {'node' if count == 1 else 'nodes'}"
+    return [
+        headline,
+        *(
+            f"  {finding['severity']} {finding['id']} {finding['object']}: {finding['message']}"
+            for finding in list_warnings(plan)
+        ),
+    ]
+
+
+def list_warnings(plan: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Warnings of a plan. The end of the run repeats them."""
+    return [finding for finding in plan["findings"] if finding["severity"] == "warning"]
+
+
+def make_entry(plan: Mapping[str, Any], definition: str) -> dict[str, Any]:
+    """One driver of RV(planned)."""
+    change = plan["switch"] or {}
+    counter = {
+        "driver": plan["title"],
+        "path": change.get("counters"),
+        "from": change.get("from"),
+        "to": change.get("to"),
+    }
+    needed = change.get("drain") and change.get("counters")
+    return {
+        "driver": plan["driver"],
+        "definition": definition,
+        "counter": counter if needed else None,
+        "warnings": list_warnings(plan),
+        "uses_csi_proxy": bool(plan["pipes"]),
+        "unselected_nodes": plan["unselected_nodes"],
+    }

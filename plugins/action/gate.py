@@ -93,13 +93,11 @@ class ActionModule(ClusterAction):
         driver = find_driver(options["driver"])
         retry_for = None if self._once else min(float(options["api_timeout"]), seconds)
         client = self.connect(options, retry_for)
-        target = find_target(client, driver, options["daemonset"] or "", options["namespace"] or "")
+        target = find_target(client, driver, options["namespace"] or "")
         view = RolloutView(client, target, [RolloutHost.from_option(host) for host in options["hosts"]])
         rules = GateRules(
             only=frozenset(options["nodes"]),
             allow_zero_nodes=options["allow_zero_nodes"],
-            host_facts_max_age=float(options["host_facts_max_age"]),
-            stable_for=float(options["stable_for"]),
             proven=frozenset(options["proven"]),
             template=str(options["applied"].get(driver.key) or ""),
         )

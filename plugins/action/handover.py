@@ -17,6 +17,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.controllers im
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.run import HandoverRun, describe_handover
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.installed import find_node_plugins
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import find_driver
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.definitions import parse_definitions
 
 
 class ActionModule(ClusterAction):
@@ -34,13 +35,13 @@ class ActionModule(ClusterAction):
         if not name:
             option = "kubewin_drivers" if self.inputs else "driver"
             name = choose_driver(find_node_plugins(client), option, "node plugin for Windows")
-        driver = find_driver(name)
-        if options["direction"] == "to_kubewin" and not options["definition"]:
+        driver, definitions = find_driver(name), list[dict[str, Any]]()
+        if options["direction"] == "to_kubewin":
             planned = self.call(
                 driver_info.ActionModule, driver=driver.key, replace=options["replace"], require=True, show=True
             )
-            options = {**options, "definition": planned["definition"]}
-        run = HandoverRun(client, driver, options, self.show)
+            definitions = parse_definitions(planned["definition"])
+        run = HandoverRun(client, driver, definitions, options, self.show)
         plan = run.read_plan()
         self.result.update(handover=describe_handover(plan), kept=[])
         self.show(*self.result["handover"]["summary"])

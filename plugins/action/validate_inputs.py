@@ -33,7 +33,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import 
     wrong,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.lists import as_list
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.results import failed
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.tags import collect_tags, wrong_tags
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import read_argument_spec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
@@ -59,10 +58,7 @@ class ActionModule(ActionBase):
         _validation, options = self.validate_argument_spec(argument_spec=ARGUMENT_SPEC)
         playbook = options["playbook"]
         if not any(playbook in rule.playbooks for rule in INPUTS.values()):
-            return {
-                **result,
-                **failed("configuration", f"playbook: {playbook}, expected a playbook of this collection"),
-            }
+            return _refuse(result, f"playbook: {playbook}, expected a playbook of this collection")
         self._task_vars: Mapping[str, Any] = task_vars or {}
         self._hostvars: Any = self._task_vars["hostvars"]
         self._extra: Mapping[str, Any] = load_extra_vars(self._loader)
@@ -77,7 +73,7 @@ class ActionModule(ActionBase):
         inputs = self._read_inputs(self._target)
         problems = list(self._find_problems(playbook, pattern, windows, inputs))
         if problems:
-            return {**result, **failed("configuration", "\n".join(dict.fromkeys(problems)))}
+            return _refuse(result, "\n".join(dict.fromkeys(problems)))
         values = parse_inputs(playbook, inputs)
         hosts = pattern if windows and playbook in ON_HOSTS else "localhost"
         if playbook == "upgrade":
@@ -221,6 +217,10 @@ class ActionModule(ActionBase):
             if Path(name).is_file():
                 others |= collect_tags(self._loader.load_from_file(str(Path(name).resolve())))
         return list(wrong_tags(playbook, run, skip, others))
+
+
+def _refuse(result: Mapping[str, Any], message: str) -> dict[str, Any]:
+    return {**result, "failed": True, "reason": "configuration", "msg": message}
 
 
 def is_task_result(value: object) -> bool:

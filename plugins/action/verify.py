@@ -14,9 +14,9 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.modules.verify import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results import read_rows, verified
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.proof import failed_part, report
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import read_argument_spec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import serialize
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.table import render_table
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import identify_process
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.termination import ignore_signals
@@ -97,7 +97,7 @@ class ActionModule(ClusterAction):
             self.show(*steps)
             self.result["changed"] = bool(ended)
             return
-        limits = VerifyLimits(step=options["timeout"], whole=_STEPS * options["timeout"], parallel=options["parallel"])
+        limits = VerifyLimits(step=options["timeout"], whole=_STEPS * options["timeout"])
         prover = Prover(
             client, scope, request, limits, lambda: secrets.token_hex(8), self.show, identify_process(os.getpid())
         )
@@ -131,16 +131,71 @@ class ActionModule(ClusterAction):
         """Display the report; raise TaskError for a failed proof or for what could not be deleted."""
         for entry in self.result["left"]:
             self.warn(f"{entry['kind']} {entry['name']}: {entry['why']}")
-        text = report(self.result)
+        text = render_report(self.result)
         self.display("", text)
         stuck = [
             f"{entry['kind']} {entry['name']} ({entry['why']})" for entry in self.result["left"] if not entry["kept"]
         ]
         if failure or stuck:
             # Ansible prints all that a failed task returns, and the report is on the screen already.
-            self.result.update(failed_part(self.result))
+            self.result.update(shorten_proofs(self.result))
         if failure:
             raise TaskError(failure, "verify_failed")
         if stuck:
             raise TaskError(f"proven, but these objects could not be deleted: {'; '.join(stuck)}", "left_behind")
         self.result["report"] = text
+
+
+def render_report(result: Mapping[str, Any]) -> str:
+    """A line for each driver and node, then what was left out, what is still there, and the verdict in words."""
+    proofs: Sequence[Mapping[str, Any]] = result.get("proofs") or []
+    rows = [
+        [
+            proof["node"],
+            proof["driver"],
+            "not tried" if proof["verdict"] == "not_run" else proof["verdict"],
+            f"{proof['seconds']:g}",
+            describe_proof(proof),
+        ]
+        for proof in sorted(proofs, key=lambda proof: (proof["node"], proof["driver"]))
+    ]
+    rows += [
+        [target["node"], target["driver"], "skipped", "-", target["why"]] for target in result.get("left_out") or []
+    ]
+    lines = [render_table(("NODE", "DRIVER", "VERDICT", "SECONDS", "WHAT"), rows)]
+    for remaining in result.get("left") or []:
+        lines += ["", f"not deleted: {remaining['kind']} {remaining['name']}: {remaining['why']}"]
+    for run in result.get("earlier") or []:
+        done = f"kept: {run['lives']}" if run["lives"] else "deleted"
+        lines += ["", f"earlier run {run['run']} in namespace {run['namespace']}: {done}"]
+    proven = sum(proof["verdict"] == "proven" for proof in proofs)
+    lines += ["", f"{proven} of {len(proofs)} volumes kept their data"]
+    return "\n".join(lines)
+
+
+def shorten_proofs(result: Mapping[str, Any]) -> dict[str, Any]:
+    """The proofs that a failed task returns: their verdicts, and what failed."""
+    proofs = []
+    for proof in result.get("proofs") or ():
+        verdict = {key: proof[key] for key in ("node", "driver", "verdict", "error", "remedy") if proof[key]}
+        failed = [step for step in proof["steps"] if not step["ok"]]
+        proofs.append({**verdict, **({"steps": failed} if failed else {})})
+    return {"proofs": proofs}
+
+
+def describe_proof(proof: Mapping[str, Any]) -> str:
+    """One proof in a sentence."""
+    steps: Sequence[Mapping[str, Any]] = proof["steps"]
+    wrote = next((step for step in steps if step["step"] == "write" and step["ok"]), None)
+    sentence = []
+    if wrote is not None:
+        sentence.append(f"written on {wrote['node']}")
+    for count, node in enumerate(proof["read_on"]):
+        sentence.append(f"read back on {node}" + (" by its next pod" if count == 0 else ""))
+    text = ", ".join(sentence)
+    if proof["note"] and proof["verdict"] == "proven":
+        text += f"; {proof['note']}"
+    if proof["error"]:
+        where = next((f" ({step['step']} on {step['node']})" for step in steps if not step["ok"]), "")
+        text += (", then " if text else "") + f"{proof['error']}{where}"
+    return text + (f" -> {proof['remedy']}" if proof["remedy"] else "")

@@ -54,17 +54,8 @@ options:
     description: StorageClass of the new claim with O(variant=re_claim). Defaults to that of the old claim.
     type: str
     default: ''
-  volume_name:
-    description:
-      - Name of the new PersistentVolume with O(variant=re_claim) and a single claim. Defaults to the old name with C(-csi).
-    type: str
-    default: ''
   volume_handle:
     description: Handle of the new volume of a single claim, if the cluster does not show it (Google Cloud).
-    type: str
-    default: ''
-  project:
-    description: Project of the disks in Google Cloud, part of their handles.
     type: str
     default: ''
   allow_managed:
@@ -74,14 +65,9 @@ options:
     type: bool
     default: false
   record_namespace:
-    description: Existing namespace for the records. It must not be the namespace of a claim.
+    description: Existing namespace for the records. It must not be the namespace of a claim. A copy of each record is in the namespace C(kubewin-records).
     type: str
     default: kubewin
-  second_record_namespace:
-    description:
-      - Another existing namespace for the second copy of each record, so that deleting one namespace loses nothing.
-    type: str
-    default: kubewin-records
   final:
     description:
       - Make the conversions final. Restores the policy and unlocks the claim. Final conversions cannot be rolled back.

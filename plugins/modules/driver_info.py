@@ -27,10 +27,6 @@ options:
       if it has the controllers of several drivers, or of none.
     type: str
     required: false
-  csi_proxy_version:
-    description: Release of csi-proxy that this collection installs. Older releases lead to notes. Defaults to the variable
-      C(csi_proxy_version) of the role C(csi_proxy).
-    type: str
   replace:
     description:
       - DaemonSet of another user, as namespace/name, that M(kubewin.csi.handover) replaces node by node. It is then no blocker, unless

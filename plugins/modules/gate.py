@@ -45,13 +45,6 @@ options:
     description: Pass the gate when there is no Node to check.
     type: bool
     default: false
-  daemonset:
-    description: Name of the DaemonSet. Defaults to upstream's name.
-    type: str
-  host_facts_max_age:
-    description: Seconds after which facts from a host are too old to count.
-    type: int
-    default: 3600
   applied:
     description:
       - RV(kubewin.csi.driver_apply#module:applied) of the same run. The gate fails if the DaemonSet has another pod template, because
@@ -68,11 +61,6 @@ options:
     type: list
     elements: str
     default: []
-  stable_for:
-    description:
-      - Seconds that a plugin pod must be Ready if it restarted, or if its entry in the CSINode may belong to an earlier pod.
-    type: int
-    default: 10
 seealso:
   - module: kubewin.csi.driver_info
   - module: kubewin.csi.csi_proxy_info

@@ -52,21 +52,10 @@ options:
     description: Whether to cordon each Node and to wait for volume operations in flight before its plugin changes.
     type: bool
     default: true
-  quiesce_timeout:
-    description: Timeout in seconds for these volume operations.
-    type: int
-    default: 300
-  definition:
-    description: Objects of this collection's node plugin, as the role renders them. Used with O(direction=to_kubewin).
-    type: raw
   timeout:
     description: Timeout in seconds for the registration of the new plugin on the node. After it, the old plugin is restored.
     type: int
     default: 600
-  stable_for:
-    description: Seconds that a restarted plugin pod must be Ready.
-    type: int
-    default: 10
   restart_pod:
     description:
       - With O(direction=to_platform), delete the platform's pod on the node if it ran beside this collection's pod, after that pod is

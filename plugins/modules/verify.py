@@ -54,14 +54,6 @@ options:
         C(mcr.microsoft.com/windows/nanoserver) with the tag of each node's build.
     type: str
     default: ''
-  size:
-    description: Size of each claim.
-    type: str
-    default: 10Gi
-  move:
-    description: Whether to read the file also on another node, if there is one.
-    type: bool
-    default: true
   namespace:
     description:
       - Existing namespace for the pods. Its pod security must allow V(baseline). Without it, each run creates and deletes a namespace.
@@ -74,10 +66,6 @@ options:
     type: list
     elements: dict
     default: []
-  parallel:
-    description: Maximum number of Nodes in parallel. Each has one volume and one pod at a time.
-    type: int
-    default: 4
   timeout:
     description:
       - Timeout in seconds for one step, such as attaching and mounting a volume. All nodes together have twelve times as long; nodes

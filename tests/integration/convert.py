@@ -64,6 +64,11 @@ class Story:
     def workload(self) -> str:
         return f"/apis/apps/v1/namespaces/{NAMESPACE}/{'statefulsets' if self.stateful else 'deployments'}/{self.name}"
 
+    @property
+    def handle(self) -> str:
+        """What the user names, since the cluster does not show it."""
+        return f"projects/lab/zones/zone-a/disks/{self.volume}" if self.kind == "gce_pd" else ""
+
     def source(self) -> Object:
         """The in-tree part of the volume's spec."""
         sources: dict[str, Object] = {
@@ -241,7 +246,6 @@ class Conversion:
     roll_back: bool = False
     # What is waited for comes; a story in which it does not asks for less.
     step: float = 300
-    project: str = "lab"
     managed: bool = False
     final: bool = True
     storage_class: str = ""
@@ -343,7 +347,7 @@ def convert(
         client._dynamic = Deadly(client._dynamic, meet)
     desired = tuple(
         ConversionRequest(
-            namespace=NAMESPACE, claim=story.claim, variant=conversion.variant, project=conversion.project,
+            namespace=NAMESPACE, claim=story.claim, variant=conversion.variant, handle=story.handle,
             managed=conversion.managed, storage_class=conversion.storage_class,
         )
         for story in (conversion.story, *conversion.others)

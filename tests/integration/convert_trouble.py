@@ -267,7 +267,7 @@ def a_second_run_is_kept_away(lab: Lab, _folder: Path) -> None:
     assert "which has changed nothing" in result["msg"]
     assert convert(conversion(lab, story, roll_back=True, **how))["status"] == "rolled_back"
     # Again there is nothing of its own to roll back, and something of another run.
-    with pytest.raises(ClusterError, match=r"is locked by run .* and its record is in none of the given namespaces"):
+    with pytest.raises(ClusterError, match=r"is locked by run .* and its record is in neither record namespace"):
         convert(conversion(lab, story, roll_back=True, **how))
     result = refused(lab, story, **how)
     assert [finding["id"] for finding in result["findings"] if finding["severity"] == "blocker"] == ["CSI-B13"]

@@ -97,7 +97,7 @@ CELLS = (
     Cell(
         EMPTY,
         "handover",
-        {"kubewin_handover": "to_platform", "kubewin_handover_stable_for": 1, "kubewin_quiesce": "none"},
+        {"kubewin_handover": "to_platform", "kubewin_quiesce": "none"},
         begins=BOTH,
         leaves={"plugin": "theirs", "memory": ""},
     ),
@@ -107,7 +107,6 @@ CELLS = (
         "handover",
         {
             "kubewin_handover": "to_kubewin",
-            "kubewin_handover_stable_for": 1,
             "kubewin_replace": f"{UPSTREAMS['metadata']['namespace']}/{UPSTREAMS['metadata']['name']}",
         },
         begins=THEIRS,

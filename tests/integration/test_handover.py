@@ -58,7 +58,6 @@ def variables(lab: Lab, direction: str, **more: Any) -> dict[str, Any]:
         "kubewin_drivers": "vsphere",
         "kubewin_kubeconfig": lab.state.kubeconfigs["kubewin"],
         "kubewin_handover": direction,
-        "kubewin_handover_stable_for": 1,
         "vsphere_csi_csi_proxy_managed": False,
         **more,
     }
@@ -145,16 +144,14 @@ def steps(lab: Lab, direction: str, name: str = "", **more: Any) -> HandoverRun:
     given: dict[str, Any] = {
         "direction": direction,
         "replace": name,
-        "definition": None,
         "timeout": PATIENCE,
-        "stable_for": 1,
         "restart_pod": False,
         "quiesce": True,
-        "quiesce_timeout": 60,
     }
+    definitions: list[dict[str, Any]] = []
     if direction == "to_kubewin":
-        given["definition"] = render(planned(client, dataclasses.replace(CLUSTER_ONLY, replace=name)))
-    return HandoverRun(client, VSPHERE, {**given, **more}, print)
+        definitions = render(planned(client, dataclasses.replace(CLUSTER_ONLY, replace=name)))
+    return HandoverRun(client, VSPHERE, definitions, {**given, **more}, print)
 
 
 @contextmanager

@@ -288,9 +288,6 @@ INPUTS: dict[str, Input] = {
         ),
     ),
     **_of(
-        "enable_csi gather preflight upgrade",
-    ),
-    **_of(
         "diagnose enable_csi preflight upgrade",
         fail_on=_one_of("blocked", "unknown", "warning", "never").of(
             "Result that fails the run: C(blocked) (a blocker), C(unknown) (a blocker, or something is unknown), "
@@ -382,9 +379,6 @@ INPUTS: dict[str, Input] = {
             "With C(to_platform): after this collection's pod on a node is deleted, also delete the platform's pod "
             "if it ran beside it.",
             False,
-        ),
-        handover_stable_for=_SOME_SECONDS.of(
-            "Seconds that a restarted plugin pod must be Ready before the next node.", 10
         ),
         replace=Input(
             "expected namespace/name of a DaemonSet",

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.results import failed
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.table import render_table
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import render_progress
 
@@ -69,7 +68,8 @@ def ended(
     """
     if rollout is None or (unreachable and rollout["verdict"] in ("green", "unproven")):
         # What an earlier attempt read says nothing of now.
-        return failed("unreachable", f"the gate could not read the cluster in {timeout} s: {unreachable}")
+        message = f"the gate could not read the cluster in {timeout} s: {unreachable}"
+        return {"failed": True, "reason": "unreachable", "msg": message}
     text = table(rollout)
     result: dict[str, Any] = {"changed": False, "rollout": {**rollout, "table": text}}
     verdict = rollout["verdict"]

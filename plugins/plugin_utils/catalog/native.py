@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A native CSI volume for Windows from an in-tree one: CSI migration's translation, then named differences from it. Pure.
 
-The differences: `set_file_system` (block volumes are NTFS), `build_google_handle` (the real project and zone), and the disk's id on
-vSphere, which only the cluster has. Everything else is as catalog/translation.py makes it.
+The differences: `set_file_system` (block volumes are NTFS), and the handles of Google, which the user names, and of vSphere, which only the
+cluster has. Everything else is as catalog/translation.py makes it.
 """
 
 from __future__ import annotations
@@ -15,11 +15,8 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.in_tree import PLUGINS, InTree
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation import (
-    UNSPECIFIED,
-    ZONES,
     Object,
     TranslationError,
-    find_google_region,
     find_plugin,
     translate_volume,
 )
@@ -65,9 +62,8 @@ class Native:
         return {key: value for key, value in source.items() if value}
 
 
-def convert_volume(volume: Object, project: str = "", given: str = "") -> Native:
-    """The native volume of an in-tree PersistentVolume. project: of Google Cloud, where the disk is. given: its handle,
-    where the user names it.
+def convert_volume(volume: Object, given: str = "") -> Native:
+    """The native volume of an in-tree PersistentVolume. given: its handle, where the user names it.
 
     Raises TranslationError.
     """
@@ -93,7 +89,12 @@ def convert_volume(volume: Object, project: str = "", given: str = "") -> Native
     notes: list[str] = []
     spec = set_file_system(name, plugin, spec, notes)
     if plugin.field == "gcePersistentDisk":
-        handle = given or build_google_handle(name, migrated, spec, project)
+        if not given:
+            raise TranslationError(
+                f"PersistentVolume {name} does not name the project of disk {source.get('pdName')}, expected its handle "
+                "projects/<project>/zones/<zone>/disks/<disk>",
+                "Set kubewin_convert_volume_handle.",
+            )
         modes = list(volume["spec"].get("accessModes") or [])
         if modes and modes != spec["accessModes"]:
             notes.append(f"accessModes {', '.join(modes)} become {', '.join(spec['accessModes'])}, as in CSI migration")
@@ -127,31 +128,3 @@ def set_file_system(name: str, plugin: InTree, spec: Mapping[str, Any], notes: l
     if _ATTRIBUTE in csi["volumeAttributes"]:
         csi["volumeAttributes"] = {**csi["volumeAttributes"], _ATTRIBUTE: "ntfs"}
     return {**spec, "csi": csi}
-
-
-def build_google_handle(name: str, migrated: str, spec: Mapping[str, Any], project: str) -> str:
-    """The handle with the disk's real project and zone, for which migration guesses by the node. Raises TranslationError."""
-    dummy, dummy, kind, location, dummy, disk = migrated.split("/", 5)
-    if location == UNSPECIFIED:
-        required = (spec.get("nodeAffinity") or {}).get("required") or {}
-        zones = sorted(
-            {
-                value
-                for term in required.get("nodeSelectorTerms") or []
-                for entry in term.get("matchExpressions") or []
-                if entry["key"] in (*ZONES, "topology.gke.io/zone") and entry["operator"] == "In"
-                for value in entry.get("values") or []
-            }
-        )
-        if len(zones) > 1:
-            kind, location = "regions", find_google_region(zones)
-        elif zones:
-            location = zones[0]
-    if location == UNSPECIFIED or not project:
-        lacking = f"zone (label {ZONES[0]})" if location == UNSPECIFIED else "project"
-        raise TranslationError(
-            f"PersistentVolume {name} does not name the {lacking} of disk {disk}, expected "
-            "projects/<project>/zones/<zone>/disks/<disk>",
-            "Set kubewin_convert_volume_handle.",
-        )
-    return f"projects/{project}/{kind}/{location}/disks/{disk}"

@@ -22,7 +22,7 @@ def create_record(facts: ConversionFacts, entry: Eligibility, desired: Conversio
     if claim is None or volume is None or native is None:
         raise ValueError("a volume that is refused has no record")
     name = volume["metadata"]["name"]
-    new_name = name if desired.variant == "in_place" else (desired.volume_name or f"{name}-csi")
+    new_name = name if desired.variant == "in_place" else f"{name}-csi"
     storage_class = str(claim["spec"].get("storageClassName") or "")
     new_class = desired.storage_class or storage_class
     handles = [handle for handle in dict.fromkeys((native.migrated, entry.handle)) if handle]

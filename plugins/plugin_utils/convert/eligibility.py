@@ -70,18 +70,16 @@ class ConversionFacts:
 
 @dataclass(frozen=True, slots=True)
 class ConversionRequest:
-    """The requested conversion of one claim. storage_class, volume_name: of re-claim, empty for those of the old volume.
+    """The requested conversion of one claim. storage_class: of re-claim, empty for that of the old volume.
 
-    managed: objects with another manager may be changed. project: of Google Cloud. handle: instead of what was found.
+    managed: objects with another manager may be changed. handle: instead of what was found.
     """
 
     namespace: str
     claim: str
     variant: Variant = "in_place"
     storage_class: str = ""
-    volume_name: str = ""
     managed: bool = False
-    project: str = ""
     handle: str = ""
 
 
@@ -121,7 +119,7 @@ def evaluate(facts: ConversionFacts, desired: ConversionRequest, first: Collecti
     findings: list[Finding] = []
     translated, handle = None, ""
     try:
-        translated = convert_volume(volume, desired.project, desired.handle)
+        translated = convert_volume(volume, desired.handle)
         handle = translated.handle
     except TranslationError as error:
         findings.append(blocker("CSI-B03", f"PersistentVolume {volume['metadata']['name']}", str(error), error.remedy))
@@ -467,9 +465,11 @@ def _check_objects_to_create(
         text = f"StorageClass {storage_class} does not exist, but later expansion of the volume requires it"
         yield blocker("CSI-B18", where, text, "Create it, or choose re_claim with another class.")
     if desired.variant == "re_claim":
-        name = desired.volume_name or f"{volume['metadata']['name']}-csi"
+        name = f"{volume['metadata']['name']}-csi"
         if any(existing["metadata"]["name"] == name for existing in facts.volumes):
-            yield blocker("CSI-B19", f"PersistentVolume {name}", "it already exists", "Set another volume_name.")
+            yield blocker(
+                "CSI-B19", f"PersistentVolume {name}", "it already exists", "Rename or delete it, if it is not needed."
+            )
         yield warning("CSI-B32", where, "it is deleted and recreated with another uid", _REVIEW)
     yield warning(
         "CSI-B33",

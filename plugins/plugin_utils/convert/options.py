@@ -12,6 +12,9 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.eligibility import ConversionRequest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 
+# Where the second copy of each record is, so that deleting one namespace loses nothing.
+SECOND_NAMESPACE = "kubewin-records"
+
 
 @dataclass(frozen=True, slots=True)
 class ConversionLimits:
@@ -53,22 +56,19 @@ def parse_run_options(options: Mapping[str, Any]) -> RunOptions:
         namespace, dummy, claim = name.partition("/")
         if not namespace or not claim or "/" in claim:
             raise ConversionOptionError(f"claims has {name!r}, expected namespace/name, for example shop/data-db-0.")
-    for name in ("volume_name", "volume_handle"):
-        if options[name] and len(names) > 1:
-            raise ConversionOptionError(f"{name} is for one claim, found {len(names)}. Convert that claim alone.")
-    for name in ("storage_class", "volume_name"):
-        if options[name] and options["variant"] == "in_place":
-            raise ConversionOptionError(
-                f"{name} is {options[name]!r}, which in_place does not change. Set variant to re_claim."
-            )
+    if options["volume_handle"] and len(names) > 1:
+        raise ConversionOptionError(f"volume_handle is for one claim, found {len(names)}. Convert that claim alone.")
+    if options["storage_class"] and options["variant"] == "in_place":
+        raise ConversionOptionError(
+            f"storage_class is {options['storage_class']!r}, which in_place does not change. Set variant to re_claim."
+        )
     for name, least in (("compare_limit", 0), ("step_timeout", 1)):
         if options[name] < least:
             raise ConversionOptionError(f"{name} is {options[name]}, expected at least {least}.")
-    namespaces = (options["record_namespace"], options["second_record_namespace"])
-    if not all(namespaces) or namespaces[0] == namespaces[1]:
+    namespaces = (options["record_namespace"], SECOND_NAMESPACE)
+    if namespaces[0] in ("", SECOND_NAMESPACE):
         raise ConversionOptionError(
-            f"record_namespace is {namespaces[0]!r} and second_record_namespace {namespaces[1]!r}, expected two different "
-            "namespaces."
+            f"record_namespace is {namespaces[0]!r}, expected another namespace than {SECOND_NAMESPACE}, which has the copies."
         )
     unsafe = [name for name in names if name.partition("/")[0] in namespaces]
     if unsafe:
@@ -81,9 +81,7 @@ def parse_run_options(options: Mapping[str, Any]) -> RunOptions:
             claim=name.partition("/")[2],
             variant=options["variant"],
             storage_class=options["storage_class"],
-            volume_name=options["volume_name"],
             managed=options["allow_managed"],
-            project=options["project"],
             handle=options["volume_handle"],
         )
         for name in names

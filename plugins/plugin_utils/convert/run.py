@@ -84,7 +84,6 @@ def _check_same_request(record: ConversionRecord, desired: ConversionRequest, *,
         for option, began, requested in (
             ("variant", record.variant, desired.variant),
             ("storage_class", storage_class, desired.storage_class),
-            ("volume_name", record.new.name, desired.volume_name),
         )
         if requested and requested != began
     ]
@@ -135,7 +134,7 @@ class Conversions:
         if record is None and lock and self._options.roll_back:
             raise ClusterError(
                 f"PersistentVolumeClaim {desired.namespace}/{desired.claim} is locked by run {lock}, and its record is in "
-                "none of the given namespaces. Name those of that run (record_namespace, second_record_namespace; "
+                "neither record namespace. Set that of its run (record_namespace; "
                 f"kubewin_namespace). {'; '.join(records.warnings)}".strip(),
                 "record_unreadable",
             )

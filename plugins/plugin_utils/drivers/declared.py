@@ -98,7 +98,6 @@ OPTIONS: dict[str, DriverOption] = {
         "C(kubewin.io/csi-proxy=serving), which the run sets when csi-proxy serves its pipes. Set to V(false) if the "
         "platform installs csi-proxy.",
         default=True,
-        playbooks="kubewin_csi_proxy_managed",
     ),
     "images": DriverOption(
         "Image references that replace the catalog's.", "dict", default={}, suboptions=_declare_containers("str")
@@ -160,7 +159,6 @@ OPTIONS: dict[str, DriverOption] = {
         "Pass the gate when Nodes are registered but their hosts were not read. The report still lists them as "
         "unproven.",
         modules=(ROLLOUT,),
-        playbooks="kubewin_accept_unproven",
     ),
 }  # fmt: skip
 

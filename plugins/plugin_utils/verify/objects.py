@@ -12,7 +12,7 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MANAGED_BY, MANAGER, PART_OF
 from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.nodes import ProofNode
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.plan import VerifyRequest, VerifyTarget
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.plan import SIZE, VerifyRequest, VerifyTarget
 from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.pod import MOUNT, define_idle_pod
 
 PART = "kubewin-verify"
@@ -54,7 +54,7 @@ class RunScope:
             "spec": {
                 "accessModes": [target.access_mode],
                 "storageClassName": target.storage_class,
-                "resources": {"requests": {"storage": target.size}},
+                "resources": {"requests": {"storage": SIZE}},
             },
         }
 

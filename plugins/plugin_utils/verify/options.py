@@ -22,9 +22,8 @@ def parse_request(options: Mapping[str, Any]) -> VerifyRequest:
         if name not in DRIVERS:
             # Not by choices, which documentation would have to repeat for every new driver.
             raise ClusterError(refuse_unknown_driver(name), "refused")
-    for name in ("parallel", "timeout"):
-        if options[name] < 1:
-            raise ClusterError(f"{name} is {options[name]}, expected at least 1.", "refused")
+    if options["timeout"] < 1:
+        raise ClusterError(f"timeout is {options['timeout']}, expected at least 1.", "refused")
     for toleration in options["tolerations"]:
         if not is_toleration(toleration):
             raise ClusterError(f"tolerations has {toleration}, {TOLERATION}.", "refused")
@@ -33,7 +32,5 @@ def parse_request(options: Mapping[str, Any]) -> VerifyRequest:
         nodes=tuple(dict.fromkeys(options["nodes"])),
         storage_classes={str(key): str(value) for key, value in options["storage_classes"].items()},
         image=options["image"],
-        size=options["size"],
         tolerations=tuple(options["tolerations"]),
-        verify_reattach=options["move"],
     )

@@ -13,6 +13,9 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Dr
 from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.classes import choose_class
 from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.nodes import ProofNode, explain_unfit
 
+# Of each claim: the least that all of the catalog's drivers provision, some only this much or more.
+SIZE = "10Gi"
+
 
 @dataclass(frozen=True, slots=True)
 class VerifyRequest:
@@ -22,9 +25,7 @@ class VerifyRequest:
     nodes: tuple[str, ...] = ()
     storage_classes: Mapping[str, str] = field(default_factory=dict)
     image: str = ""
-    size: str = "10Gi"
     tolerations: tuple[Mapping[str, Any], ...] = ()
-    verify_reattach: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class VerifyTarget:
     """One driver on one node.
 
     keeps: the volume stays when its claim goes. elsewhere: where it is tried next, in this order; the volume decides itself.
-    stays: why it is tried nowhere else; empty when that was not asked for.
+    stays: why it is tried nowhere else, empty if it is.
     """
 
     driver: str
@@ -40,7 +41,6 @@ class VerifyTarget:
     node: str
     storage_class: str
     access_mode: str
-    size: str
     keeps: bool
     attaches: bool
     elsewhere: tuple[str, ...]
@@ -58,7 +58,7 @@ class VerifyPlan:
     def describe_steps(self) -> list[str]:
         """Describe each target."""
         return [
-            f"{target.driver} on {target.node}: a claim of {target.size} ({target.storage_class}, "
+            f"{target.driver} on {target.node}: a claim of {SIZE} ({target.storage_class}, "
             f"{target.access_mode}), written by one pod, read back by another"
             + (f", and read on another node ({' or '.join(target.elsewhere)})" if target.elsewhere else "")
             + (f"; the volume is kept, because {target.storage_class} retains volumes" if target.keeps else "")
@@ -103,11 +103,10 @@ def plan_verification(
                     storage_class=chosen.name,
                     # Drivers of shares list no file systems; a share may be used on many nodes at once.
                     access_mode="ReadWriteOnce" if driver.fstypes else "ReadWriteMany",
-                    size=desired.size,
                     keeps=chosen.keeps,
                     attaches=attach.get(driver.name, True),
-                    elsewhere=tuple(other_nodes) if desired.verify_reattach else (),
-                    stays="there is no other node to read it on" if desired.verify_reattach and not other_nodes else "",
+                    elsewhere=tuple(other_nodes),
+                    stays="" if other_nodes else "there is no other node to read it on",
                 )
             )
     # Node by node: a failing node shows with its first driver.

@@ -105,5 +105,5 @@ def describe_failures(proofs: Sequence[Proof]) -> str:
     ]
     unrun = [f"{proof.driver} on {proof.node}" for proof in proofs if proof.verdict == "not_run"]
     if unrun:
-        lines.append(f"not tried before the timeout: {', '.join(unrun)} -> raise timeout or parallel")
+        lines.append(f"not tried before the timeout: {', '.join(unrun)} -> raise timeout")
     return "\n".join(lines)

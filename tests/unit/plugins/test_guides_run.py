@@ -419,7 +419,7 @@ def test_a_line_that_would_not_be_checked_is_found(text: str) -> None:
         "kubewin_driver: [smb]",
         "kubewin_drivers: [smp]",
         "smb_csi_mode: proxy",
-        "csi_proxy_start_mode: never",
+        "csi_proxy_quiesce: never",
         "ansible_winrm_ca_trust: /etc/x.pem",
         "all: {vars: {kubewin_quiesce: sometimes}}",
         "plugin: kubewin.csi.windows_nodes\nadress: [InternalIP]",

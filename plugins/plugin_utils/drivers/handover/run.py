@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
@@ -33,7 +33,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.verdic
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.apply import Applier
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.definitions import parse_definitions
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import build_selector
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import bind_client
@@ -45,24 +44,31 @@ STAYS = (kinds.STORAGE_CLASS, kinds.CSI_DRIVER, kinds.CONFIG_MAP)
 
 # Seconds that a restored plugin may take before the error is reported anyway.
 _BACK = 120.0
+# Seconds for volume operations in flight: attaching and formatting a disk takes minutes.
+_QUIESCE = 300.0
 
 # A pod that has not run yet.
 _NEVER = ("", 0)
 
 
 class HandoverRun:
-    """One hand-over. options: of the module handover."""
+    """One hand-over. definitions: the objects of this collection's node plugin, none to_platform. options: of the module handover."""
 
     def __init__(
-        self, client: Client, driver: Driver, options: Mapping[str, Any], notify: Callable[[str], None]
+        self,
+        client: Client,
+        driver: Driver,
+        definitions: Sequence[dict[str, Any]],
+        options: Mapping[str, Any],
+        notify: Callable[[str], None],
     ) -> None:
         self._unbound = client
         self._client = client
         self._driver = driver
         self._options = options
         self._notify = notify
-        self._definition = parse_definitions(options["definition"]) if options["definition"] else []
-        self._plugin = next((item for item in self._definition if item["kind"] == "DaemonSet"), None)
+        self._definitions = definitions
+        self._plugin = next((item for item in self._definitions if item["kind"] == "DaemonSet"), None)
         self._stage = HandoverExecutor(client, driver, self._plugin, notify)
 
     def require_permissions(self, plan: Handover) -> None:
@@ -111,7 +117,7 @@ class HandoverRun:
         """Hand one Node over, cordoned. A failure leaves it cordoned if its former plugin cannot be restored."""
         try:
             if self._options["quiesce"]:
-                self._stage.quiesce(node, float(self._options["quiesce_timeout"]), self._notify)
+                self._stage.quiesce(node, _QUIESCE, self._notify)
             changed = self.hand_over_node(self.read_plan(), node)
         except ClusterError as error:
             stays = ""
@@ -150,7 +156,7 @@ class HandoverRun:
         namespace, dummy, name = self._options["replace"].partition("/")
         self._stage.orphan(namespace, name, time.monotonic() + self._options["timeout"])
         self._stage.mark()
-        return Applier(self._client).apply(self._definition).changed or plan.other is not None
+        return Applier(self._client).apply(self._definitions).changed or plan.other is not None
 
     def hand_over_node(self, plan: Handover, node: str) -> bool:
         """Hand one Node over; whether there was anything to do."""
@@ -264,7 +270,7 @@ class HandoverRun:
     def _evaluate(self, daemon_set: Mapping[str, Any], node: str, deadline: float) -> Evaluation:
         metadata = daemon_set["metadata"]
         target = RolloutTarget(self._driver, metadata["namespace"], metadata["name"], build_selector(daemon_set))
-        rules = GateRules(only=frozenset([node]), stable_for=float(self._options["stable_for"]))
+        rules = GateRules(only=frozenset([node]))
         working = f"the plugin of DaemonSet {metadata['namespace']}/{metadata['name']} works on {node}"
         began = time.monotonic()
 
@@ -284,7 +290,7 @@ class HandoverRun:
             raise ClusterError(f"not finished: {', '.join(plan.nodes)} must still be handed over", "handover_refused")
         deadline = time.monotonic() + self._options["timeout"]
         if self._options["direction"] == "to_kubewin":
-            changed = Applier(self._client).apply(self._definition).changed
+            changed = Applier(self._client).apply(self._definitions).changed
             self._stage.finish_record()
             return changed, []
         found = list_applied_objects(self._client, self._driver)

@@ -63,21 +63,16 @@ class _Source:
     selector: Mapping[str, str] = field(default_factory=dict)
 
 
-def find_target(client: Client, driver: Driver, daemon_set: str = "", namespace: str = "") -> RolloutTarget:
-    """The DaemonSet to observe: ours, else another owner's that serves the driver on Windows.
-
-    daemon_set, namespace: what the user named, each may be empty.
-    """
+def find_target(client: Client, driver: Driver, namespace: str = "") -> RolloutTarget:
+    """The DaemonSet to observe: ours, else another owner's that serves the driver on Windows. namespace: of ours, empty if unknown."""
+    name = driver.daemonset
     if namespace:
-        return RolloutTarget(driver, namespace, daemon_set or driver.daemonset)
-    name = daemon_set or driver.daemonset
+        return RolloutTarget(driver, namespace, name)
     observed = [(item, ObservedDaemonSet.from_object(item)) for item in client.list(kinds.DAEMON_SET).items]
     own = next((one for _item, one in observed if one.name == name and one.managed_by == MANAGER), None)
     if own is not None:
         return RolloutTarget(driver, own.namespace, name)
     others = [(item, one) for item, one in observed if one.is_node_plugin_of(driver.name)]
-    if daemon_set:
-        others = [(item, one) for item, one in others if one.name == daemon_set]
     if not others:
         return RolloutTarget(driver, driver.namespace, name)
     item, other = min(others, key=lambda pair: (pair[1].name != name, -pair[1].ready))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.planned import entry
+from ansible_collections.kubewin.csi.plugins.action.driver_info import make_entry
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.summary import (
     RunFacts,
     brief,
@@ -234,7 +234,7 @@ def test_warnings_of_the_plan_are_repeated_at_the_end(hosts: list[dict[str, Any]
         "pipes": [],
         "unselected_nodes": [],
     }
-    planned = entry(plan, "")
+    planned = make_entry(plan, "")
     summary = summarize(hosts, {"smb": gate(win_1="green")}, [], failure=failure, warnings=planned["warnings"])
     assert [one["id"] for one in summary["findings"]] == ["CSI-D30", "CSI-D30"]
     for check in (True, False):

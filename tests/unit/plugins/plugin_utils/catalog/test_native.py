@@ -63,16 +63,12 @@ def test_an_azure_file_handle_names_the_resource_group_of_its_annotation() -> No
     assert convert_volume(found).handle == "rg#mine#s#pv-1#shop"
 
 
-def test_a_google_disk_needs_its_zone_and_its_project() -> None:
-    disk = {"gcePersistentDisk": {"pdName": "d"}}
-    zonal = convert_volume(volume({ZONE: "europe-west1-b"}, **disk), "p")
-    assert zonal.migrated == "projects/UNSPECIFIED/zones/europe-west1-b/disks/d"
-    assert zonal.handle == "projects/p/zones/europe-west1-b/disks/d"
-    regional = convert_volume(volume({OLD_ZONE: "europe-west1-b__europe-west1-c"}, **disk), "p")
-    assert regional.handle == "projects/p/regions/europe-west1/disks/d"
-    for found, project, words in ((volume(**disk), "p", "the zone"), (volume({ZONE: "z"}, **disk), "", "the project")):
-        with pytest.raises(TranslationError, match=words):
-            convert_volume(found, project)
+def test_a_google_disk_needs_the_handle_that_only_the_user_knows() -> None:
+    disk = volume({ZONE: "europe-west1-b"}, gcePersistentDisk={"pdName": "d"})
+    assert convert_volume(disk, "h").migrated == "projects/UNSPECIFIED/zones/europe-west1-b/disks/d"
+    with pytest.raises(TranslationError, match="the project of disk d") as raised:
+        convert_volume(disk)
+    assert "kubewin_convert_volume_handle" in raised.value.remedy
 
 
 @pytest.mark.parametrize(
@@ -110,7 +106,7 @@ def test_read_only_stays_and_google_mounts_once() -> None:
         is True
     )
     google = volume({ZONE: "europe-west1-b"}, gcePersistentDisk={"pdName": "d"}, accessModes=["ReadWriteMany"])
-    found = convert_volume(google, "p")
+    found = convert_volume(google, "h")
     assert found.spec["accessModes"] == ["ReadWriteOnce"]
     assert found.notes == ("accessModes ReadWriteMany become ReadWriteOnce, as in CSI migration",)
 
@@ -144,13 +140,6 @@ def test_azure_keeps_the_affinity_that_a_volume_has() -> None:
     assert convert_volume(volume(affinity=terms, azureDisk=azure)).affinity == {
         "required": {"nodeSelectorTerms": terms}
     }
-
-
-def test_a_google_disk_takes_its_zone_from_the_affinity_without_a_label() -> None:
-    google = {"gcePersistentDisk": {"pdName": "d"}}
-    found = convert_volume(volume(affinity=[term((ZONE, "europe-west1-b"))], **google), "p")
-    assert found.migrated == "projects/UNSPECIFIED/zones/UNSPECIFIED/disks/d"
-    assert found.handle == "projects/p/zones/europe-west1-b/disks/d"
 
 
 def test_a_volume_without_a_place_has_none() -> None:

@@ -24,7 +24,7 @@ from unit.plugins.plugin_utils.base.by_hand import spoiled_by_hand
 from unit.plugins.plugin_utils.convert.world import PATH, facts
 
 IN_PLACE = ConversionRequest("shop", "data-db-0")
-RECLAIM = ConversionRequest("shop", "data-db-0", variant="re_claim", storage_class="fast", volume_name="db-native")
+RECLAIM = ConversionRequest("shop", "data-db-0", variant="re_claim", storage_class="fast")
 
 
 def record(desired: ConversionRequest = IN_PLACE) -> ConversionRecord:
@@ -143,10 +143,10 @@ def test_the_old_volume_is_restored_except_its_policy() -> None:
 def test_in_re_claim_both_claims_can_be_made() -> None:
     found = record(RECLAIM)
     new, old = objects.define_locked_claim(found, "new"), objects.define_locked_claim(found, "old")
-    assert (new["spec"]["volumeName"], new["spec"]["storageClassName"]) == ("db-native", "fast")
+    assert (new["spec"]["volumeName"], new["spec"]["storageClassName"]) == ("pv-1-csi", "fast")
     assert (old["spec"]["volumeName"], old["spec"]["storageClassName"]) == ("pv-1", "thin")
     assert new["metadata"]["annotations"] == {"team": "shop", "kubewin.io/convert": f"{found.run}.k1/1"}
-    assert found.objects["new"]["metadata"]["name"] == "db-native"
+    assert found.objects["new"]["metadata"]["name"] == "pv-1-csi"
 
 
 def test_scratch_names_are_unique() -> None:

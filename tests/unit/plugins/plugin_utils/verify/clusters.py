@@ -51,7 +51,6 @@ def target(driver: str = "vsphere", name: str = "win-1") -> VerifyTarget:
         node=name,
         storage_class="fast",
         access_mode="ReadWriteOnce",
-        size="1Gi",
         keeps=False,
         attaches=True,
         elsewhere=(),

@@ -49,11 +49,9 @@ def test_nothing_runs_on_nodes_that_were_not_chosen() -> None:
     assert {other for one in made.targets for other in one.elsewhere} == {"win-2", "win-3"}
 
 
-def test_one_node_alone_is_read_nowhere_else_and_neither_is_what_shall_not_move() -> None:
+def test_one_node_alone_is_read_nowhere_else() -> None:
     alone = planned([node("win-1")]).targets[0]
     assert (alone.elsewhere, alone.stays) == ((), "there is no other node to read it on")
-    # A missing node outside of the request is not reported.
-    assert {(one.elsewhere, one.stays) for one in planned(verify_reattach=False).targets} == {((), "")}
 
 
 def test_a_node_that_cannot_be_used_is_left_out_of_all_but_refused_by_name() -> None:
@@ -89,9 +87,9 @@ def test_every_refusal_is_reported_at_once() -> None:
 
 
 def test_the_plan_reads_like_what_will_be_done() -> None:
-    first = planned(size="2Gi").describe_steps()[0]
+    first = planned().describe_steps()[0]
     assert first == (
-        "vsphere on win-1: a claim of 2Gi (disks, ReadWriteOnce), written by one pod, read back by another, and "
+        "vsphere on win-1: a claim of 10Gi (disks, ReadWriteOnce), written by one pod, read back by another, and "
         "read on another node (win-2 or win-3)"
     )
 

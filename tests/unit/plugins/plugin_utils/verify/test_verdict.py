@@ -61,7 +61,7 @@ def test_the_headline_names_each_failure_with_its_remedy_and_what_was_not_tried(
     )
     assert text.splitlines() == [
         "vsphere on win-1: no -> do",
-        "not tried before the timeout: vsphere on win-2 -> raise timeout or parallel",
+        "not tried before the timeout: vsphere on win-2 -> raise timeout",
     ]
 
 

@@ -113,7 +113,7 @@ def test_a_hand_over_keeps_its_lease_if_a_write_was_not_answered(
     store = ObjectStore() if answered else Unanswered()
     store._put(NODE, {"metadata": {"name": "win-1", "labels": {"kubernetes.io/os": "windows"}}, "spec": {}})
     store._put(f"/api/v1/namespaces/{HOME}", {"metadata": {"name": HOME}})
-    steps = HandoverRun(client_of(store), VSPHERE, {"definition": ""}, lambda _line: None)
+    steps = HandoverRun(client_of(store), VSPHERE, [], {}, lambda _line: None)
 
     def cordon() -> tuple[bool, list[str]]:
         steps._client.retry_for = 0

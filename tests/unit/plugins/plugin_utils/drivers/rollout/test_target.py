@@ -60,8 +60,8 @@ def test_another_owners_daemon_set_is_read_with_its_own_name_and_pods() -> None:
 def test_without_any_the_catalog_says_where_ours_would_be() -> None:
     target = find_target(cluster(LINUX), SMB)
     assert (target.namespace, target.daemon_set) == (SMB.namespace, SMB.daemonset)
-    named = find_target(cluster(OPERATORS), VSPHERE, daemon_set="plugin", namespace="here")
-    assert (named.namespace, named.daemon_set) == ("here", "plugin")
+    named = find_target(cluster(OPERATORS), VSPHERE, namespace="here")
+    assert (named.namespace, named.daemon_set) == ("here", VSPHERE.daemonset)
 
 
 def test_a_driver_is_installed_if_a_node_plugin_for_windows_is_there_of_whichever_owner() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.rolling import failure, warnings
+from ansible_collections.kubewin.csi.plugins.action.driver_apply import explain_failed_roll, list_warnings
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.decide import (
     RollOptions,
     RollStep,
@@ -16,7 +16,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.decide
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import GateRules, evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.roll import FailedTemplate, RollResult
 
-from ..drivers.rollout.pictures import host, node, picture, pod, registration
+from ..plugin_utils.drivers.rollout.pictures import host, node, picture, pod, registration
 
 NAMES = ("win-1", "win-2", "win-3", "win-4")
 FAILED = FailedTemplate("hash", "win-1", "ErrImagePull")
@@ -40,13 +40,13 @@ def ended(step: RollStep, *, of_run: tuple[str, ...] = NAMES[:3]) -> RollResult:
 
 
 def text(roll: RollResult) -> str:
-    return str(failure(roll, "d/plugin", "SMB"))
+    return str(explain_failed_roll(roll, "d/plugin", "SMB"))
 
 
 def test_a_finished_update_names_nodes_that_are_down_and_nodes_of_other_runs() -> None:
     roll = ended(RollStep("finish"))
-    assert failure(roll, "d/plugin", "SMB") is None
-    down, left = warnings(roll)
+    assert explain_failed_roll(roll, "d/plugin", "SMB") is None
+    down, left = list_warnings(roll)
     assert down.startswith("win-3: not Ready")
     assert left.startswith("win-4 still have the former plugin")
 

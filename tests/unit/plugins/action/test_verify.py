@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.proof import described, report
+from ansible_collections.kubewin.csi.plugins.action.verify import describe_proof, render_report
 
 
 def proof(**changes: Any) -> dict[str, Any]:
@@ -22,8 +22,8 @@ def proof(**changes: Any) -> dict[str, Any]:
 
 
 def test_a_proof_names_its_nodes() -> None:
-    assert described(proof()) == "written on win-1, read back on win-1 by its next pod, read back on win-2"
-    assert described(proof(read_on=["win-1"], note="there is no other node to read it on")).endswith(
+    assert describe_proof(proof()) == "written on win-1, read back on win-1 by its next pod, read back on win-2"
+    assert describe_proof(proof(read_on=["win-1"], note="there is no other node to read it on")).endswith(
         "by its next pod; there is no other node to read it on"
     )
 
@@ -31,11 +31,11 @@ def test_a_proof_names_its_nodes() -> None:
 def test_a_failure_reports_progress_step_and_remedy() -> None:
     bad = {"step": "restart", "node": "win-1", "seconds": 9, "ok": False, "detail": "FailedMount"}
     found = proof(verdict="failed", read_on=[], error="FailedMount", remedy="start it", steps=[*proof()["steps"], bad])
-    assert described(found) == "written on win-1, then FailedMount (restart on win-1) -> start it"
+    assert describe_proof(found) == "written on win-1, then FailedMount (restart on win-1) -> start it"
 
 
 def test_the_report_lists_everything() -> None:
-    text = report(
+    text = render_report(
         {
             "proofs": [proof(node="win-2"), proof(), proof(node="win-3", verdict="not_run", steps=[], read_on=[])],
             "left_out": [{"driver": "vsphere", "node": "win-4", "why": "it is cordoned"}],
