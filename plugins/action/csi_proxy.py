@@ -32,7 +32,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.action import 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.cluster_node import ClusterNode
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import WaitLimits
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.desired import build_desired
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import ChangeRefusedError, NodeError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import WindowsHost
 
 _REMAINDER = "The next run continues it, restores the label and uncordons the Node"
@@ -40,7 +40,7 @@ _REMAINDER = "The next run continues it, restores the label and uncordons the No
 
 class ActionModule(WindowsAction):
     argument_spec: ClassVar[ArgumentSpec] = {**CLUSTER_ARG_SPEC, **options.CSI_PROXY}
-    task_options = CLUSTER_ARG_SPEC.keys()
+    task_options = CLUSTER_ARG_SPEC.keys() | {"unchanged"}
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         self._parent, self._secrets = os.getppid(), frozenset[str]()
@@ -89,6 +89,8 @@ class ActionModule(WindowsAction):
         return replace(desired, source=replace(source, location=str(Path(found))))
 
     def work(self, node: WindowsHost, desired: model.Desired, options: dict[str, Any]) -> dict[str, Any]:
+        if options["unchanged"]:
+            return self._require_unchanged(node, desired, options)
         check = bool(self._task.check_mode)
         if not options["node"]:
             return self._converge(node, desired, options, check=check)
@@ -160,6 +162,27 @@ class ActionModule(WindowsAction):
                 label = f" and without the label {SERVING_LABEL}" if labelled else ""
                 error.remedy += f" Node {cluster_node.name} stays cordoned{label} until a run succeeds."
             raise
+
+    def _require_unchanged(self, node: WindowsHost, desired: model.Desired, options: dict[str, Any]) -> dict[str, Any]:
+        """Read the node. NodeError if it is not as desired any more, or cannot be read."""
+        try:
+            result = self._converge(node, desired, options, check=True)
+            steps = [step["description"] for step in result["plan"] if step["step"] not in prove.HOUSEKEEPING]
+            difference = "; ".join(steps)
+        except ChangeRefusedError as error:
+            # Another run made of it what this one would refuse to change.
+            result, difference = error.result, str(error)
+        if difference:
+            executable = result["csi_proxy"]["executable"] or {}
+            host = self._templar.available_variables["inventory_hostname"]
+            raise NodeError(
+                "changed_meanwhile",
+                f"{host}: csi-proxy {executable.get('release') or 'missing'} ({difference.rstrip('.')}), expected {desired.version}, which this run "
+                "installed: another run or user changed it meanwhile.",
+                remedy="Compare the settings of both runs, then run enable_csi again with the right ones while no other run is active.",
+                result=result,
+            )
+        return result
 
     def _confirm(self, cluster_node: ClusterNode) -> None:
         with self._cluster({}):

@@ -56,6 +56,11 @@ options:
         A blank variable counts as not set.
     type: bool
     default: false
+  unchanged:
+    description:
+      - Change nothing, and fail if the node is not in the desired state, because another run or user changed it after an earlier task.
+    type: bool
+    default: false
   node:
     description:
       - Name of the Kubernetes Node of the host, as M(kubewin.csi.node_info) matches it.

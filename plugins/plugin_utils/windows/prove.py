@@ -34,7 +34,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Wi
 _ROUNDS = 6
 """Attempts before another program is assumed to change the node."""
 
-_HOUSEKEEPING = ("prune", "clear_lock")
+HOUSEKEEPING = ("prune", "clear_lock")
 """Steps whose failure leaves a working node; the next run retries them."""
 
 
@@ -105,7 +105,7 @@ def converge(
                 snapshot = read()
                 lock.held = lock.held and snapshot.lock is not None and snapshot.lock.identity == lock.me.identity
                 to_do = _make_plan(desired, snapshot, lock)
-            if not lock.held and all(step.kind in _HOUSEKEEPING for step in to_do.steps):
+            if not lock.held and all(step.kind in HOUSEKEEPING for step in to_do.steps):
                 return ConvergeResult(True, snapshot, tuple(steps), diff)
     except NodeError as error:
         if not isinstance(error, ChannelError):

@@ -18,6 +18,8 @@ from ansible_collections.kubewin.csi.plugins.action import csi_proxy, csi_proxy_
 from ansible_collections.kubewin.csi.plugins.doc_fragments import attributes, windows
 from ansible_collections.kubewin.csi.plugins.modules import csi_proxy as csi_proxy_stub
 from ansible_collections.kubewin.csi.plugins.modules import csi_proxy_info as csi_proxy_info_stub
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.desired import build_desired
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import ChangeRefusedError, NodeError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.options import CSI_PROXY, INFO
 
 FRAGMENTS = {
@@ -113,7 +115,7 @@ def taken(variables: dict[str, Any], **args: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("blank", [None, "", [], "omitted"])
-@pytest.mark.parametrize("name", sorted(CSI_PROXY.keys() - {"from_variables"}))
+@pytest.mark.parametrize("name", sorted(CSI_PROXY.keys() - {"from_variables", "unchanged"}))
 def test_a_blank_variable_of_the_role_is_not_given(name: str, blank: Any) -> None:
     assert taken({f"csi_proxy_{name}": blank}) == taken({})
 
@@ -138,7 +140,47 @@ def test_the_role_has_a_variable_for_every_option_and_no_other() -> None:
     text = (Path(__file__).parents[4] / "roles" / "csi_proxy" / "meta" / "argument_specs.yml").read_text("utf-8")
     for entry in yaml.safe_load(text)["argument_specs"].values():
         names = {name.removeprefix("csi_proxy_") for name in entry["options"]}
-        assert names == CSI_PROXY.keys() - {"from_variables"}
+        assert names == CSI_PROXY.keys() - {"from_variables", "unchanged"}
+
+
+@pytest.mark.parametrize(
+    ("plan", "found"),
+    [
+        ([], ""),
+        ([{"step": "prune", "description": "remove an old release"}], ""),
+        (
+            [{"step": "start", "description": "start it"}],
+            "win-1: csi-proxy missing (start it), expected 1.3.0, which this run installed",
+        ),
+        (
+            ChangeRefusedError("downgrade", "The node has 1.4.0.", "Correct it."),
+            "win-1: csi-proxy missing (The node has 1.4.0. Correct it)",
+        ),
+        (NodeError("locked", "Another run is changing this node."), "Another run is changing this node"),
+    ],
+)
+def test_a_csi_proxy_that_another_run_changed_is_found(plan: list[dict[str, str]] | NodeError, found: str) -> None:
+    state = {"csi_proxy": {"executable": None}}
+
+    class Reread(csi_proxy.ActionModule):
+        def _converge(self, *_given: Any, **_options: Any) -> dict[str, Any]:
+            if isinstance(plan, NodeError):
+                plan.result.update(state)
+                raise plan
+            return {**state, "plan": plan}
+
+    make: Any = Reread
+    values = {name: spec.get("default") for name, spec in CSI_PROXY.items()} | {"unchanged": True}
+    desired = build_desired({**values, "checksum": "0" * 64})
+    templar = SimpleNamespace(available_variables={"inventory_hostname": "win-1"})
+    action = make(SimpleNamespace(args={}), None, None, None, templar, None)
+    if not found:
+        assert action.work(None, desired, values)["plan"] == plan
+        return
+    with pytest.raises(NodeError) as raised:
+        action.work(None, desired, values)
+    assert str(raised.value).startswith(found)
+    assert ("another run or user" in str(raised.value)) is (raised.value.reason == "changed_meanwhile")
 
 
 def test_a_slow_host_is_reported_by_name_with_its_step() -> None:
