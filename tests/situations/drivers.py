@@ -224,6 +224,17 @@ def an_attachment_that_does_not_go(world: World) -> None:
     )
 
 
+@situation("aws-ebs 2100", "CSI-N34", starts_again={"StatefulSet shop/db": "no"})
+def a_volume_that_is_not_detached_because_the_kubelet_still_has_it_mounted(world: World) -> None:
+    found = next(
+        one for one in world.of("VolumeAttachment") if one["spec"]["source"]["persistentVolumeName"] == "pv-db-0"
+    )
+    found["metadata"].update(
+        deletionTimestamp=world.ago(minutes=2), finalizers=["external-attacher/csi-vsphere-vmware-com"]
+    )
+    found["status"]["detachError"] = {"message": "context deadline exceeded", "time": world.ago(minutes=1)}
+
+
 @situation("3.2 #12", "CSI-N36")
 def a_volume_attached_the_in_tree_way_to_a_migrated_kubelet(world: World) -> None:
     attached = world.get("Node", "win-1")["status"]["volumesAttached"]

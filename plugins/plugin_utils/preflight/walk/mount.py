@@ -391,16 +391,26 @@ def _find_attachment_faults(index: Index, one: ObservedAttachment) -> Iterator[F
     snapshot, csi_node = index.snapshot, index.csi_nodes.get(one.node)
     about = f"Node {one.node}, driver {one.attacher}"
     what = f"volume {one.volume}" if one.volume else "an inline volume"
-    error = one.attach_error or one.detach_error
+    error, mount = one.attach_error or one.detach_error, ""
+    volume, node = index.volumes.get(one.volume), index.nodes.get(one.node)
+    if volume is not None and node is not None and one.deleting:
+        is_mounted = f"kubernetes.io/csi/{one.attacher}^{volume.source.handle}" in node.in_use
+        what += f", which the kubelet of {one.node} {'still has mounted' if is_mounted else 'does not have mounted'},"
+        mount = (
+            f"check csi-proxy and the node plugin on {one.node}, which unmount it; if that does not help"
+            if is_mounted
+            else "Windows or the platform keeps the disk; if it is not detached in ten minutes"
+        ) + f", drain and restart the node: kubectl drain {one.node} --ignore-daemonsets"
     # Until the driver is registered, the attacher repeats this, and the checks of the driver on the node find why. Afterwards it
     # attaches within minutes, or it hangs.
     waits = (
         csi_node is not None and csi_node.entry(one.attacher) is None and "does not contain driver" in one.attach_error
     )
     if error and not waits:
-        did = "attached" if one.attach_error else "detached"
+        did, remedy = "attached", f"kubectl describe volumeattachment {one.name}; check the controller's log"
+        if not one.attach_error:
+            did, remedy = "detached", mount or remedy
         evidence = (f"VolumeAttachment {one.name}: {error}",)
-        remedy = f"kubectl describe volumeattachment {one.name}; check the controller's log"
         yield found("CSI-N34", about, f"{what} could not be {did}: {error}", evidence, remedy)
     since = parse_time(one.waits_since)
     if since is not None and not one.deleting and not error and snapshot.taken_at - since > _ATTACHING:
@@ -414,4 +424,4 @@ def _find_attachment_faults(index: Index, one: ObservedAttachment) -> Iterator[F
         minutes = int((snapshot.taken_at - since).total_seconds() // 60)
         evidence = (f"VolumeAttachment {one.name} metadata.deletionTimestamp: {one.deleting}",)
         message = f"detaching {what} has taken {minutes} minutes"
-        yield found("CSI-N35", about, message, evidence, f"kubectl describe volumeattachment {one.name}")
+        yield found("CSI-N35", about, message, evidence, mount or f"kubectl describe volumeattachment {one.name}")

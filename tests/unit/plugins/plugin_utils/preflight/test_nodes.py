@@ -62,6 +62,20 @@ def test_an_attachment_that_waits_for_the_registration_is_not_the_cause(register
     assert "yes" not in {one.starts_again for one in report.workloads if one.workload == "StatefulSet shop/db"}
 
 
+@pytest.mark.parametrize("is_mounted", [True, False])
+def test_what_keeps_a_volume_from_its_detachment_is_named(is_mounted: bool) -> None:
+    world = planted("a_volume_that_is_not_detached_because_the_kubelet_still_has_it_mounted")
+    (stuck,) = [one for one in world.of("VolumeAttachment") if "detachError" in one.get("status", {})]
+    node = stuck["spec"]["nodeName"]
+    if not is_mounted:
+        world.get("Node", node)["status"]["volumesInUse"].clear()
+    (finding,) = [one for one in evaluate(world.snapshot()).findings if one.id == "CSI-N34"]
+    has = "still has" if is_mounted else "does not have"
+    assert f"volume pv-db-0, which the kubelet of {node} {has} mounted, could not be detached" in finding.message
+    assert f"kubectl drain {node} --ignore-daemonsets" in finding.remedy
+    assert ("csi-proxy" in finding.remedy) == is_mounted
+
+
 def test_only_drivers_that_volumes_need_are_required() -> None:
     world = healthy()
     for one in world.of("CSINode"):
