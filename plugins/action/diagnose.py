@@ -24,15 +24,23 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry impor
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.permissions import load_roles
 from ansible_collections.kubewin.csi.plugins.plugin_utils.support.diagnose import (
+    NOTHING,
     ClusterFacts,
     Controller,
     HostFacts,
+    describe_workload,
     diagnose,
+    is_conflict,
     is_passed,
     render,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.support.needs import needs_of_playbooks
-from ansible_collections.kubewin.csi.plugins.plugin_utils.support.observe import list_failed_mounts, list_missing_rules
+from ansible_collections.kubewin.csi.plugins.plugin_utils.support.observe import (
+    list_failed_mounts,
+    list_missing_rules,
+    list_share_uses,
+    read_workload,
+)
 
 # Package of the index, and the module by which it is there.
 PACKAGES = {
@@ -60,7 +68,8 @@ class ActionModule(ClusterAction):
         """The hosts of the play, and the drivers that the inputs name or that this collection installed."""
         installed = self.task_vars.get("kubewin_installed") or {}
         drivers = self.inputs["drivers"] or installed.get("own_drivers") or []
-        return {"hosts": read_rows(diagnosed, self.task_vars), "drivers": drivers}
+        hosts = read_rows(diagnosed, self.task_vars)
+        return {"hosts": hosts, "drivers": drivers, "workload": self.inputs["workload"]}
 
     def sum_up(self) -> None:
         """The list is printed once, with what failed."""
@@ -71,19 +80,21 @@ class ActionModule(ClusterAction):
         controller = read_controller()
         hostvars = self.task_vars.get("hostvars") or {}
         hosts = [read_host(host, hostvars.get(host["name"]) or {}) for host in options["hosts"]]
-        diagnoses = diagnose(controller, self._read_cluster(options), hosts)
+        cluster = self._read_cluster(options, hosts)
+        diagnoses = diagnose(controller, cluster, hosts)
         self.result.update(
             diagnosis=[serialize(diagnosis) for diagnosis in diagnoses],
-            lines=render(diagnoses),
+            lines=[*(describe_workload(cluster.workload) if cluster.workload else ()), *render(diagnoses)],
             controller={"installed": dict(controller.installed), "missing": sorted(controller.missing)},
         )
         if not is_passed(diagnoses, options["fail_on"]):
             first = diagnoses[0]
-            raise TaskError(f"{first.object}: {first.found}, expected: {first.expected}. {first.remedy}", "not_ready")
+            expected = "" if first.expected == NOTHING else f", expected: {first.expected}"
+            raise TaskError(f"{first.object}: {first.found}{expected}. {first.remedy}", "not_ready")
 
-    def _read_cluster(self, options: Mapping[str, Any]) -> ClusterFacts:
+    def _read_cluster(self, options: Mapping[str, Any], hosts: Sequence[HostFacts]) -> ClusterFacts:
         drivers = [DRIVERS[name] for name in options["drivers"] if name in DRIVERS]
-        readiness = self._report_readiness()
+        readiness = self._report_readiness(details=bool(options["workload"]))
         report: dict[str, Any] = {
             "blockers": readiness.get("blockers") or (),
             "unread": "" if readiness.get("verdict") else str(readiness.get("msg") or "it was not made."),
@@ -92,15 +103,21 @@ class ActionModule(ClusterAction):
             client = self.connect(options, retry_for=min(20.0, float(options["api_timeout"])))
             client.read_version()
             lacking = list_missing_rules(client, needs_of_playbooks(load_roles(), drivers))
-            return ClusterFacts(lacking=lacking, events=list_failed_mounts(client), **report)
+            if options["workload"] and "report" in readiness:
+                report["workload"] = read_workload(client, options["workload"], readiness["report"])
+            events = list_failed_mounts(client)
+            lost = {host.node for host in hosts if any(row["status"] for row in host.state.get("smb_mappings") or ())}
+            if any(is_conflict(message) for _object, message in events):
+                lost |= {host.node for host in hosts}
+            return ClusterFacts(lacking=lacking, events=events, shares=list_share_uses(client, lost - {""}), **report)
         except ClusterError as error:
             return ClusterFacts(reason=error.reason, problem=str(error), **report)
 
-    def _report_readiness(self) -> Mapping[str, Any]:
+    def _report_readiness(self, *, details: bool) -> Mapping[str, Any]:
         """The verdict and the blockers of the readiness report, or why there is none."""
         hosts = read_rows(observed, self.task_vars)
         try:
-            return self.call(preflight_info.ActionModule, hosts=hosts, details=False, before=True)
+            return self.call(preflight_info.ActionModule, hosts=hosts, details=details, before=True)
         except TaskError as error:
             return {"msg": str(error), **error.returned}
 

@@ -32,6 +32,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.files import write_whole
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.start import INPUTS, refuse_unchecked_inputs
 
+# What the results of diagnose and verify list; the file has it, and the statistic does not.
+_LISTED = ("diagnosis", "left_out", "proofs", "proven")
 ARGUMENT_SPEC = read_argument_spec(DOCUMENTATION)
 
 
@@ -93,12 +95,13 @@ class ActionModule(ActionBase):
         result["ansible_stats"] = {"data": {"kubewin_summary": summary}, "per_host": False, "aggregate": False}
         folder = inputs.get("output_dir")
         if folder and options["output_file"] and not self._task.check_mode:
-            self._write(result, folder, options["output_file"])
+            listed = {key: work[key] for key in _LISTED if key in work}
+            self._write(result, {**summary, **listed}, folder, options["output_file"])
         return result
 
-    def _write(self, result: dict[str, Any], folder: str, name: str) -> None:
+    def _write(self, result: dict[str, Any], summary: Mapping[str, Any], folder: str, name: str) -> None:
         try:
-            content = json.dumps(result["summary"], indent=2, sort_keys=True).encode()
+            content = json.dumps(summary, indent=2, sort_keys=True).encode()
             result["path"] = write_whole(folder, name, content)
             self._display.display(f"written to {result['path']}")
         except OSError as error:

@@ -32,6 +32,12 @@ options:
     type: list
     elements: dict
     default: []
+  workload:
+    description:
+      - Diagnose this workload alone, by the C(namespace/name) of one of its pods or of its controller.
+      - Then lists only what keeps its pods from their volumes, with their last warning events.
+    type: str
+    default: ""
   fail_on:
     description: Fail on a blocker, also on a warning, or never. V(unknown) is V(blocked), because here an unreadable object is a blocker.
     type: str

@@ -88,8 +88,8 @@ CELLS = (
     Cell(EMPTY, "preflight", files=("readiness.json", "snapshot.json")),
     Cell(EMPTY, "status", files=("status.json",)),
     Cell(EMPTY, "gather", files=("*.tar.gz",)),
-    Cell(EMPTY, "diagnose"),
-    Cell(EMPTY, "verify", VERIFY, leaves={"claims": 2}),
+    Cell(EMPTY, "diagnose", files=("diagnose.json",)),
+    Cell(EMPTY, "verify", VERIFY, leaves={"claims": 2}, files=("verify.json",)),
     upgrade(EMPTY, "1.35"),
     Cell(
         EMPTY, "convert_volumes", {"kubewin_convert_claims": "shop/none"}, refused="Namespace shop: it does not exist"
@@ -122,8 +122,8 @@ CELLS = (
     Cell(USED, "preflight", files=("readiness.json", "snapshot.json")),
     Cell(USED, "status", files=("status.json",)),
     Cell(USED, "gather", files=("*.tar.gz",)),
-    Cell(USED, "diagnose"),
-    Cell(USED, "verify", VERIFY, leaves={"claims": 2}),
+    Cell(USED, "diagnose", files=("diagnose.json",)),
+    Cell(USED, "verify", VERIFY, leaves={"claims": 2}, files=("verify.json",)),
     upgrade(USED, "1.36"),
     Cell(
         USED,
@@ -223,7 +223,12 @@ class Matrix:
         if mode == "real":
             assert [name for name in cell.files if not any(output.glob(name))] == [], f"{title}:\n{run.screen}"
             # Its summary, and no other playbook's.
-            written = {path.name for path in output.glob("*.json")} & {"enable-csi.json", "status.json"}
+            written = {path.name for path in output.glob("*.json")} & {
+                "diagnose.json",
+                "enable-csi.json",
+                "status.json",
+                "verify.json",
+            }
             assert written <= set(cell.files), f"{title} wrote {written}"
         if mode == "check" or cell.playbook in READING:
             # An eviction has its dry run in the body, which the audit log does not keep: its pod stays.

@@ -238,9 +238,10 @@ INPUTS: dict[str, Input] = {
         ),
     ),
     **_of(
-        "build_csi_proxy enable_csi gather preflight status upgrade",
+        "build_csi_proxy diagnose enable_csi gather preflight status upgrade verify",
         output_dir=_PATH.of(
-            "Directory on the controller for the summary (C(enable-csi.json), C(status.json)). For C(preflight), the directory of "
+            "Directory on the controller for the result as JSON (C(enable-csi.json), C(status.json), C(diagnose.json), "
+            "C(verify.json)). For C(preflight), the directory of "
             "C(readiness.html), C(readiness.json), C(readiness.xml) and C(snapshot.json). For C(gather), the "
             "directory of the archive,"
             " by default where you start the run. For C(upgrade), the directory"
@@ -387,6 +388,13 @@ INPUTS: dict[str, Input] = {
             "The other DaemonSet as C(namespace/name). Required for C(to_kubewin), and for C(to_platform) if several "
             "provide the driver."
         ),
+    ),
+    **_of(
+        "diagnose",
+        workload=Input(
+            "expected namespace/name of a pod or of its controller",
+            _text(re.compile(f"{_LABEL.pattern}/{_NAME.pattern}")),
+        ).of("Diagnose one workload alone: C(namespace/name) of a pod or of its controller, such as C(shop/orders-0)."),
     ),
     **_of(
         "verify",

@@ -4,20 +4,24 @@
 """What keeps volumes on Windows from working, from the controller to the share, in the order in which it is fixed. Pure.
 
 Earlier findings decide whether later ones can be found at all: without a library no host is reached, without a host
-its csi-proxy is unknown. Blockers come before warnings; of each the earlier layer comes first.
+its csi-proxy is unknown. Blockers come before warnings; of each the earlier layer comes first. Of one workload only
+what keeps its pods from their volumes is listed.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Severity
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_field_lines
 
-LAYERS = ("controller", "cluster", "permissions", "connection", "node", "csi-proxy", "driver", "SMB")
+LAYERS = ("controller", "cluster", "permissions", "connection", "node", "csi-proxy", "driver", "SMB", "workload")
+# What is expected where a finding says what is wrong.
+NOTHING = "none of it"
 _SEVERITIES = ("blocker", "warning", "note")
 
 # Lowest releases that this collection is tested with; galaxy.yml, meta/runtime.yml and requirements.txt have the same.
@@ -88,10 +92,30 @@ class HostFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class ShareUse:
+    r"""A pod on a node that mounts an SMB share. share: \\server\share in lower case. secret: namespace/name of its credentials."""
+
+    node: str
+    share: str
+    pod: str
+    secret: str
+
+    @property
+    def server(self) -> str:
+        """The name of the file server."""
+        return self.share.split("\\")[2]
+
+    def describe(self) -> str:
+        """The pod with its credentials."""
+        return f"pod {self.pod} (Secret {self.secret or 'unknown'})"
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterFacts:
     """The cluster. problem, reason: why it was not read. lacking: rules by role. events: (object, message) of failed mounts.
 
-    blockers: of the readiness report. unread: why there is no report.
+    blockers: of the readiness report. unread: why there is no report. shares: who uses SMB shares, where a mapping or mount is wrong.
+    workload: the only one to diagnose.
     """
 
     reason: str = ""
@@ -100,6 +124,37 @@ class ClusterFacts:
     events: Sequence[tuple[str, str]] = ()
     blockers: Sequence[Mapping[str, str]] = ()
     unread: str = ""
+    shares: Sequence[ShareUse] = ()
+    workload: WorkloadFacts | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PodFacts:
+    """A pod of the workload. node: empty before it is scheduled. runs: whether it is Ready or complete. event: the last warning about it."""
+
+    name: str
+    node: str
+    runs: bool
+    event: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadFacts:
+    """A workload by the name that was asked for ("shop/orders-0"). verdict: its entry in the readiness report, None if it is not there.
+
+    causes: findings of the report that stop it. known: names of the workloads of the report.
+    """
+
+    name: str
+    verdict: Mapping[str, Any] | None
+    causes: Sequence[Mapping[str, Any]] = ()
+    pods: Sequence[PodFacts] = ()
+    known: Sequence[str] = ()
+
+    def select_nodes(self) -> set[str]:
+        """The nodes of its pods; of pods without a node those on which the report stops them."""
+        steps = (self.verdict or {}).get("steps") or ()
+        return {pod.node for pod in self.pods if pod.node} or {node for step in steps for node in step["nodes"]}
 
 
 # Packages that every playbook with a cluster needs, and for what.
@@ -121,13 +176,25 @@ def explain_missing_packages(missing: Collection[str]) -> list[str]:
 
 def diagnose(controller: Controller, cluster: ClusterFacts, hosts: Sequence[HostFacts]) -> tuple[Diagnosis, ...]:
     """Everything that is wrong, the next thing to fix first."""
+    if (workload := cluster.workload) is not None:
+        nodes, names = workload.select_nodes(), {f"Pod {pod.name}" for pod in workload.pods}
+        hosts = [host for host in hosts if host.node in nodes]
+        lacking = {role: rules for role, rules in cluster.lacking.items() if role == "kubewin-preflight"}
+        events = [event for event in cluster.events if event[0] in names]
+        cluster = replace(cluster, lacking=lacking, events=events, blockers=workload.causes)
     diagnoses = [
         *_diagnose_controller(controller, hosts),
         *_diagnose_cluster(cluster),
-        *(diagnosis for host in hosts for diagnosis in _diagnose_host(host)),
+        *(diagnosis for host in hosts for diagnosis in _diagnose_host(host, cluster.shares)),
     ]
-    diagnoses += _diagnose_driver(cluster, {diagnosis.id for diagnosis in diagnoses})
+    reported = {diagnosis.id for diagnosis in diagnoses}
+    # A stopped service serves no pipe: the host's own state says more.
+    if reported & {"CSI-X15", "CSI-X16"}:
+        reported |= {"CSI-G42", "CSI-G43"}
+    diagnoses += _diagnose_driver(cluster, reported)
     diagnoses += _diagnose_conflicts(cluster)
+    if workload is not None and not cluster.problem and not cluster.unread:
+        diagnoses += _diagnose_workload(workload, any(diagnosis.severity == "blocker" for diagnosis in diagnoses))
     unique = dict.fromkeys(diagnoses)
     return tuple(
         sorted(
@@ -198,7 +265,7 @@ def _diagnose_cluster(cluster: ClusterFacts) -> Iterator[Diagnosis]:
         )  # fmt: skip
 
 
-def _diagnose_host(host: HostFacts) -> Iterator[Diagnosis]:
+def _diagnose_host(host: HostFacts, shares: Sequence[ShareUse]) -> Iterator[Diagnosis]:
     title = f"host {host.name}"
     if not host.state:
         yield _diagnose_unreached_host(host, title)
@@ -212,14 +279,16 @@ def _diagnose_host(host: HostFacts) -> Iterator[Diagnosis]:
         if finding["severity"] != "note":
             yield Diagnosis(
                 "csi-proxy", finding["id"], finding["severity"], f"{title}, {finding['object']}", finding["message"],
-                "none of it", finding["remedy"],
+                NOTHING, finding["remedy"],
             )  # fmt: skip
     if host.state.get("smb_used") and host.state.get("smb_mappings") is None:
         yield Diagnosis(
             "SMB", "CSI-X20", "warning", title, "its SMB mappings cannot be read: wmic.exe is missing", "the mappings of all sessions",
             "If a mount of a share hangs, run Get-SmbGlobalMapping in PowerShell on the host.",
         )  # fmt: skip
-    yield from _diagnose_mappings(host.state.get("smb_mappings"), title)
+    yield from _diagnose_mappings(
+        host.state.get("smb_mappings"), title, [use for use in shares if use.node == host.node]
+    )
 
 
 def _diagnose_unreached_host(host: HostFacts, title: str) -> Diagnosis:
@@ -267,15 +336,19 @@ def _diagnose_csi_proxy(state: Mapping[str, Any], title: str) -> Iterator[Diagno
     yield Diagnosis("csi-proxy", name, severity, title, problem, expected, repair)
 
 
-def _diagnose_mappings(mappings: Sequence[Mapping[str, Any]] | None, title: str) -> Iterator[Diagnosis]:
+def _diagnose_mappings(
+    mappings: Sequence[Mapping[str, Any]] | None, title: str, shares: Sequence[ShareUse]
+) -> Iterator[Diagnosis]:
     for mapping in mappings or ():
-        status = int(mapping["status"])
+        status, remote = int(mapping["status"]), str(mapping["remote"])
         if status:
+            uses = [use for use in shares if f"{use.share}\\".startswith(f"{remote.lower()}\\")]
+            users = ", ".join(use.describe() for use in uses) or "no pod on its node"
             yield Diagnosis(
-                "SMB", "CSI-X17", "warning", f"{title}, mapping of {mapping['remote']}", f"it is {_STATUS.get(status, f'in state {status}')}",
-                "it is connected",
-                "When no pod on this node uses the share, remove the mapping there (Remove-SmbGlobalMapping) and delete the pod that waits: "
-                "the driver maps the share anew.",
+                "SMB", "CSI-X17", "warning", f"{title}, mapping of {remote}",
+                f"it is {_STATUS.get(status, f'in state {status}')}, and {users} uses it", "it is connected",
+                f"On the host, in PowerShell: Remove-SmbGlobalMapping -RemotePath {remote} -Force. Then delete the pods that use or wait for "
+                "the share: the driver maps it anew.",
             )  # fmt: skip
 
 
@@ -289,22 +362,58 @@ def _diagnose_driver(cluster: ClusterFacts, reported: set[str]) -> Iterator[Diag
             yield Diagnosis(
                 "driver",
                 blocker["id"],
-                "blocker",
+                blocker.get("severity", "blocker"),
                 blocker["object"],
                 blocker["message"],
-                "none of it",
+                NOTHING,
                 blocker["remedy"],
             )
 
 
+def is_conflict(message: str) -> bool:
+    """Whether a mount failed because its node uses other credentials for the same server."""
+    return _CONFLICT.search(message) is not None
+
+
 def _diagnose_conflicts(cluster: ClusterFacts) -> Iterator[Diagnosis]:
-    for title in dict.fromkeys(title for title, message in cluster.events if _CONFLICT.search(message)):
+    for title in dict.fromkeys(title for title, message in cluster.events if is_conflict(message)):
+        own = next((use for use in cluster.shares if title == f"Pod {use.pod}"), None)
+        found = "its mount fails with Windows error 1219: its node is connected to the server with other credentials"
+        if own is not None:
+            others = [
+                use
+                for use in cluster.shares
+                if (use.node, use.server) == (own.node, own.server) and use.secret != own.secret
+            ]
+            users = ", ".join(use.describe() for use in others) or "a mapping that no pod uses"
+            found = (
+                f"its mount of {own.share} with Secret {own.secret} fails with Windows error 1219: {own.node} is connected to {own.server} "
+                f"with other credentials, by {users}"
+            )
         yield Diagnosis(
-            "SMB", "CSI-X19", "blocker", title, "its mount fails with Windows error 1219: its node is connected to the server with other credentials",
+            "SMB", "CSI-X19", "blocker", title, found,
             "one account for each SMB server on a node",
             "Use the same Secret in all StorageClasses and PersistentVolumes of that server, remove the old mapping on the node "
             "(Remove-SmbGlobalMapping), and delete the pod that waits.",
         )  # fmt: skip
+
+
+def _diagnose_workload(workload: WorkloadFacts, is_explained: bool) -> Iterator[Diagnosis]:
+    title = f"workload {workload.name}"
+    if workload.verdict is None and not workload.pods:
+        near = get_close_matches(workload.name, workload.known, 3)
+        yield Diagnosis(
+            "workload", "CSI-X22", "blocker", title, "no workload with volumes on Windows and no pod has this name",
+            f"one of {', '.join(near or workload.known[:3])}" if workload.known else "a workload with volumes on Windows",
+            "Correct kubewin_workload: namespace/name of a pod or of its controller.",
+        )  # fmt: skip
+    for pod in workload.pods:
+        if not pod.runs and not is_explained:
+            namespace, _slash, name = pod.name.partition("/")
+            yield Diagnosis(
+                "workload", "CSI-X21", "blocker", f"Pod {pod.name}", pod.event or "it does not run, and has no warning event",
+                "it runs", f"kubectl -n {namespace} describe pod {name}",
+            )  # fmt: skip
 
 
 def _split_problem(text: str) -> tuple[str, str]:
@@ -313,14 +422,28 @@ def _split_problem(text: str) -> tuple[str, str]:
     return first.rstrip("."), remedy.strip() if stop else ""
 
 
+def describe_workload(workload: WorkloadFacts) -> list[str]:
+    """Where its pods are, with the last warning about each, and where the report stops them."""
+    lines = []
+    for pod in workload.pods:
+        state = "runs" if pod.runs else "does not run"
+        lines.append(f"Pod {pod.name} {state}{f' on {pod.node}' if pod.node else ', has no node'}")
+        lines += [f"  {pod.event}"] if pod.event and not pod.runs else []
+    for step in (workload.verdict or {}).get("steps") or ():
+        nodes = f" on {', '.join(step['nodes'])}" if step["nodes"] else ""
+        lines.append(f"The next start stops at {step['step']}{nodes}: {step['because']}")
+    return list(dict.fromkeys(lines))
+
+
 def render(diagnoses: Sequence[Diagnosis]) -> list[str]:
     """The text lines, the next thing to fix first."""
     if not diagnoses:
         return ["Nothing to fix was found, from the controller to the drivers."]
     lines = ["Fix these in this order; run diagnose again after each:"]
     for number, diagnosis in enumerate(diagnoses, 1):
+        expected = "" if diagnosis.expected == NOTHING else f"; expected: {diagnosis.expected}"
         lines += [
-            f"{number}. {diagnosis.severity} {diagnosis.id} {diagnosis.object}: {diagnosis.found}; expected: {diagnosis.expected}.",
+            f"{number}. {diagnosis.severity} {diagnosis.id} {diagnosis.object}: {diagnosis.found}{expected}.",
             f"   {diagnosis.remedy}",
         ]
     return lines

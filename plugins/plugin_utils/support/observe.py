@@ -12,6 +12,7 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.redactor import Redactor
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_lines
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.drivers.azure_file import DRIVER as AZURE_FILE
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
@@ -19,6 +20,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.kinds import Kind
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import find_controller
+from ansible_collections.kubewin.csi.plugins.plugin_utils.support.diagnose import PodFacts, ShareUse, WorkloadFacts
 from ansible_collections.kubewin.csi.plugins.plugin_utils.support.parts import Missing, Part
 
 # Lines of a container's log, and most bytes of it.
@@ -92,6 +94,63 @@ def list_missing_rules(client: Client, needs: Iterable[tuple[str, Need]]) -> dic
         if not answers[need]:
             missing.setdefault(role, []).append(need.rule())
     return missing
+
+
+def read_workload(client: Client, name: str, report: Mapping[str, Any]) -> WorkloadFacts:
+    """A workload with its pods and their last warnings. name: namespace/name of it or of a pod. report: RV(report) of preflight_info."""
+    workloads = {entry["workload"].partition(" ")[2]: entry for entry in report["workloads"]}
+    # A pod's name begins with that of its controller; the longest one is meant.
+    matches = [known for known in workloads if name == known or name.startswith(f"{known}-")]
+    key = max(matches, key=len, default=name)
+    verdict = workloads.get(key)
+    causes = {(cause["id"], cause["object"]) for cause in (verdict or {}).get("causes") or ()}
+    namespace = name.partition("/")[0]
+    warnings: dict[str, str] = {}
+    for event in sorted(client.list(kinds.EVENT, namespace, field_selector="type=Warning").items, key=_read_time):
+        text = f"{event.get('reason')}: {join_lines(str(event.get('message') or ''))}"
+        warnings[str((event.get("involvedObject") or {}).get("name"))] = text
+    pods = []
+    for pod in client.list(kinds.POD, namespace).items:
+        pod_name, status = pod["metadata"]["name"], pod.get("status") or {}
+        if f"{namespace}/{pod_name}" in (name, key) or (
+            name == key and f"{namespace}/{pod_name}".startswith(f"{key}-")
+        ):
+            ready = any(
+                entry["type"] == "Ready" and entry["status"] == "True" for entry in status.get("conditions") or ()
+            )
+            node, done = pod["spec"].get("nodeName") or "", status.get("phase") == "Succeeded"
+            pods.append(PodFacts(f"{namespace}/{pod_name}", node, ready or done, warnings.get(pod_name, "")))
+    found = [entry for entry in report["findings"] if (entry["id"], entry["object"]) in causes]
+    return WorkloadFacts(name, verdict, found, pods, sorted(workloads))
+
+
+def list_share_uses(client: Client, nodes: Iterable[str]) -> list[ShareUse]:
+    """Pods on these nodes that mount SMB shares by PersistentVolumes, with their Secrets. Raises ClusterError."""
+    shares: dict[tuple[str, str], tuple[str, str]] = {}
+    for volume in client.list(kinds.PERSISTENT_VOLUME).items:
+        csi, claim = volume["spec"].get("csi") or {}, volume["spec"].get("claimRef") or {}
+        source, handle = (
+            str((csi.get("volumeAttributes") or {}).get("source") or ""),
+            str(csi.get("volumeHandle")).split("#"),
+        )
+        if csi.get("driver") == AZURE_FILE.name and len(handle) > 2:
+            source = f"//{handle[1]}.file.core.windows.net/{handle[2]}"
+        if claim and len(source.strip("/").split("/")) > 1:
+            secret = csi.get("nodeStageSecretRef") or {}
+            share = source.replace("/", "\\").rstrip("\\").lower()
+            shares[claim["namespace"], claim["name"]] = (
+                share,
+                "/".join(filter(None, (secret.get("namespace"), secret.get("name")))),
+            )
+    uses = []
+    for node in sorted(set(nodes)):
+        for pod in client.list(kinds.POD, field_selector=f"spec.nodeName={node}").items:
+            namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
+            for volume in pod["spec"].get("volumes") or ():
+                key = (namespace, str((volume.get("persistentVolumeClaim") or {}).get("claimName")))
+                if key in shares:
+                    uses.append(ShareUse(node, shares[key][0], f"{namespace}/{name}", shares[key][1]))
+    return uses
 
 
 def list_failed_mounts(client: Client) -> list[tuple[str, str]]:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Files that repeat declared options: argument_specs.yml of roles and the table of variables.
+"""Files that repeat declared options: argument_specs.yml of roles and the tables of variables.
 
 The options of a driver are declared in plugins/plugin_utils/drivers/declared.py, the inputs of the playbooks in
 plugins/plugin_utils/actions/inputs.py. `PYTHONPATH=.collections:tests python -m unit.roles.specs` writes the files.
@@ -10,12 +10,12 @@ plugins/plugin_utils/actions/inputs.py. `PYTHONPATH=.collections:tests python -m
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import INPUTS
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import INPUTS, Input
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.declared import OPTIONS, DriverOption
@@ -24,7 +24,6 @@ ROLES = Path(__file__).parents[3] / "roles"
 HEADER = "---\n# Written by unit.roles.specs from plugins/plugin_utils/drivers/declared.py and the catalog; change it there.\n"
 PAGE = ROLES.parent / "docs" / "docsite" / "rst" / "variables.rst"
 WIDTH = 130
-TABLE = re.compile(r"^\.\. list-table::\n(?:   .*\n|\n)+", re.MULTILINE)
 PLAYBOOKS = sorted({playbook for rule in INPUTS.values() for playbook in rule.playbooks})
 
 
@@ -70,27 +69,44 @@ def _short(dumper: yaml.SafeDumper, found: list[Any]) -> yaml.Node:
 _Dumper.add_representer(list, _short)
 
 
-def table() -> str:
-    """The table of the page of variables."""
-    lines = [".. list-table::", "   :header-rows: 1", "   :widths: 25 12 18 45", ""]
+def tables() -> str:
+    """The part of the page of variables that is written: inputs of several playbooks, then each playbook with its own inputs."""
+    shared = {name: rule for name, rule in INPUTS.items() if len(rule.playbooks) > 1}
+    parts = [_title("Several playbooks"), table(shared, with_playbooks=True)]
+    for playbook in PLAYBOOKS:
+        own = {name: rule for name, rule in INPUTS.items() if rule.playbooks == {playbook}}
+        others = ", ".join(f"``{name}``" for name, rule in shared.items() if playbook in rule.playbooks)
+        parts += [_title(playbook), table(own) if own else "", f"Also: {others}.\n"]
+    return "\n".join(filter(None, parts))
+
+
+def _title(text: str) -> str:
+    return f"{text}\n{'-' * len(text)}\n"
+
+
+def table(inputs: Mapping[str, Input], *, with_playbooks: bool = False) -> str:
+    """A table of inputs."""
+    lines = [".. list-table::", "   :header-rows: 1", f"   :widths: 25 12 {'18 45' if with_playbooks else '63'}", ""]
     rows = [("Variable", "Default", "Playbooks", "Meaning")]
-    for name, rule in INPUTS.items():
-        taken = "all" if rule.playbooks == set(PLAYBOOKS) else ", ".join(f"``{one}``" for one in sorted(rule.playbooks))
+    for name, rule in inputs.items():
         default = (
             "" if rule.default is None else f"``{str(rule.default).lower() if rule.type == 'bool' else rule.default}``"
         )
+        playbooks = ", ".join(f"``{playbook}``" for playbook in sorted(rule.playbooks))
         meaning = re.sub(r"\b[CV]\(([^)]*)\)", r"``\1``", re.sub(r"\bO\(([^)]*)\)", r":ansopt:`\1`", rule.text))
-        choices = f" One of {', '.join(f'``{one}``' for one in rule.choices)}." if rule.choices else ""
-        rows.append((f"``{name}``", default, taken, meaning + choices))
-    for first, *others in rows:
-        lines.append(f"   * - {first}")
-        lines += [f"     - {one}".rstrip() for one in others]
+        choices = f" One of {', '.join(f'``{choice}``' for choice in rule.choices)}." if rule.choices else ""
+        rows.append((f"``{name}``", default, playbooks, meaning + choices))
+    for name, default, playbooks, meaning in rows:
+        lines.append(f"   * - {name}")
+        cells = (default, playbooks, meaning) if with_playbooks else (default, meaning)
+        lines += [f"     - {cell}".rstrip() for cell in cells]
     return "\n".join(lines) + "\n"
 
 
 def page() -> str:
-    """The page of variables with its table as declared."""
-    return TABLE.sub(lambda _found: table(), PAGE.read_text(encoding="utf-8"))
+    """The page of variables with its tables as declared."""
+    introduction = PAGE.read_text(encoding="utf-8").partition(_title("Several playbooks"))[0]
+    return introduction + tables()
 
 
 def text(driver: Driver) -> str:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import types
 from collections.abc import Mapping
 from pathlib import Path
@@ -72,6 +73,15 @@ def test_a_summary_that_cannot_be_written_is_still_a_statistic(monkeypatch: pyte
     (warning,) = result["warnings"]
     assert "enable-csi.json cannot be written" in warning
     assert result["path"] is None
+
+
+def test_what_diagnose_and_verify_list_is_in_the_file_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    work = {"diagnosis": [{"id": "CSI-X15"}], "lines": ["1."], "msg": "host win-1: stopped"}
+    result = run(monkeypatch, result=work, output_file="diagnose.json", output_dir=str(tmp_path))
+    written = json.loads(Path(result["path"]).read_text(encoding="utf-8"))
+    assert written == {**result["summary"], "diagnosis": work["diagnosis"]}
+    assert written["failure"] == "host win-1: stopped"
+    assert result["ansible_stats"]["data"]["kubewin_summary"] == result["summary"]
 
 
 def test_a_written_summary_is_also_the_jobs_statistic(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -23,6 +23,10 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.support.diagnose impor
     Controller,
     Diagnosis,
     HostFacts,
+    PodFacts,
+    ShareUse,
+    WorkloadFacts,
+    describe_workload,
     diagnose,
     is_passed,
     render,
@@ -179,6 +183,63 @@ def test_a_host_that_is_down_hides_no_other_host() -> None:
         CONTROLLER, CLUSTER, [lost("connection_lost", REFUSED), replace(service(state="stopped"), name="win-2")]
     )
     assert [(one.layer, one.object) for one in found] == [("connection", "host win-1"), ("csi-proxy", "host win-2")]
+
+
+WAITS = PodFacts("shop/orders-0", "win-2", runs=False, event="FailedMount: the share is away")
+UNREGISTERED = {**BLOCKER, "severity": "warning"}
+VERDICT = {"steps": [{"step": "stage", "nodes": ["win-2"], "because": "the driver does not work"}]}
+ORDERS = WorkloadFacts("shop/orders-0", VERDICT, pods=[WAITS], known=["shop/orders", "shop/web"])
+
+
+def test_of_a_workload_only_what_stops_its_pods_is_listed() -> None:
+    elsewhere = replace(CLUSTER, blockers=[{**BLOCKER, "id": "CSI-N31"}], lacking={"kubewin-csi-smb": [RULE]})
+    hosts = [service(state="stopped"), replace(HOST, name="win-2", node="win-2")]
+    cluster = replace(elsewhere, workload=replace(ORDERS, causes=[UNREGISTERED]))
+    found = diagnose(CONTROLLER, cluster, hosts)
+    # Nothing certain explains the pod, so its own event is the blocker.
+    assert [(one.id, one.severity) for one in found] == [("CSI-X21", "blocker"), ("CSI-N30", "warning")]
+    assert found[0].found == "FailedMount: the share is away"
+    here = [replace(host, node="win-2") for host in hosts[:1]]
+    assert [one.id for one in diagnose(CONTROLLER, cluster, here)] == ["CSI-X15", "CSI-N30"]
+    assert describe_workload(ORDERS) == [
+        "Pod shop/orders-0 does not run on win-2",
+        "  FailedMount: the share is away",
+        "The next start stops at stage on win-2: the driver does not work",
+    ]
+
+
+def test_a_workload_that_runs_has_nothing_to_fix_and_an_unknown_one_is_named_with_similar_ones() -> None:
+    running = replace(ORDERS, verdict={"steps": []}, pods=[replace(WAITS, runs=True)])
+    assert diagnose(CONTROLLER, replace(CLUSTER, blockers=[BLOCKER], workload=running), [HOST]) == ()
+    (unknown,) = diagnose(
+        CONTROLLER, replace(CLUSTER, workload=WorkloadFacts("shop/order", None, known=ORDERS.known)), [HOST]
+    )
+    assert (unknown.id, unknown.expected.split(",")[0]) == ("CSI-X22", "one of shop/orders")
+    assert diagnose(CONTROLLER, replace(CLUSTER, unread="forbidden.", workload=ORDERS), [HOST])[0].id == "CSI-X18"
+
+
+def test_a_stopped_service_stands_for_its_pipes() -> None:
+    blockers = [{**BLOCKER, "id": "CSI-G42"}, {**BLOCKER, "id": "CSI-G43"}]
+    found = diagnose(CONTROLLER, replace(CLUSTER, blockers=blockers), [service(state="stopped")])
+    assert [one.id for one in found] == ["CSI-X15"]
+    assert len(diagnose(CONTROLLER, replace(CLUSTER, blockers=blockers), [HOST])) == 2
+
+
+def test_who_uses_a_lost_share_or_the_same_server_is_named() -> None:
+    lost_share = state(smb_mappings=[{"local": "", "remote": r"\\NAS\share", "status": 2}])
+    users = [
+        ShareUse("win-1", r"\\nas\share\pvc-1", "shop/a", "storage/old"),
+        ShareUse("win-1", r"\\nas\shared", "shop/b", "storage/new"),
+        ShareUse("win-2", r"\\nas\share", "shop/c", "storage/other"),
+    ]
+    event = ("Pod shop/b", "New-SmbGlobalMapping: System Error 1219")
+    conflict, mapping = diagnose(CONTROLLER, replace(CLUSTER, shares=users, events=[event]), [lost_share])
+    assert mapping.found == "it is disconnected, and pod shop/a (Secret storage/old) uses it"
+    assert r"-RemotePath \\NAS\share -Force" in mapping.remedy
+    assert conflict.found.endswith(
+        r"\\nas\shared with Secret storage/new fails with Windows error 1219: win-1 is connected to nas with other credentials, by pod "
+        "shop/a (Secret storage/old)"
+    )
 
 
 def test_the_least_releases_are_those_that_are_required() -> None:
