@@ -122,7 +122,7 @@ class ClusterFacts:
     problem: str = ""
     lacking: Mapping[str, Sequence[str]] = field(default_factory=dict)
     events: Sequence[tuple[str, str]] = ()
-    blockers: Sequence[Mapping[str, str]] = ()
+    blockers: Sequence[Mapping[str, Any]] = ()
     unread: str = ""
     shares: Sequence[ShareUse] = ()
     workload: WorkloadFacts | None = None
@@ -429,7 +429,10 @@ def describe_workload(workload: WorkloadFacts) -> list[str]:
         state = "runs" if pod.runs else "does not run"
         lines.append(f"Pod {pod.name} {state}{f' on {pod.node}' if pod.node else ', has no node'}")
         lines += [f"  {pod.event}"] if pod.event and not pod.runs else []
+    on = workload.select_nodes()
     for step in (workload.verdict or {}).get("steps") or ():
+        if step["nodes"] and not on & set(step["nodes"]):
+            continue
         nodes = f" on {', '.join(step['nodes'])}" if step["nodes"] else ""
         lines.append(f"The next start stops at {step['step']}{nodes}: {step['because']}")
     return list(dict.fromkeys(lines))

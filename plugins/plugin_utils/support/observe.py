@@ -106,7 +106,7 @@ def read_workload(client: Client, name: str, report: Mapping[str, Any]) -> Workl
     causes = {(cause["id"], cause["object"]) for cause in (verdict or {}).get("causes") or ()}
     namespace = name.partition("/")[0]
     warnings: dict[str, str] = {}
-    for event in sorted(client.list(kinds.EVENT, namespace, field_selector="type=Warning").items, key=_read_time):
+    for event in sorted(client.list(kinds.EVENT, namespace, field_selector="type=Warning").items, key=_order_warning):
         text = f"{event.get('reason')}: {join_lines(str(event.get('message') or ''))}"
         warnings[str((event.get("involvedObject") or {}).get("name"))] = text
     pods = []
@@ -120,8 +120,17 @@ def read_workload(client: Client, name: str, report: Mapping[str, Any]) -> Workl
             )
             node, done = pod["spec"].get("nodeName") or "", status.get("phase") == "Succeeded"
             pods.append(PodFacts(f"{namespace}/{pod_name}", node, ready or done, warnings.get(pod_name, "")))
-    found = [entry for entry in report["findings"] if (entry["id"], entry["object"]) in causes]
-    return WorkloadFacts(name, verdict, found, pods, sorted(workloads))
+    findings = [entry for entry in report["findings"] if (entry["id"], entry["object"]) in causes]
+    # Another workload may have the same finding about the same object.
+    stops = {step["because"] for step in (verdict or {}).get("steps") or ()}
+    own = {(entry["id"], entry["object"]) for entry in findings if entry["message"] in stops}
+    findings = [entry for entry in findings if entry["message"] in stops or (entry["id"], entry["object"]) not in own]
+    return WorkloadFacts(name, verdict, findings, pods, sorted(workloads))
+
+
+def _order_warning(event: Object) -> tuple[bool, str]:
+    """The kubelet repeats that a mount timed out; what other events say is the reason."""
+    return "timed out waiting for the condition" not in str(event.get("message")), _read_time(event)
 
 
 def list_share_uses(client: Client, nodes: Iterable[str]) -> list[ShareUse]:
