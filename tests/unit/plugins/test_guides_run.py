@@ -60,6 +60,7 @@ WITHOUT_BLOCKS = {
     "how_it_works",
     "lab",
     "platforms",
+    "readiness_report",
     "variables",
 }
 TEMPLATED = "{{"
@@ -84,9 +85,11 @@ KUBECTL = {
     "annotate",
     "apply",
     "config",
+    "cordon",
     "create",
     "delete",
     "describe",
+    "drain",
     "exec",
     "get",
     "label",
