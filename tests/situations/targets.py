@@ -78,6 +78,7 @@ def a_target_release_with_a_known_fault(world: World) -> None:
 
 @situation(
     "6.6 A",
+    "CSI-T18",
     target=Target(openshift="4.13.20", wmco="8.1.0"),
     only_here=NO_OPENSHIFT,
     classes={"pv-static": "MIGRATED_OK"},
@@ -86,12 +87,12 @@ def scenario_a_both_operators_bring_csi_proxy(world: World) -> None:
     _operator_7(world, "7.2.0-1a2b3c")
 
 
-@situation("6.6 B", "CSI-T04", target=Target(openshift="4.13.20", wmco="8.1.0"), only_here=NO_OPENSHIFT)
+@situation("6.6 B", "CSI-T18", "CSI-T04", target=Target(openshift="4.13.20", wmco="8.1.0"), only_here=NO_OPENSHIFT)
 def scenario_b_only_the_later_operator_brings_csi_proxy(world: World) -> None:
     _operator_7(world, "7.1.1-1a2b3c")
 
 
-@situation("6.6 C", "CSI-T03", target=Target(openshift="4.13.20", wmco="8.0.1"), only_here=NO_OPENSHIFT)
+@situation("6.6 C", "CSI-T18", "CSI-T03", target=Target(openshift="4.13.20", wmco="8.0.1"), only_here=NO_OPENSHIFT)
 def scenario_c_the_later_operator_takes_csi_proxy_away(world: World) -> None:
     _operator_7(world, "7.2.0-1a2b3c")
 
@@ -111,12 +112,12 @@ def _operator_7(world: World, version: str) -> None:
             world.objects.remove(one)
 
 
-@situation("6.6 D", target=Target(openshift="4.14.1"), only_here=NO_OPENSHIFT)
+@situation("6.6 D", "CSI-T18", target=Target(openshift="4.14.1"), only_here=NO_OPENSHIFT)
 def scenario_d_from_8_to_9_with_csi_proxy(world: World) -> None:
     _operator_8(world, "8.1.0-1a2b3c")
 
 
-@situation("6.6 E", "CSI-T04", target=Target(openshift="4.14.1"), only_here=NO_OPENSHIFT)
+@situation("6.6 E", "CSI-T18", "CSI-T04", target=Target(openshift="4.14.1"), only_here=NO_OPENSHIFT)
 def scenario_e_from_8_without_csi_proxy_to_9(world: World) -> None:
     _operator_8(world, "8.0.1-1a2b3c")
 
@@ -129,13 +130,13 @@ def _operator_8(world: World, version: str) -> None:
     kubelets(world, "v1.26.9", migrated=("kubernetes.io/azure-disk", "kubernetes.io/azure-file"))
 
 
-@situation("correction 7", "CSI-T05", target=Target(openshift="4.14.1"), only_here=NO_OPENSHIFT)
+@situation("correction 7", "CSI-T18", "CSI-T05", target=Target(openshift="4.14.1"), only_here=NO_OPENSHIFT)
 def an_empty_node_is_upgraded_at_once(world: World) -> None:
     _operator_8(world, "8.1.0-1a2b3c")
     world.get("Node", "win-2")["status"]["volumesAttached"] = []
 
 
-@situation("correction 7", target=Target(openshift="4.14.1"), only_here=NO_OPENSHIFT)
+@situation("correction 7", "CSI-T18", target=Target(openshift="4.14.1"), only_here=NO_OPENSHIFT)
 def no_guard_on_another_platform(world: World) -> None:
     _operator_8(world, "8.1.0-1a2b3c")
     world.get("Infrastructure", "cluster")["status"]["platformStatus"]["type"] = "None"
@@ -148,7 +149,7 @@ def an_operator_of_another_line(world: World) -> None:
     operator(world, "11.0.0-1a2b3c")
 
 
-@situation("6.6", "CSI-T14", target=Target(openshift="4.23.1"), only_here=NO_OPENSHIFT)
+@situation("6.6", "CSI-T18", "CSI-T14", target=Target(openshift="4.23.1"), only_here=NO_OPENSHIFT)
 def an_operator_that_leaps_over_lines(world: World) -> None:
     openshift(world, "4.20.9")
     operator(world, "10.20.0-1a2b3c")
@@ -157,6 +158,7 @@ def an_operator_that_leaps_over_lines(world: World) -> None:
 # The API server of this cluster is later than its OpenShift; CSI-V10 and CSI-V50 are of that.
 @situation(
     "correction 5",
+    "CSI-T18",
     "CSI-T14",
     "CSI-T15",
     "CSI-V10",
@@ -171,19 +173,19 @@ def an_ebs_volume_from_before_the_operator_had_csi_proxy(world: World) -> None:
     on_windows(world, "ebs", {"awsElasticBlockStore": {"volumeID": "aws:///vol-1", "fsType": "ntfs"}})
 
 
-@situation("6.6", target=Target(openshift="4.23.1"), only_here=NO_OPENSHIFT)
+@situation("6.6", "CSI-T18", target=Target(openshift="4.23.1"), only_here=NO_OPENSHIFT)
 def an_operator_that_goes_to_the_next_line(world: World) -> None:
     openshift(world, "4.22.9")
     operator(world, "10.22.0-1a2b3c")
 
 
-@situation("target", "CSI-T16", target=Target(openshift="5.0.3"), only_here=NO_OPENSHIFT)
+@situation("target", "CSI-T18", "CSI-T16", target=Target(openshift="5.0.3"), only_here=NO_OPENSHIFT)
 def a_plugin_of_ours_where_openshift_will_bring_its_own(world: World) -> None:
     openshift(world, "4.23.9")
     operator(world, "11.0.0-1a2b3c")
 
 
-@situation("target", target=Target(openshift="5.0.3"), only_here=NO_OPENSHIFT)
+@situation("target", "CSI-T18", target=Target(openshift="5.0.3"), only_here=NO_OPENSHIFT)
 def the_operators_own_plugin_stays(world: World) -> None:
     openshift(world, "4.23.9")
     operator(world, "11.0.0-1a2b3c")
@@ -246,3 +248,9 @@ def _only_azure(world: World) -> None:
             and "win" in one["spec"]["nodeName"]
         )
     ]
+
+
+@situation("openshift 4.20", "CSI-T18", target=Target(openshift="4.20.3"), only_here=NO_OPENSHIFT)
+def a_release_of_openshift_that_ships_vsphere_as_a_host_process_container(world: World) -> None:
+    openshift(world, "4.19.9")
+    operator(world, "10.19.0-1a2b3c")

@@ -126,6 +126,7 @@ def evaluate(index: Index, target: Target, demand: Mapping[str, int]) -> tuple[F
         *_check_migration_path(index, target, demand),
         *_check_attached(index, then),
         *_find_plugins_to_remove(index, target),
+        *_describe_shipped_drivers(index, target, demand),
     ]
     if target.driver_version or target.mode:
         chosen = (
@@ -299,6 +300,30 @@ def _find_plugins_to_remove(index: Index, target: Target) -> Iterator[Finding]:
                 f"target: OpenShift {target.openshift}",
             )
             yield found("CSI-T16", f"DaemonSet {provider.namespace}/{provider.name}", message, evidence, remedy)
+
+
+def _describe_shipped_drivers(index: Index, target: Target, demand: Mapping[str, int]) -> Iterator[Finding]:
+    """The release, mode and Windows images of each needed driver that the target's OpenShift ships."""
+    for key in openshift.DRIVERS if target.openshift and index.snapshot.cluster.openshift else ():
+        driver, nodes = DRIVERS[key], demand.get(DRIVERS[key].name, 0)
+        shipped = openshift.list_shipped_releases(target.openshift, key)
+        if not shipped or not nodes:
+            continue
+        plugins = [provider.plugin for provider in index.providers.get(driver.name, ()) if provider.plugin is not None]
+        current = {"host_process" if plugin.host_process else "csi_proxy" for plugin in plugins}
+        rules = driver.list_mode_rules(shipped[-1])
+        rule = next((rule for rule in rules if rule.mode in current), rules[0])
+        builds = driver.list_builds(shipped[-1], rule)
+        without = [node.name for node in index.each(nodes) if builds is not None and node.build not in builds]
+        changes = bool(current) and rule.mode not in current
+        message = f"it ships release {shipped[-1]}, on Windows in mode {rule.mode}"
+        message += f" instead of {', '.join(current)}" if changes else ""
+        message += f", with images for the builds {', '.join(builds)}" if builds else ", with one image for all builds"
+        message += f" and none for {', '.join(without[:3])}" if without else ""
+        remedy = f"after the update run: ansible-playbook -i inventory.yml kubewin.csi.enable_csi -e kubewin_drivers={key} --check"
+        evidence = tuple(f"Node {node.name}: Windows build {node.build or 'unknown'}" for node in index.each(nodes))[:3]
+        about = f"OpenShift {target.openshift}, driver {driver.name}"
+        yield found("CSI-T18", about, message, evidence, remedy, "warning" if without or changes else None)
 
 
 def _check_driver(index: Index, target: Target, driver: Driver, nodes: int) -> Iterator[Finding]:
