@@ -106,7 +106,7 @@ def read_workload(client: Client, name: str, report: Mapping[str, Any]) -> Workl
     causes = {(cause["id"], cause["object"]) for cause in (verdict or {}).get("causes") or ()}
     namespace = name.partition("/")[0]
     warnings: dict[str, str] = {}
-    for event in sorted(client.list(kinds.EVENT, namespace, field_selector="type=Warning").items, key=_order_warning):
+    for event in sorted(_list_events(client, "type=Warning", namespace), key=_order_warning):
         text = f"{event.get('reason')}: {join_lines(str(event.get('message') or ''))}"
         warnings[str((event.get("involvedObject") or {}).get("name"))] = text
     pods = []
@@ -163,20 +163,24 @@ def list_share_uses(client: Client, nodes: Iterable[str]) -> list[ShareUse]:
 
 
 def list_failed_mounts(client: Client) -> list[tuple[str, str]]:
-    """Events of failed mounts as (object, message), none where this account may not list events. Raises ClusterError."""
-    try:
-        events = client.list(kinds.EVENT, field_selector="reason=FailedMount").items
-    except ClusterError as error:
-        if error.status != 403:
-            raise
-        return []
+    """Events of failed mounts as (object, message). Raises ClusterError."""
     mounts = []
-    for event in events:
+    for event in _list_events(client, "reason=FailedMount"):
         involved = event.get("involvedObject") or {}
         namespace = f"{involved['namespace']}/" if involved.get("namespace") else ""
         name = f"{involved.get('kind')} {namespace}{involved.get('name')}"
         mounts.append((name, join_lines(str(event.get("message") or ""))))
     return mounts
+
+
+def _list_events(client: Client, selector: str, namespace: str | None = None) -> Sequence[Object]:
+    """Events, none where this account may not list them."""
+    try:
+        return client.list(kinds.EVENT, namespace, field_selector=selector).items
+    except ClusterError as error:
+        if error.status != 403:
+            raise
+        return ()
 
 
 def _keep_objects(
