@@ -79,12 +79,14 @@ class ActionModule(WindowsAction):
             return desired
         find: Any = self._find_needle  # ansible carries no types
         try:
-            found = find("files", source.location)
+            # As each path of the inputs, it starts where the run was started.
+            local = os.path.realpath(os.path.expanduser(source.location))
+            found = local if os.path.isfile(local) else find("files", source.location)
         except AnsibleError as error:
             raise NodeError(
                 "source_missing",
                 f"source: {plan.hide_url_secrets(source.location)!r} is neither a URL nor a file on the controller.",
-                remedy="Set it to a file there (relative paths are searched in files/), or an http or https URL.",
+                remedy="Set it to a file there (a relative path starts where you start the run, or in files/), or an http or https URL.",
             ) from error
         return replace(desired, source=replace(source, location=str(Path(found))))
 

@@ -101,6 +101,18 @@ def test_bad_options_are_reported_before_the_node_is_read() -> None:
         assert "csi_proxy" not in result
 
 
+def test_a_relative_source_starts_where_the_run_was_started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    exe = tmp_path / "dist" / "csi-proxy-1.3.0.exe"
+    exe.parent.mkdir()
+    exe.touch()
+    monkeypatch.chdir(tmp_path)
+    make: Any = csi_proxy.ActionModule
+    values = {name: spec.get("default") for name, spec in CSI_PROXY.items()}
+    options = {**values, "version": "1.3.0", "checksum": "0" * 64, "source": "./dist/csi-proxy-1.3.0.exe"}
+    desired = make(None, None, None, None, None, None).prepare(options)
+    assert desired.source.location == str(exe)
+
+
 def taken(variables: dict[str, Any], **args: Any) -> dict[str, Any]:
     """The options that a task has by from_variables, without those that have no value."""
     task = SimpleNamespace(args={"from_variables": True, **args})
