@@ -100,14 +100,9 @@ class ShareUse:
     pod: str
     secret: str
 
-    @property
-    def server(self) -> str:
-        """The name of the file server."""
-        return self.share.split("\\")[2]
-
     def describe(self) -> str:
         """The pod with its credentials."""
-        return f"pod {self.pod} (Secret {self.secret or 'unknown'})"
+        return f"pod {self.pod} (Secret {self.secret})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,15 +354,9 @@ def _diagnose_driver(cluster: ClusterFacts, reported: set[str]) -> Iterator[Diag
     for blocker in cluster.blockers:
         # What a host reported is in the layer of csi-proxy already.
         if blocker["id"] not in reported:
-            yield Diagnosis(
-                "driver",
-                blocker["id"],
-                blocker.get("severity", "blocker"),
-                blocker["object"],
-                blocker["message"],
-                NOTHING,
-                blocker["remedy"],
-            )
+            severity: Severity = blocker.get("severity", "blocker")
+            texts = blocker["object"], blocker["message"], NOTHING, blocker["remedy"]
+            yield Diagnosis("driver", blocker["id"], severity, *texts)
 
 
 def is_conflict(message: str) -> bool:
@@ -380,16 +369,12 @@ def _diagnose_conflicts(cluster: ClusterFacts) -> Iterator[Diagnosis]:
         own = next((use for use in cluster.shares if title == f"Pod {use.pod}"), None)
         found = "its mount fails with Windows error 1219: its node is connected to the server with other credentials"
         if own is not None:
-            others = [
-                use
-                for use in cluster.shares
-                if (use.node, use.server) == (own.node, own.server) and use.secret != own.secret
-            ]
-            users = ", ".join(use.describe() for use in others) or "a mapping that no pod uses"
-            found = (
-                f"its mount of {own.share} with Secret {own.secret} fails with Windows error 1219: {own.node} is connected to {own.server} "
-                f"with other credentials, by {users}"
+            server = own.share.split("\\")[2]
+            on_node = [use for use in cluster.shares if use.node == own.node and use.share.split("\\")[2] == server]
+            users = (
+                ", ".join(use.describe() for use in on_node if use.secret != own.secret) or "a mapping that no pod uses"
             )
+            found += f": {own.node} to {server} by {users}, this pod mounts {own.share} with Secret {own.secret}"
         yield Diagnosis(
             "SMB", "CSI-X19", "blocker", title, found,
             "one account for each SMB server on a node",

@@ -99,10 +99,12 @@ def list_missing_rules(client: Client, needs: Iterable[tuple[str, Need]]) -> dic
 def read_workload(client: Client, name: str, report: Mapping[str, Any]) -> WorkloadFacts:
     """A workload with its pods and their last warnings. name: namespace/name of it or of a pod. report: RV(report) of preflight_info."""
     workloads = {entry["workload"].partition(" ")[2]: entry for entry in report["workloads"]}
-    # A pod's name begins with that of its controller; the longest one is meant.
-    matches = [known for known in workloads if name == known or name.startswith(f"{known}-")]
-    key = max(matches, key=len, default=name)
-    verdict = workloads.get(key)
+
+    def find_controller_of(pod: str) -> str:
+        """A pod's name begins with that of its controller; the longest one is meant."""
+        return max((known for known in workloads if f"{pod}-".startswith(f"{known}-")), key=len, default=pod)
+
+    verdict = workloads.get(find_controller_of(name))
     causes = {(cause["id"], cause["object"]) for cause in (verdict or {}).get("causes") or ()}
     namespace = name.partition("/")[0]
     warnings: dict[str, str] = {}
@@ -111,15 +113,13 @@ def read_workload(client: Client, name: str, report: Mapping[str, Any]) -> Workl
         warnings[str((event.get("involvedObject") or {}).get("name"))] = text
     pods = []
     for pod in client.list(kinds.POD, namespace).items:
-        pod_name, status = pod["metadata"]["name"], pod.get("status") or {}
-        if f"{namespace}/{pod_name}" in (name, key) or (
-            name == key and f"{namespace}/{pod_name}".startswith(f"{key}-")
-        ):
-            ready = any(
-                entry["type"] == "Ready" and entry["status"] == "True" for entry in status.get("conditions") or ()
-            )
+        pod_name, status = f"{namespace}/{pod['metadata']['name']}", pod.get("status") or {}
+        if name in (pod_name, find_controller_of(pod_name)):
+            ready = {"Ready": "True"}.items() <= {
+                entry["type"]: entry["status"] for entry in status.get("conditions") or ()
+            }.items()
             node, done = pod["spec"].get("nodeName") or "", status.get("phase") == "Succeeded"
-            pods.append(PodFacts(f"{namespace}/{pod_name}", node, ready or done, warnings.get(pod_name, "")))
+            pods.append(PodFacts(pod_name, node, ready or done, warnings.get(pod["metadata"]["name"], "")))
     findings = [entry for entry in report["findings"] if (entry["id"], entry["object"]) in causes]
     # Another workload may have the same finding about the same object.
     stops = {step["because"] for step in (verdict or {}).get("steps") or ()}
@@ -138,19 +138,14 @@ def list_share_uses(client: Client, nodes: Iterable[str]) -> list[ShareUse]:
     shares: dict[tuple[str, str], tuple[str, str]] = {}
     for volume in client.list(kinds.PERSISTENT_VOLUME).items:
         csi, claim = volume["spec"].get("csi") or {}, volume["spec"].get("claimRef") or {}
-        source, handle = (
-            str((csi.get("volumeAttributes") or {}).get("source") or ""),
-            str(csi.get("volumeHandle")).split("#"),
-        )
+        source = str((csi.get("volumeAttributes") or {}).get("source") or "")
+        handle = str(csi.get("volumeHandle")).split("#")
         if csi.get("driver") == AZURE_FILE.name and len(handle) > 2:
             source = f"//{handle[1]}.file.core.windows.net/{handle[2]}"
         if claim and len(source.strip("/").split("/")) > 1:
-            secret = csi.get("nodeStageSecretRef") or {}
+            secret = csi.get("nodeStageSecretRef") or {"namespace": "", "name": "unknown"}
             share = source.replace("/", "\\").rstrip("\\").lower()
-            shares[claim["namespace"], claim["name"]] = (
-                share,
-                "/".join(filter(None, (secret.get("namespace"), secret.get("name")))),
-            )
+            shares[claim["namespace"], claim["name"]] = (share, f"{secret['namespace']}/{secret['name']}".lstrip("/"))
     uses = []
     for node in sorted(set(nodes)):
         for pod in client.list(kinds.POD, field_selector=f"spec.nodeName={node}").items:

@@ -12,6 +12,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import yaml
@@ -31,6 +32,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.support.diagnose impor
     is_passed,
     render,
 )
+from ansible_collections.kubewin.csi.plugins.plugin_utils.support.observe import read_workload
 
 ROOT = Path(__file__).parents[5]
 SERVING: dict[str, Any] = {
@@ -237,9 +239,26 @@ def test_who_uses_a_lost_share_or_the_same_server_is_named() -> None:
     assert mapping.found == "it is disconnected, and pod shop/a (Secret storage/old) uses it"
     assert r"-RemotePath \\NAS\share -Force" in mapping.remedy
     assert conflict.found.endswith(
-        r"\\nas\shared with Secret storage/new fails with Windows error 1219: win-1 is connected to nas with other credentials, by pod "
-        "shop/a (Secret storage/old)"
+        r"win-1 to nas by pod shop/a (Secret storage/old), this pod mounts \\nas\shared with Secret storage/new"
     )
+
+
+def test_a_pod_belongs_to_the_workload_with_the_longest_name() -> None:
+    names = ["orders-0", "orders-db-0", "orders"]
+    pods = [{"metadata": {"name": name}, "spec": {"nodeName": "win-1"}} for name in names]
+    client = Mock(list=lambda kind, *_where, **_selector: Mock(items=pods if kind.kind == "Pod" else []))
+    workloads = [
+        {"workload": f"StatefulSet shop/{name}", "steps": [], "causes": []} for name in ("orders", "orders-db")
+    ]
+    report = {"workloads": workloads, "findings": []}
+    for name, expected in (
+        ("orders", ["orders-0", "orders"]),
+        ("orders-db", ["orders-db-0"]),
+        ("orders-db-0", ["orders-db-0"]),
+    ):
+        facts = read_workload(client, f"shop/{name}", report)
+        assert [pod.name for pod in facts.pods] == [f"shop/{pod}" for pod in expected]
+        assert facts.verdict == workloads[name.startswith("orders-db")]
 
 
 def test_the_least_releases_are_those_that_are_required() -> None:
