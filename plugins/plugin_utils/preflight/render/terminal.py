@@ -94,10 +94,11 @@ def _render_objects(part: Part, width: int) -> str:
         ]
         for (state, reason), lines in groups.items()
     ]
-    ready, total = part.counts["yes"], sum(part.counts.values())
-    noun = part.key.removesuffix("s")
+    ready, noun = part.counts["yes"], part.key.removesuffix("s")
     if not rows:
         return f"{part.key.upper()}: all {ready:,} are OK" if ready else ""
     text = render_table([column.upper() for column in part.columns[:3]], rows, width, _NAMES)
-    hidden = f"; {number(part.hidden, 'line')} not shown" if part.hidden else ""
-    return f"{text}\n({ready:,} of {number(total, noun)} OK{hidden})"
+    further = f"{number(ready, f'further {noun}')} OK" if ready else ""
+    hidden = f"{number(part.hidden, 'line')} not shown" if part.hidden else ""
+    notes = "; ".join(filter(None, (further, hidden)))
+    return f"{text}\n({notes})" if notes else text
