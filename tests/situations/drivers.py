@@ -46,12 +46,12 @@ def a_stale_entry_after_a_reboot(world: World) -> None:
     world.host("win-1")["boot_time"] = world.ago(minutes=3)
 
 
-@situation("3.1", "CSI-G11", classes={"pv-db-0": "NATIVE_CSI NATIVE_NO_DRIVER"})
+@situation("3.1", "CSI-G11", classes={"pv-db-0": "yes no"})
 def a_stale_entry_while_the_plugin_crashes(world: World) -> None:
     crash(world, "vsphere", "win-2")
 
 
-@situation("3.1", "CSI-G02", classes={"pv-db-0": "NATIVE_NO_DRIVER"}, starts_again={"StatefulSet shop/db": "no"})
+@situation("3.1", "CSI-G02", classes={"pv-db-0": "no"}, starts_again={"StatefulSet shop/db": "no"})
 def entries_left_by_a_driver_that_was_removed(world: World) -> None:
     world.remove("DaemonSet", VSPHERE.daemonset, VSPHERE.namespace)
     for on in ("win-1", "win-2"):
@@ -85,7 +85,7 @@ def a_pod_of_the_template_before(world: World) -> None:
     older.update({"pod-template-generation": "1", "controller-revision-hash": "first"})
 
 
-@situation("revisions", "CSI-C01", "CSI-G14", classes={"pv-db-0": "UNKNOWN"})
+@situation("revisions", "CSI-C01", "CSI-G14", classes={"pv-db-0": "unknown"})
 def whose_template_a_pod_is_of_could_not_be_read(world: World) -> None:
     a_template_that_was_brought_back(world)
     why = "this account may not list controllerrevisions"
@@ -106,7 +106,7 @@ def a_pipe_that_the_plugin_mounts_is_missing(world: World) -> None:
     observed["serving"] = False
 
 
-@situation("3.2 #8", "CSI-G40", classes={"pv-db-0": "NATIVE_CSI UNKNOWN"})
+@situation("3.2 #8", "CSI-G40", classes={"pv-db-0": "yes unknown"})
 def no_host_was_read(world: World) -> None:
     world.hosts = [one for one in world.hosts if one["node"] != "win-1"]
 
@@ -241,14 +241,12 @@ def a_volume_attached_the_in_tree_way_to_a_migrated_kubelet(world: World) -> Non
     attached.append({"name": f"{IN_TREE_VSPHERE}/[ds] kubevols/left.vmdk", "devicePath": ""})
 
 
-@situation(
-    "3.1", "CSI-N39", "CSI-V10", "CSI-V50", classes={"pv-legacy": "MIGRATED_OK SPLIT", "pv-static": "MIGRATED_OK SPLIT"}
-)
+@situation("3.1", "CSI-N39", "CSI-V10", "CSI-V50", classes={"pv-legacy": "yes", "pv-static": "yes"})
 def a_kubelet_that_loses_registration_sockets(world: World) -> None:
     kubelets(world, "v1.23.9", migrated=(), only="win-1")
 
 
-@situation("7.1", "CSI-G02", classes={"pv-lh": "NATIVE_NO_DRIVER"}, starts_again={"Deployment shop/lh": "no"})
+@situation("7.1", "CSI-G02", classes={"pv-lh": "no"}, starts_again={"Deployment shop/lh": "no"})
 def a_driver_that_was_never_brought_to_windows(world: World) -> None:
     on_windows(world, "lh", smb("share-1"))
     install_linux_half(world)

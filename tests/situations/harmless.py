@@ -27,17 +27,17 @@ from situations.cluster import (
 from situations.world import World
 
 
-@situation("2.1", classes={"pv-legacy": "MIGRATED_OK"}, starts_again={"Deployment shop/legacy": "yes"})
+@situation("2.1", classes={"pv-legacy": "yes"}, starts_again={"Deployment shop/legacy": "yes"})
 def a_migrated_volume_still_looks_in_tree(world: World) -> None:
     assert "vsphereVolume" in world.get("PersistentVolume", "pv-legacy")["spec"]
 
 
-@situation("2.3 false red", classes={"pv-static": "MIGRATED_OK"})
+@situation("2.3 false red", classes={"pv-static": "yes"})
 def a_static_in_tree_volume_never_says_that_it_was_migrated(world: World) -> None:
     assert not world.get("PersistentVolume", "pv-static")["metadata"]["annotations"]
 
 
-@situation("correction 3", classes={"pv-new": "MIGRATED_OK"})
+@situation("correction 3", classes={"pv-new": "yes"})
 def a_claim_made_after_migration_carries_the_name_of_the_driver(world: World) -> None:
     disk = {"vsphereVolume": {"volumePath": "[ds] kubevols/new.vmdk", "fsType": "ntfs"}}
     on_windows(world, "new", disk, provisioned_by=IN_TREE_VSPHERE)
@@ -45,7 +45,7 @@ def a_claim_made_after_migration_carries_the_name_of_the_driver(world: World) ->
     annotations["volume.kubernetes.io/storage-provisioner"] = VSPHERE.name
 
 
-@situation("3.1", classes={"pv-legacy": "MIGRATED_OK"})
+@situation("3.1", classes={"pv-legacy": "yes"})
 def no_kubelet_of_today_lists_what_it_migrated(world: World) -> None:
     kubelets(world, "v1.36.3", migrated=())
 
@@ -115,7 +115,7 @@ def a_daemon_set_with_its_own_directory_only(world: World) -> None:
     workload(world, "DaemonSet", "logs", pod_spec(extra_volumes=directory), on=["win-1", "win-2"])
 
 
-@situation("5.5", classes={"pv-blank": "NATIVE_CSI"})
+@situation("5.5", classes={"pv-blank": "yes"})
 def vsphere_takes_ext4_for_ntfs_where_windows_mounted_it(world: World) -> None:
     on_windows(world, "blank", csi(VSPHERE.name, "fcd-blank", "ext4"))
 
@@ -154,12 +154,12 @@ def _old_zone(world: World) -> None:
     on_windows(world, "zone", source, nodeAffinity={"required": {"nodeSelectorTerms": terms}})
 
 
-@situation("1.2 zones", "CSI-W20", classes={"pv-zone": "MIGRATED_OK"}, starts_again={"Deployment shop/zone": "no"})
+@situation("1.2 zones", "CSI-W20", classes={"pv-zone": "yes"}, starts_again={"Deployment shop/zone": "no"})
 def an_old_zone_label_that_no_node_has(world: World) -> None:
     _old_zone(world)
 
 
-@situation("1.2 zones", classes={"pv-zone": "MIGRATED_OK"}, starts_again={"Deployment shop/zone": "yes"})
+@situation("1.2 zones", classes={"pv-zone": "yes"}, starts_again={"Deployment shop/zone": "yes"})
 def an_old_zone_label_that_the_node_has(world: World) -> None:
     _old_zone(world)
     world.get("Node", "win-2")["metadata"]["labels"]["failure-domain.beta.kubernetes.io/zone"] = "b"

@@ -39,7 +39,7 @@ class Pair:
 PAIRS: dict[str, Pair] = {}
 
 
-def pair(*expected: str, word: str = "NATIVE_REFUSED", starts_again: str = "no") -> Callable[[Plant], Plant]:
+def pair(*expected: str, word: str = "no", starts_again: str = "no") -> Callable[[Plant], Plant]:
     """Name a pair after its function."""
 
     def note(plant: Plant) -> Plant:
@@ -122,7 +122,7 @@ def a_gce_disk_that_many_nodes_write_by_csi(world: World, wrong: bool) -> None:
     )
 
 
-@pair("CSI-V32", word="UNKNOWN", starts_again="unknown")
+@pair("CSI-V32", word="unknown", starts_again="unknown")
 def a_gce_disk_that_is_attached_read_only(world: World, wrong: bool) -> None:
     install(world, "gce_pd", "csi_proxy")
     source = csi(GCE.name, "projects/p/regions/r/disks/x")
@@ -130,7 +130,7 @@ def a_gce_disk_that_is_attached_read_only(world: World, wrong: bool) -> None:
     waits(world, source)
 
 
-@pair("CSI-V32", word="UNKNOWN", starts_again="unknown")
+@pair("CSI-V32", word="unknown", starts_again="unknown")
 def a_gce_disk_that_many_nodes_read(world: World, wrong: bool) -> None:
     install(world, "gce_pd", "csi_proxy")
     waits(
@@ -180,7 +180,7 @@ def an_smb_share_without_secret(world: World, wrong: bool) -> None:
     waits(world, source, accessModes=["ReadWriteMany"], mountOptions=["guest"])
 
 
-@pair("CSI-V15", word="NATIVE_CSI")
+@pair("CSI-V15", word="yes")
 def a_file_system_that_a_container_takes_as_a_device(world: World, wrong: bool) -> None:
     waits(world, csi(VSPHERE.name, "x"))
     spec = world.get("Deployment", "x", SHOP)["spec"]["template"]["spec"]
@@ -207,14 +207,14 @@ def a_vsphere_disk_with_xfs(world: World, wrong: bool) -> None:
     waits(world, csi(VSPHERE.name, "x", "xfs" if wrong else "ntfs"))
 
 
-@pair("CSI-V18", word="UNKNOWN", starts_again="unknown")
+@pair("CSI-V18", word="unknown", starts_again="unknown")
 def an_azure_disk_with_ext4_by_its_attributes(world: World, wrong: bool) -> None:
     source = csi(AZURE_DISK.name, "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/disks/x", "ntfs")
     source["csi"]["volumeAttributes"] = {"fsType": "ext4" if wrong else "ntfs"}
     waits(world, source)
 
 
-@pair("CSI-N45", word="NATIVE_NO_DRIVER")
+@pair("CSI-N45", word="no")
 def a_vsphere_plugin_that_another_user_runs_through_csi_proxy(world: World, wrong: bool) -> None:
     release = "v3.5.0" if wrong else "v3.3.1"
     for kind in ("DaemonSet", "Deployment", "Pod"):

@@ -38,7 +38,7 @@ def the_next_kubernetes_changes_nothing(world: World) -> None:
     "CSI-G20",
     "CSI-T08",
     target=Target(kubernetes="1.30"),
-    classes={"pv-legacy": "MIGRATED_NO_DRIVER"},
+    classes={"pv-legacy": "no"},
     only_here=NO_OLD_SERVER,
 )
 def an_upgrade_takes_in_tree_code_away_before_its_driver_is_there(world: World) -> None:
@@ -58,12 +58,12 @@ def an_upgrade_takes_in_tree_code_away_before_its_driver_is_there(world: World) 
     attached.append({"name": f"{IN_TREE_VSPHERE}/[ds] kubevols/legacy.vmdk", "devicePath": ""})
 
 
-@situation("target", "CSI-T01", target=Target(kubernetes="1.36"), classes={"pv-legacy": "MIGRATED_OK"})
+@situation("target", "CSI-T01", target=Target(kubernetes="1.36"), classes={"pv-legacy": "yes"})
 def kubelets_too_far_behind_for_the_target(world: World) -> None:
     kubelets(world, "v1.31.4")
 
 
-@situation("target", "CSI-V12", target=Target(kubernetes="1.31"), classes={"pv-rbd": "DEAD"}, only_here=NO_OLD_SERVER)
+@situation("target", "CSI-V12", target=Target(kubernetes="1.31"), classes={"pv-rbd": "no"}, only_here=NO_OLD_SERVER)
 def a_kind_that_the_target_no_longer_has(world: World) -> None:
     world.kubernetes = "v1.30.4"
     kubelets(world, "v1.30.4")
@@ -81,7 +81,7 @@ def a_target_release_with_a_known_fault(world: World) -> None:
     "CSI-T18",
     target=Target(openshift="4.13.20", wmco="8.1.0"),
     only_here=NO_OPENSHIFT,
-    classes={"pv-static": "MIGRATED_OK"},
+    classes={"pv-static": "yes"},
 )
 def scenario_a_both_operators_bring_csi_proxy(world: World) -> None:
     _operator_7(world, "7.2.0-1a2b3c")

@@ -295,12 +295,12 @@ def _reserved(world: World, source: Object) -> None:
     workload(world, "Deployment", "x", pod_spec("x"), replicas=1)
 
 
-@situation("taken", "CSI-V30", classes={"pv-x": "DEAD"}, starts_again={"Deployment shop/x": "no"})
+@situation("taken", "CSI-V30", classes={"pv-x": "no"}, starts_again={"Deployment shop/x": "no"})
 def a_volume_of_nfs_that_is_reserved_for_a_claim(world: World) -> None:
     _reserved(world, {"nfs": {"server": "s", "path": "/"}})
 
 
-@situation("taken", classes={"pv-x": "NATIVE_CSI"}, starts_again={"Deployment shop/x": "yes"})
+@situation("taken", classes={"pv-x": "yes"}, starts_again={"Deployment shop/x": "yes"})
 def a_share_that_is_reserved_for_a_claim(world: World) -> None:
     _reserved(world, csi(AZURE_FILE.name, "rg#account#x", ""))
 
@@ -321,7 +321,7 @@ def a_disk_that_is_reserved_for_one_ordinal_of_two(world: World) -> None:
     _reserved_for_ordinals(world, (0,))
 
 
-@situation("taken", classes={"pv-0": "NATIVE_CSI", "pv-1": "NATIVE_CSI"}, starts_again={"StatefulSet shop/x": "yes"})
+@situation("taken", classes={"pv-0": "yes", "pv-1": "yes"}, starts_again={"StatefulSet shop/x": "yes"})
 def disks_that_are_reserved_for_each_ordinal(world: World) -> None:
     _reserved_for_ordinals(world, (0, 1))
 
@@ -333,12 +333,12 @@ def _ephemeral_disk(world: World, source: Object) -> None:
     workload(world, "StatefulSet", "x", pod_spec(), replicas=1, volumeClaimTemplates=[_template("by-hand")])
 
 
-@situation("taken", "CSI-V30", classes={"pv-0": "DEAD"}, starts_again={"StatefulSet shop/x": "no"})
+@situation("taken", "CSI-V30", classes={"pv-0": "no"}, starts_again={"StatefulSet shop/x": "no"})
 def a_volume_of_nfs_that_is_reserved_for_an_ordinal(world: World) -> None:
     _ephemeral_disk(world, {"nfs": {"server": "s", "path": "/"}})
 
 
-@situation("taken", classes={"pv-0": "NATIVE_CSI"}, starts_again={"StatefulSet shop/x": "yes"})
+@situation("taken", classes={"pv-0": "yes"}, starts_again={"StatefulSet shop/x": "yes"})
 def a_share_that_is_reserved_for_an_ordinal(world: World) -> None:
     _ephemeral_disk(world, csi(AZURE_FILE.name, "rg#account#x", ""))
 

@@ -32,18 +32,18 @@ from situations.world import World
 
 
 @situation(
-    "2.3 SPLIT", "CSI-V10", "CSI-V50", classes={"pv-legacy": "SPLIT"}, starts_again={"Deployment shop/legacy": "no"}
+    "2.3 SPLIT", "CSI-V10", "CSI-V50", classes={"pv-legacy": "yes"}, starts_again={"Deployment shop/legacy": "no"}
 )
 def a_split_migration(world: World) -> None:
     kubelets(world, "v1.26.9", migrated=("kubernetes.io/azure-disk", "kubernetes.io/azure-file"))
 
 
-@situation("2.3 SPLIT", "CSI-V10", "CSI-V50", classes={"pv-legacy": "SPLIT MIGRATED_OK"})
+@situation("2.3 SPLIT", "CSI-V10", "CSI-V50", classes={"pv-legacy": "yes"})
 def one_node_of_two_was_upgraded(world: World) -> None:
     kubelets(world, "v1.26.9", migrated=("kubernetes.io/azure-disk",), only="win-1")
 
 
-@situation("2.3 false green", "CSI-V10", classes={"pv-legacy": "SPLIT"}, only_here=NO_OPENSHIFT)
+@situation("2.3 false green", "CSI-V10", classes={"pv-legacy": "yes"}, only_here=NO_OPENSHIFT)
 def migrated_to_says_nothing_of_windows_under_operator_8(world: World) -> None:
     openshift(world, "4.13.12")
     operator(world, "8.1.0-1a2b3c")
@@ -51,14 +51,14 @@ def migrated_to_says_nothing_of_windows_under_operator_8(world: World) -> None:
     kubelets(world, "v1.26.9", migrated=("kubernetes.io/azure-disk", "kubernetes.io/azure-file"))
 
 
-@situation("2.3 IN_TREE", "CSI-V11", classes={"pv-legacy": "IN_TREE"}, only_here=NO_OLD_SERVER)
+@situation("2.3 IN_TREE", "CSI-V11", classes={"pv-legacy": "yes"}, only_here=NO_OLD_SERVER)
 def nothing_of_the_cluster_was_migrated(world: World) -> None:
     world.kubernetes = "v1.24.17"
     kubelets(world, "v1.24.17", migrated=("kubernetes.io/azure-disk",))
     del world.get("PersistentVolume", "pv-legacy")["metadata"]["annotations"]["pv.kubernetes.io/migrated-to"]
 
 
-@situation("2.3 UNKNOWN", "CSI-V22", classes={"pv-legacy": "UNKNOWN"})
+@situation("2.3 UNKNOWN", "CSI-V22", classes={"pv-legacy": "unknown"})
 def a_kubelet_that_does_not_report_what_it_migrates(world: World) -> None:
     kubelets(world, "v1.26.9")
 
@@ -67,7 +67,7 @@ def a_kubelet_that_does_not_report_what_it_migrates(world: World) -> None:
     "2.3",
     "CSI-G11",
     "CSI-G20",
-    classes={"pv-legacy": "MIGRATED_NO_DRIVER"},
+    classes={"pv-legacy": "no"},
     starts_again={"Deployment shop/legacy": "no"},
 )
 def a_migrated_volume_without_its_driver(world: World) -> None:
@@ -76,7 +76,7 @@ def a_migrated_volume_without_its_driver(world: World) -> None:
         crash(world, "vsphere", on)
 
 
-@situation("1.1", "CSI-V20", classes={"pv-legacy": "MIGRATED_REFUSED"})
+@situation("1.1", "CSI-V20", classes={"pv-legacy": "no"})
 def the_kubelet_release_that_forgot_vsphere(world: World) -> None:
     kubelets(world, "v1.29.0", migrated=())
 
@@ -91,7 +91,7 @@ def the_kubelet_release_that_breaks_azure_file(world: World) -> None:
     )
 
 
-@situation("1.2", "CSI-V13", classes={"pv-blob": "DEAD"}, starts_again={"Deployment shop/blob": "no"})
+@situation("1.2", "CSI-V13", classes={"pv-blob": "no"}, starts_again={"Deployment shop/blob": "no"})
 def an_unmanaged_azure_disk(world: World) -> None:
     source = {
         "azureDisk": {
@@ -137,12 +137,12 @@ def an_inline_csi_volume_that_its_driver_does_not_allow(world: World) -> None:
     workload(world, "Deployment", "inline", pod_spec(extra_volumes=[inline]), on=["win-1"])
 
 
-@situation("1.1 dead", "CSI-V12", classes={"pv-gluster": "DEAD"})
+@situation("1.1 dead", "CSI-V12", classes={"pv-gluster": "no"})
 def a_kind_that_left_kubernetes(world: World) -> None:
     on_windows(world, "gluster", {"glusterfs": {"endpoints": "e", "path": "p"}})
 
 
-@situation("1.1 dead", "CSI-V12", classes={"pv-rbd": "DEAD"})
+@situation("1.1 dead", "CSI-V12", classes={"pv-rbd": "no"})
 def a_kind_whose_translation_is_gone_too(world: World) -> None:
     on_windows(world, "rbd", {"rbd": {"monitors": ["m"], "image": "i"}})
 
@@ -152,37 +152,37 @@ def a_kind_that_windows_does_not_mount(world: World) -> None:
     on_windows(world, "nfs", {"nfs": {"server": "s", "path": "/"}})
 
 
-@situation("4", classes={"pv-local": "NOT_CSI"})
+@situation("4", classes={"pv-local": "yes"})
 def a_directory_of_the_node(world: World) -> None:
     terms = [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["win-1"]}]}]
     on_windows(world, "local", {"local": {"path": "C:\\data"}}, nodeAffinity={"required": {"nodeSelectorTerms": terms}})
 
 
-@situation("4 hazard", "CSI-V18", classes={"pv-ext4": "UNKNOWN"}, starts_again={"Deployment shop/ext4": "unknown"})
+@situation("4 hazard", "CSI-V18", classes={"pv-ext4": "unknown"}, starts_again={"Deployment shop/ext4": "unknown"})
 def a_linux_file_system_reachable_from_windows(world: World) -> None:
     on_windows(world, "ext4", csi(AZURE_DISK.name, "/subscriptions/s/ext4", "ext4"))
     world.get("Pod", "ext4-0", SHOP)["status"]["phase"] = "Pending"
 
 
-@situation("4 hazard", classes={"pv-ext4": "NATIVE_CSI"}, starts_again={"Deployment shop/ext4": "yes"})
+@situation("4 hazard", classes={"pv-ext4": "yes"}, starts_again={"Deployment shop/ext4": "yes"})
 def a_disk_named_ext4_that_windows_has_mounted(world: World) -> None:
     on_windows(world, "ext4", csi(AZURE_DISK.name, "/subscriptions/s/ext4", "ext4"))
 
 
-@situation("correction 5", "CSI-V32", classes={"pv-ebs": "UNKNOWN"})
+@situation("correction 5", "CSI-V32", classes={"pv-ebs": "unknown"})
 def an_ebs_volume_that_names_no_file_system(world: World) -> None:
     install(world, "aws_ebs", "csi_proxy")
     on_windows(world, "ebs", {"awsElasticBlockStore": {"volumeID": "aws:///vol-1"}})
     world.get("Pod", "ebs-0", SHOP)["status"]["phase"] = "Pending"
 
 
-@situation("correction 5", classes={"pv-pd": "MIGRATED_OK"})
+@situation("correction 5", classes={"pv-pd": "yes"})
 def a_gce_disk_that_names_no_file_system(world: World) -> None:
     install(world, "gce_pd", "csi_proxy")
     on_windows(world, "pd", {"gcePersistentDisk": {"pdName": "d"}})
 
 
-@situation("correction 5", "CSI-V14", classes={"pv-pd": "MIGRATED_REFUSED"})
+@situation("correction 5", "CSI-V14", classes={"pv-pd": "no"})
 def a_gce_disk_with_another_file_system(world: World) -> None:
     install(world, "gce_pd", "csi_proxy")
     on_windows(world, "pd", {"gcePersistentDisk": {"pdName": "d", "fsType": "ext4"}})
@@ -194,13 +194,13 @@ def a_gce_disk_that_many_nodes_may_write(world: World) -> None:
     on_windows(world, "pd", {"gcePersistentDisk": {"pdName": "d", "fsType": "ntfs"}}, accessModes=["ReadWriteMany"])
 
 
-@situation("4 hazard", "CSI-V18", classes={"pv-cold": "UNKNOWN"}, starts_again={"Deployment shop/cold": "unknown"})
+@situation("4 hazard", "CSI-V18", classes={"pv-cold": "unknown"}, starts_again={"Deployment shop/cold": "unknown"})
 def an_ext4_disk_that_windows_has_not_mounted_yet(world: World) -> None:
     volume(world, "pv-cold", csi(VSPHERE.name, "fcd-cold", "ext4"), "cold")
     workload(world, "Deployment", "cold", pod_spec("cold"), replicas=0)
 
 
-@situation("4 hazard", "CSI-V18", classes={"pv-slow": "UNKNOWN"})
+@situation("4 hazard", "CSI-V18", classes={"pv-slow": "unknown"})
 def an_ext4_disk_whose_first_windows_pod_still_waits(world: World) -> None:
     on_windows(world, "slow", csi(VSPHERE.name, "fcd-slow", "ext4"))
     world.get("Pod", "slow-0", SHOP)["status"]["phase"] = "Pending"
@@ -216,7 +216,7 @@ def a_raw_block_volume(world: World) -> None:
     on_windows(world, "raw", csi(VSPHERE.name, "fcd-raw", ""), volumeMode="Block")
 
 
-@situation("5.5 MBR", "CSI-V16", classes={"pv-legacy": "MIGRATED_REFUSED", "pv-static": "MIGRATED_OK"})
+@situation("5.5 MBR", "CSI-V16", classes={"pv-legacy": "no", "pv-static": "yes"})
 def a_disk_with_an_mbr_and_an_early_csi_proxy(world: World) -> None:
     for observed in world.hosts:
         observed["release"] = "1.0.2"
@@ -224,13 +224,13 @@ def a_disk_with_an_mbr_and_an_early_csi_proxy(world: World) -> None:
         world.get("PersistentVolume", name)["metadata"]["creationTimestamp"] = "2021-03-01T00:00:00Z"
 
 
-@situation("5.5 MBR", "CSI-V18", classes={"pv-legacy": "UNKNOWN"})
+@situation("5.5 MBR", "CSI-V18", classes={"pv-legacy": "unknown"})
 def a_disk_that_may_have_an_mbr(world: World) -> None:
     for observed in world.hosts:
         observed["release"] = "1.0.2"
 
 
-@situation("3.2 #4", "CSI-V17", classes={"pv-far": "NATIVE_REFUSED"}, starts_again={"Deployment shop/far": "no"})
+@situation("3.2 #4", "CSI-V17", classes={"pv-far": "no"}, starts_again={"Deployment shop/far": "no"})
 def a_volume_in_a_zone_without_windows_nodes(world: World) -> None:
     terms = [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["c"]}]}]
     volume(
@@ -239,7 +239,7 @@ def a_volume_in_a_zone_without_windows_nodes(world: World) -> None:
     workload(world, "Deployment", "far", pod_spec("far"), replicas=1)
 
 
-@situation("2.1", classes={"pv-orphan": "NATIVE_CSI"})
+@situation("2.1", classes={"pv-orphan": "yes"})
 def a_volume_attached_to_windows_that_nothing_known_uses(world: World) -> None:
     volume(world, "pv-orphan", csi(VSPHERE.name, "fcd-orphan"), "orphan")
     attach(world, "pv-orphan", "win-1", VSPHERE.name, "fcd-orphan")
@@ -306,7 +306,7 @@ def a_claim_that_waits_for_its_first_pod(world: World) -> None:
     workload(world, "Deployment", "waits", pod_spec("waits"), replicas=1)
 
 
-@situation("1.3", starts_again={"Deployment shop/waits": "yes"}, classes={"shop/waits": "MIGRATED_OK"})
+@situation("1.3", starts_again={"Deployment shop/waits": "yes"}, classes={"shop/waits": "yes"})
 def a_claim_of_an_in_tree_class(world: World) -> None:
     claim_of(world, "waits", storage_class="thin")
     workload(world, "Deployment", "waits", pod_spec("waits"), replicas=1)

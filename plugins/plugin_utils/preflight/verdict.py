@@ -26,26 +26,6 @@ Answer = Literal["yes", "no", "unknown"]
 Overall = Literal["ready", "blocked", "unknown", "no_workloads"]
 System = Literal["windows", "linux", "mixed", "unknown"]
 
-VolumeClass = Literal[
-    "NATIVE_CSI",
-    "NATIVE_NO_DRIVER",
-    "NATIVE_REFUSED",
-    "MIGRATED_OK",
-    "MIGRATED_NO_DRIVER",
-    "MIGRATED_REFUSED",
-    "SPLIT",
-    "IN_TREE",
-    "NOT_CSI",
-    "DEAD",
-    "UNKNOWN",
-]
-"""Of a volume on a node. The page of findings explains them; only NATIVE_CSI, MIGRATED_OK and NOT_CSI are ready."""
-
-READY: frozenset[str] = frozenset({"NATIVE_CSI", "MIGRATED_OK", "NOT_CSI"})
-
-# It still works; its findings have what an upgrade changes.
-UNCHANGED: frozenset[str] = frozenset({"SPLIT", "IN_TREE"})
-
 # A report names no more nodes than this for one volume; with their total number.
 NAMED_NODES = 10
 # Likewise of workloads for an assumption.
@@ -76,7 +56,7 @@ class VolumeVerdict:
     """A volume on those nodes for which the same is true.
 
     volume: the PersistentVolume, or "inline azureFile data" of a pod's own. claim: "namespace/name", empty for none.
-    nodes: where it is used, else where it may be; verdict: the class. findings: ids of what explains it.
+    nodes: where it is used, else where it may be; ok: whether it can be mounted there. findings: ids of what explains it.
     """
 
     volume: str
@@ -84,15 +64,10 @@ class VolumeVerdict:
     source: str
     driver: str
     nodes: tuple[str, ...]
-    verdict: VolumeClass
+    ok: Answer
     because: str
     evidence: tuple[str, ...]
     findings: tuple[str, ...] = ()
-
-    @property
-    def works(self) -> bool:
-        """Whether it can be mounted now."""
-        return self.verdict in READY or self.verdict in UNCHANGED
 
     def as_dict(self) -> dict[str, Any]:
         """For a report."""

@@ -36,8 +36,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.subjects imp
     Subjects,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import (
+    Answer,
     Finding,
-    VolumeClass,
     VolumeVerdict,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.volume_handles import parse_volume_handle
@@ -58,13 +58,6 @@ _REMEDIES = {
     capability.CLUSTER_NAME: f"{_RECREATE} with an address as server, or a name that the nodes resolve",
     capability.NO_SERVER: f"{_RECREATE} with source //server/share",
     capability.NO_SECRET: f"{_RECREATE} with a Secret that has username and password",
-}
-
-# Of a native volume, and of an in-tree one with CSI migration.
-_CLASSES: Mapping[str, tuple[VolumeClass, VolumeClass]] = {
-    "OK": ("NATIVE_CSI", "MIGRATED_OK"),
-    "NO_DRIVER": ("NATIVE_NO_DRIVER", "MIGRATED_NO_DRIVER"),
-    "REFUSED": ("NATIVE_REFUSED", "MIGRATED_REFUSED"),
 }
 
 
@@ -88,14 +81,14 @@ class Message:
     @property
     def word(self) -> Word:
         """The verdict in the words of a walk."""
-        if self.verdict.works:
+        if self.verdict.ok == "yes":
             return "ok" if self._against is None else "unknown"
-        return "unknown" if self.verdict.verdict == "UNKNOWN" else "blocked"
+        return "unknown" if self.verdict.ok == "unknown" else "blocked"
 
     @property
     def because(self) -> str:
         """Why it has that word."""
-        return self._against.message if self.verdict.works and self._against is not None else self.verdict.because
+        return self._against.message if self.verdict.ok == "yes" and self._against is not None else self.verdict.because
 
     @property
     def _against(self) -> Finding | None:
@@ -188,25 +181,25 @@ class _Volume:
         self._check_volume()
         nodes = subject.eligible
         if not subject.source.field:
-            yield self._create_verdict("UNKNOWN", nodes, "the kind of volume is unknown", step="bind")
+            yield self._create_verdict("unknown", nodes, "the kind of volume is unknown", step="bind")
             return
         if subject.source.field in in_tree.LINUX_ONLY:
             what = f"Windows does not mount volumes of kind {subject.source.field}"
             self._add_finding("CSI-V30", what, "move the data to a share or disk whose CSI driver supports Windows")
-            yield self._create_verdict("DEAD", nodes, what)
+            yield self._create_verdict("no", nodes, what)
             return
         if subject.source.field in in_tree.KEPT and subject.asked is not None and subject.asked.block:
             yield self._refuse_block(nodes)
             return
         if subject.source.field in in_tree.KEPT:
-            yield self._create_verdict("NOT_CSI", nodes, f"kind {subject.source.field} does not use CSI")
+            yield self._create_verdict("yes", nodes, f"kind {subject.source.field} does not use CSI")
             return
         if not nodes:
             yield self._refuse_place()
             return
         if gone := in_tree.DEAD.get(subject.source.field):
             what = f"kind {subject.source.field} was removed in Kubernetes {gone}, and no CSI driver replaces it"
-            yield self._refuse("CSI-V12", what, "copy the data while a node can still mount it", nodes, "DEAD")
+            yield self._refuse("CSI-V12", what, "copy the data while a node can still mount it", nodes, "no")
             return
         yield from self._evaluate_paths(nodes)
 
@@ -223,10 +216,10 @@ class _Volume:
         if unknown := nodes & paths.unknown:
             what = f"its kubelets mount {subject.source.field} in-tree or by CSI; their CSINodes do not show which"
             remedy = "let this account read CSINodes, or upgrade the kubelets"
-            yield self._refuse("CSI-V22", what, remedy, unknown, "UNKNOWN", step="attach")
+            yield self._refuse("CSI-V22", what, remedy, unknown, "unknown", step="attach")
         csi = nodes & paths.csi
         if csi and plugin is not None and (why := untranslatable(self._subject.source, self._subject.volume)):
-            yield self._refuse("CSI-V13", *why, csi, "DEAD", step="attach")
+            yield self._refuse("CSI-V13", *why, csi, "no", step="attach")
             csi = 0
         if broken := csi & paths.broken:
             yield self._refuse_broken_kubelet(broken)
@@ -235,18 +228,14 @@ class _Volume:
             return
         if not parse_volume_handle(subject.source).valid:
             what = f"its volumeHandle {subject.source.handle} is none that {subject.driver} can read"
-            yield self._refuse(
-                "CSI-V31", what, "recreate the PersistentVolume with the right handle", csi, "NATIVE_REFUSED"
-            )
+            yield self._refuse("CSI-V31", what, "recreate the PersistentVolume with the right handle", csi, "no")
             return
         for refused, some in self._list_refusals(csi):
             if refused is None:
                 yield from self._evaluate_driver(some)
                 continue
             self.findings.append(refused)
-            yield self._create_verdict(
-                "UNKNOWN" if refused.doubt else self._choose_class("REFUSED"), some, refused.message
-            )
+            yield self._create_verdict("unknown" if refused.doubt else "no", some, refused.message)
 
     def _evaluate_driver(self, csi: int) -> Iterator[Message]:
         plugin, state = self._subject.plugin, self._state
@@ -255,32 +244,27 @@ class _Volume:
             if old and self._subject.volume is not None:
                 yield self._refuse_mbr(old, self._subject.volume)
                 csi &= ~old
-        for word, nodes in (("OK", csi & state.good), ("NO_DRIVER", csi & state.bad)):
+        unknown = csi & ~state.good & ~state.bad
+        answers: tuple[tuple[Answer, int], ...] = (
+            ("yes", csi & state.good), ("no", csi & state.bad), ("unknown", unknown),
+        )  # fmt: skip
+        for ok, nodes in answers:
             if nodes:
-                yield self._create_driver_verdict(word, self._index.share(nodes))
-        if rest := csi & ~state.good & ~state.bad:
-            yield self._create_driver_verdict("", rest)
+                yield self._create_driver_verdict(ok, self._index.share(nodes))
 
-    def _create_driver_verdict(self, word: str, nodes: int) -> Message:
+    def _create_driver_verdict(self, ok: Answer, nodes: int) -> Message:
         driver = self._subject.driver
         first = self._index.names(nodes)[0]
         reasons = self._state.reasons.get(first, ())
-        if word == "OK":
+        if ok == "yes":
             more = f" and {len(self._index.names(nodes)) - 1} more" if nodes & (nodes - 1) else ""
-            return self._create_verdict(
-                self._choose_class("OK"), nodes, f"{driver} is registered and works on {first}{more}", reasons
-            )
+            return self._create_verdict("yes", nodes, f"{driver} is registered and works on {first}{more}", reasons)
         worst = next((one for one in reasons if one.severity == "blocker"), next(iter(reasons), None))
         reason = f": {worst.id} {worst.message}" if worst is not None else ""
-        if word:
-            return self._create_verdict(
-                self._choose_class("NO_DRIVER"), nodes, f"{driver} does not work on {first}{reason}", reasons
-            )
+        if ok == "no":
+            return self._create_verdict("no", nodes, f"{driver} does not work on {first}{reason}", reasons)
         because = f"whether {driver} works on {first} is unknown{reason}"
-        return self._create_verdict("UNKNOWN", nodes, because, reasons, () if reasons else ("CSI-C01",))
-
-    def _choose_class(self, word: str) -> VolumeClass:
-        return _CLASSES[word][self._subject.plugin is not None]
+        return self._create_verdict("unknown", nodes, because, reasons, () if reasons else ("CSI-C01",))
 
     # What is wrong with the volume itself
 
@@ -339,51 +323,49 @@ class _Volume:
     def _refuse_place(self) -> Message:
         if not self._subject.user_nodes:
             because = "no Windows node accepts the pods that use it"
-            return self._create_verdict("UNKNOWN", 0, because, ids=("CSI-W20",), step="schedule")
+            return self._create_verdict("unknown", 0, because, ids=("CSI-W20",), step="schedule")
         what = "its nodeAffinity matches none of the Windows nodes that its workload may run on"
         remedy, nodes = "add a Windows node in its zone, or move the data", self._subject.user_nodes
-        return self._refuse("CSI-V17", what, remedy, nodes, self._choose_class("REFUSED"), step="schedule")
+        return self._refuse("CSI-V17", what, remedy, nodes, "no", step="schedule")
 
     def _refuse_removed_kind(self, nodes: int) -> Message:
         plugin = self._subject.plugin
         what = f"kind {self._subject.source.field} was removed in Kubernetes {plugin.gone if plugin else ''}, and so was its translation"
-        return self._refuse("CSI-V12", what, "create a volume of the CSI driver and copy the data", nodes, "DEAD")
+        return self._refuse("CSI-V12", what, "create a volume of the CSI driver and copy the data", nodes, "no")
 
     def _refuse_block(self, nodes: int) -> Message:
         what, remedy = "its volumeMode is Block", "use a volume with volumeMode Filesystem"
-        return self._refuse("CSI-V15", what, remedy, nodes, "DEAD")
+        return self._refuse("CSI-V15", what, remedy, nodes, "no")
 
     def _evaluate_in_tree(self, nodes: int) -> Message:
         named = self._subject.source.fs_type.lower()
         if named in LINUX_FILE_SYSTEMS and not self._is_mounted_on_windows():
             what = f"its fsType is {named}, which kubelets on Windows do not format, and nothing on Windows has mounted it yet"
             remedy = "check the disk; set fsType ntfs in its StorageClass or in the volume"
-            return self._refuse("CSI-V18", what, remedy, nodes, "UNKNOWN")
+            return self._refuse("CSI-V18", what, remedy, nodes, "unknown")
         first = self._index.names(nodes)[0]
         how = f"kubelet {self._index.nodes[first].kubelet} on {first} mounts {self._subject.source.field} in-tree"
         if self._control:
             what = f"the control plane uses CSI migration for it, and {how}"
-            return self._refuse(
-                "CSI-V10", what, "finish the upgrade of these nodes, their driver first", nodes, "SPLIT"
-            )
+            return self._refuse("CSI-V10", what, "finish the upgrade of these nodes, their driver first", nodes, "yes")
         remedy = "before upgrading: csi-proxy where the driver needs it, then the driver, on every Windows node"
-        return self._refuse("CSI-V11", f"{how}, and so does the control plane", remedy, nodes, "IN_TREE")
+        return self._refuse("CSI-V11", f"{how}, and so does the control plane", remedy, nodes, "yes")
 
     def _refuse_broken_kubelet(self, nodes: int) -> Message:
         first = self._index.nodes[self._index.names(nodes)[0]]
         version, plugin = version_of(first.kubelet), self._subject.plugin
         issue = plugin.find_issue(version) if plugin is not None and version is not None else ""
         what = f"kubelet {first.kubelet} on {first.name} does not mount {self._subject.source.field} volumes ({issue})"
-        return self._refuse("CSI-V20", what, "upgrade these kubelets by one patch release", nodes, "MIGRATED_REFUSED")
+        return self._refuse("CSI-V20", what, "upgrade these kubelets by one patch release", nodes, "no")
 
     def _refuse_mbr(self, nodes: int, volume: ObservedVolume) -> Message:
         least = in_tree.MBR_CSI_PROXY
         remedy = f"install csi-proxy {least} or later before anything mounts it"
         if volume.created and volume.created < in_tree.MBR_DAY:
             what = f"it was made on {volume.created}, when kubelets wrote an MBR, and csi-proxy here is below {least}"
-            return self._refuse("CSI-V16", what, remedy, nodes, "MIGRATED_REFUSED")
+            return self._refuse("CSI-V16", what, remedy, nodes, "no")
         what = f"whether it has an MBR is unknown, and csi-proxy here is below {least}"
-        return self._refuse("CSI-V18", what, remedy, nodes, "UNKNOWN")
+        return self._refuse("CSI-V18", what, remedy, nodes, "unknown")
 
     def _list_refusals(self, nodes: int) -> Iterator[tuple[Finding | None, int]]:
         """What Windows or the driver there refuses of the volume, on which of these nodes; None where nothing is."""
@@ -515,10 +497,10 @@ class _Volume:
     def _add_finding(self, id_: str, what: str, remedy: str, nodes: int = 0, about: str = "") -> None:
         self.findings.append(self._make_finding(id_, what, remedy, nodes, about))
 
-    def _refuse(self, id_: str, what: str, remedy: str, nodes: int, word: VolumeClass, step: Step = "stage") -> Message:
+    def _refuse(self, id_: str, what: str, remedy: str, nodes: int, ok: Answer, step: Step = "stage") -> Message:
         """A finding that is the verdict on these nodes too."""
         self._add_finding(id_, what, remedy, nodes)
-        return self._create_verdict(word, nodes, what, step=step)
+        return self._create_verdict(ok, nodes, what, step=step)
 
     def _list_evidence(self, nodes: int) -> Iterator[str]:
         subject, volume = self._subject, self._subject.volume
@@ -544,7 +526,7 @@ class _Volume:
 
     def _create_verdict(
         self,
-        word: VolumeClass,
+        ok: Answer,
         nodes: int,
         because: str,
         reasons: tuple[Finding, ...] = (),
@@ -561,7 +543,7 @@ class _Volume:
             source=subject.source.field,
             driver=subject.driver,
             nodes=self._index.names(nodes),
-            verdict=word,
+            ok=ok,
             because=because,
             evidence=tuple(self._list_evidence(nodes)),
             findings=tuple(dict.fromkeys((*(one.id for one in explained), *ids))),

@@ -29,7 +29,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.fr
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.subjects import Subjects
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Usage, Workload
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import (
-    UNCHANGED,
     Answer,
     Cause,
     Finding,
@@ -289,14 +288,7 @@ def _decide_answer(workload: Workload, walked: Walks, volumes: list[VolumeVerdic
         return "unknown", f"CSI-W08: the next pods of {workload.kind} {workload.name} are unknown"
     if not volumes:
         return "yes", "it has no volume now"
-    before = next((one for one in volumes if one.verdict in UNCHANGED), None)
-    if before is not None:
-        return "yes", f"as before: {_name_volume(before)} is {before.verdict}: {before.because}"
     return "yes", walked.works()
-
-
-def _name_volume(one: VolumeVerdict) -> str:
-    return f"claim {one.claim}" if one.claim else one.volume
 
 
 def _check_controller(index: Index, workload: Workload) -> Iterator[Finding]:

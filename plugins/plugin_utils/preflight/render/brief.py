@@ -52,7 +52,7 @@ def _count_objects(report: Report) -> Iterator[str]:
     ):
         counts = view.parts[f"{noun}s"].counts
         if total := sum(counts.values()):
-            parts.append(share(counts["yes"] + counts["watch"], counts["unknown"], total, noun, does))
+            parts.append(share(counts["yes"], counts["unknown"], total, noun, does))
     yield ", and ".join(parts) or nothing_there(report.unread)
 
 

@@ -13,7 +13,6 @@ import re
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render import page
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.view import (
-    CLASSES,
     NAMED,
     FindingGroup,
     Line,
@@ -59,7 +58,6 @@ def render_html(report: Report) -> str:
         _render_first(view),
         *map(_render_part, view.parts.values()),
         _render_findings(view),
-        _render_legend(view),
         "</main>",
         f"<footer><p>Created by {page.text(view.collection)}, which changed nothing.</p></footer>\n</body>\n</html>\n",
     ]
@@ -162,13 +160,3 @@ def _render_object(finding: Finding, shared: bool) -> str:
         f'<tr><th scope="row">{page.name(finding.object)}</th>'
         f'<td class="because">{page.text(finding.message)}{_render_evidence(finding.evidence)}</td>{remedy}</tr>\n'
     )
-
-
-def _render_legend(view: View) -> str:
-    states = {line.cells[1] for line in view.parts["volumes"].lines}
-    entries = "".join(
-        f"<dt><code>{name}</code></dt><dd>{meaning}</dd>" for name, meaning in CLASSES.items() if name in states
-    )
-    if not entries:
-        return ""
-    return page.section("classes", "What the classes of volumes mean", f'<dl class="legend">{entries}</dl>')

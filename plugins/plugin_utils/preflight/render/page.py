@@ -61,11 +61,10 @@ section > h2 + * { margin-top: .6rem; }
 .ready svg, .mark.yes { color: var(--yes); }
 .blocked svg, .mark.no { color: var(--no); }
 .unknown svg, .mark.unknown { color: var(--unknown); }
-.mark.watch { color: var(--watch); }
 .mark { font-weight: 600; white-space: nowrap; }
 .mark::before { display: inline-block; width: 1.25em; }
 .mark.yes::before { content: "\\2713"; } .mark.no::before { content: "\\2717"; }
-.mark.unknown::before { content: "?"; } .mark.watch::before { content: "!"; }
+.mark.unknown::before { content: "?"; }
 .severity {
   display: inline-block; font-size: .82rem; font-weight: 600; line-height: 1.5; padding: 0 .55em; border: 1px solid;
   border-radius: 99px; white-space: nowrap;
@@ -105,8 +104,6 @@ details ul { padding-left: 1.1rem; color: var(--soft); font-size: .9rem; }
 .finding .scroll { margin-top: .5rem; }
 a[href^="#CSI-"] { white-space: nowrap; }
 .empty { color: var(--soft); font-style: italic; }
-.legend { display: grid; grid-template-columns: max-content 1fr; gap: .25rem 1rem; font-size: .92rem; }
-.legend dd { margin: 0; color: var(--soft); }
 footer { color: var(--soft); font-size: .9rem; padding-bottom: 3rem; margin-top: 1.5rem; }
 footer ul { padding-left: 1.1rem; }
 /* On a phone a row is a block, and the columns after the reason have their name before them. */

@@ -25,8 +25,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words
     starts_with_command,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import (
-    READY,
     SEVERITIES,
+    Answer,
     Comparison,
     Finding,
     NodeRoll,
@@ -43,8 +43,7 @@ Worst = Literal["blocker", "warning", "note", ""]
 _PART_OF_A_SECOND = re.compile(r"\.\d+")
 _WORST: tuple[Worst, ...] = (*SEVERITIES, "")
 
-Mark = Literal["no", "unknown", "watch", "yes"]
-MARKS: tuple[Mark, ...] = ("no", "unknown", "watch", "yes")
+MARKS: tuple[Answer, ...] = ("no", "unknown", "yes")
 
 # Remedies of a step that are shown, objects of a remedy, and pods of a stop.
 NAMED = 3
@@ -53,20 +52,6 @@ NAMED = 3
 _CAUSES = "RCTDNGVW"
 # Attachments that failed are on nodes, but they are what volumes suffer, often because the driver does not work there.
 _SUFFERED = frozenset({"CSI-N34", "CSI-N35"})
-
-CLASSES: Mapping[str, str] = {
-    "NATIVE_CSI": "A CSI volume. Its driver works on every node that it may be on.",
-    "NATIVE_NO_DRIVER": "A CSI volume. Its driver does not work on a node that it may be on.",
-    "NATIVE_REFUSED": "A CSI volume that the driver does not support on Windows.",
-    "MIGRATED_OK": "An in-tree PersistentVolume, served by CSI migration on every node that it may be on.",
-    "MIGRATED_NO_DRIVER": "CSI migration applies, but the driver does not work on a node that it may be on.",
-    "MIGRATED_REFUSED": "CSI migration applies, but the driver does not support it on Windows.",
-    "SPLIT": "The control plane uses CSI migration, but a Windows node does not.",
-    "IN_TREE": "In-tree code still serves it; it needs the driver once an upgrade removes that code.",
-    "NOT_CSI": "No CSI driver is involved, before or after an upgrade.",
-    "DEAD": "This release of Kubernetes neither serves nor translates its kind.",
-    "UNKNOWN": "The facts do not decide it. Never counted as ready.",
-}
 
 # How to check an assumption, by its kind.
 CHECKS: Mapping[str, str] = {
@@ -87,7 +72,7 @@ class Line:
     """
 
     cells: tuple[str, ...]
-    mark: Mark | None = None
+    mark: Answer | None = None
     evidence: tuple[str, ...] = ()
     findings: tuple[str, ...] = ()
     severity: Worst = ""
@@ -106,7 +91,7 @@ class Part:
     lines: tuple[Line, ...]
     text: str = ""
     hidden: int = 0
-    counts: Mapping[Mark, int] = field(default_factory=dict)
+    counts: Mapping[Answer, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +171,7 @@ def create_view(report: Report, most: int = MOST) -> View:
     )
     volumes = _create_table(
         ("volumes", "Volumes"),
-        ("Volume", "Class", "Because", "Claim", "Driver", "Nodes"),
+        ("Volume", "On its nodes", "Because", "Claim", "Driver", "Nodes"),
         [_create_volume_line(volume, relations) for volume in report.volumes],
     )
     unread = [(entry.get("resource", ""), entry.get("why", ""), entry.get("rule", "")) for entry in report.unread]
@@ -302,6 +287,7 @@ def _select_steps(groups: Iterable[FindingGroup], report: Report) -> Iterator[Fi
 
 _STARTS_AGAIN: Mapping[str, str] = {"yes": "will start again", "no": "will not start again", "unknown": "unknown"}
 _NODE: Mapping[str, str] = {"yes": "work", "no": "do not work", "unknown": "unknown"}
+_VOLUME: Mapping[str, str] = {"yes": "can be mounted", "no": "cannot be mounted", "unknown": "unknown"}
 _RUNS_ON: Mapping[str, str] = {
     "windows": "Windows",
     "linux": "Linux",
@@ -318,7 +304,7 @@ _TARGETS = {
 }
 
 
-def _format_answer(report: Report, counts: Mapping[Mark, int]) -> str:
+def _format_answer(report: Report, counts: Mapping[Answer, int]) -> str:
     """The one sentence."""
     lost, doubtful, total = counts["no"], counts["unknown"], sum(counts.values())
     accepted = sum(bool(workload.accepted) for workload in report.workloads)
@@ -419,17 +405,16 @@ def _create_node_line(node: NodeVerdict, relations: _Relations) -> Line:
 
 
 def _create_volume_line(volume: VolumeVerdict, relations: _Relations) -> Line:
-    mark: Mark = "unknown" if volume.verdict == "UNKNOWN" else "watch" if volume.works else "no"
     return Line(
         cells=(
             volume.volume or f"claim {volume.claim}",
-            volume.verdict,
+            _VOLUME[volume.ok],
             shorten_reason(volume.because, relations.messages),
             volume.claim or "no claim",
             volume.driver or volume.source,
             listed(volume.nodes, 3) or "no node",
         ),
-        mark="yes" if volume.verdict in READY else mark,
+        mark=volume.ok,
         evidence=volume.evidence,
         findings=volume.findings,
         severity=relations.find_worst(volume.findings),

@@ -38,7 +38,7 @@ def finding(name: str = "CSI-V10", about: str = "PersistentVolume pv-1", **chang
     return Finding(**values)
 
 
-def volume(name: str = "pv-1", verdict: Any = "NATIVE_CSI", **changes: Any) -> VolumeVerdict:
+def volume(name: str = "pv-1", ok: Any = "yes", **changes: Any) -> VolumeVerdict:
     """A volume on win-1."""
     values: dict[str, Any] = {
         "volume": name,
@@ -46,7 +46,7 @@ def volume(name: str = "pv-1", verdict: Any = "NATIVE_CSI", **changes: Any) -> V
         "source": "csi",
         "driver": EBS,
         "nodes": ("win-1",),
-        "verdict": verdict,
+        "ok": ok,
         "because": f"{EBS} works on win-1",
         "evidence": (f"PersistentVolume {name} spec.csi.driver: {EBS}",),
         **changes,
@@ -138,8 +138,8 @@ def troubled() -> Report:
         findings=(noted, doubt, lost, driver),
         volumes=(
             volume("pv-1"),
-            volume("pv-2", "NATIVE_NO_DRIVER", nodes=("win-2",), because="no driver on win-2", findings=("CSI-V20",)),
-            volume("pv-3", "UNKNOWN", nodes=(), claim="lab/scratch", because="no evidence", findings=("CSI-V30",)),
+            volume("pv-2", "no", nodes=("win-2",), because="no driver on win-2", findings=("CSI-V20",)),
+            volume("pv-3", "unknown", nodes=(), claim="lab/scratch", because="no evidence", findings=("CSI-V30",)),
         ),
         nodes=(node(), node("win-2", "no", because="ebs.csi.aws.com is not registered", findings=("CSI-N44",))),
         workloads=(
@@ -170,9 +170,7 @@ def huge() -> Report:
     for number in range(50_000):
         name, on = f"pvc-{number:06}", nodes[number % len(nodes)]
         if on in bad:
-            volumes.append(
-                volume(name, "NATIVE_NO_DRIVER", nodes=(on,), because=f"no driver on {on}", findings=("CSI-N44",))
-            )
+            volumes.append(volume(name, "no", nodes=(on,), because=f"no driver on {on}", findings=("CSI-N44",)))
         else:
             volumes.append(volume(name, claim=f"team-{number % 300}/data-{number}", nodes=(on,)))
     return report(

@@ -12,7 +12,7 @@ from ansible_collections.kubewin.csi.plugins.action.preflight_info import passes
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import Options, evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot, Unread
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import READY, UNCHANGED, Report
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Report
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from situations.cluster import attach, csi, node, pod, pod_spec, volume, workload
@@ -122,13 +122,13 @@ def less_evidence_never_turns_unknown_into_ready(name: str, what: set[str]) -> N
     after = reported(planted, world)
     if before.verdict == "unknown":
         assert after.verdict != "ready"
-    doubtful = {(one.volume, one.claim) for one in before.volumes if one.verdict == "UNKNOWN"}
+    doubtful = {(one.volume, one.claim) for one in before.volumes if one.ok == "unknown"}
     well = {(one.volume, one.claim) for one in after.volumes} - {
-        (one.volume, one.claim) for one in after.volumes if one.verdict not in READY
+        (one.volume, one.claim) for one in after.volumes if one.ok != "yes"
     }
     assert not doubtful & well
     # What fails on one of its nodes, or with others beside it, is a fault that is known, and it goes with what showed it.
-    faults = {one.claim for one in before.volumes if one.verdict not in (*READY, "UNKNOWN")}
+    faults = {one.claim for one in before.volumes if one.ok == "no"}
     unknown = {
         one.workload
         for one in before.workloads
@@ -255,7 +255,7 @@ def test_ready_means_that_everything_is_known(name: str, what: set[str]) -> None
         # The scheduler puts no pod on a node that is out of service, so nothing has to work there.
         away = {node.name for node in world.snapshot().nodes if any("out-of-service" in one.key for one in node.taints)}
         volumes = [one for one in report.volumes if one.claim in used and not away.issuperset(one.nodes)]
-        assert {one.verdict for one in volumes} <= {*READY, *UNCHANGED}
+        assert {one.ok for one in volumes} <= {"yes"}
     for one in report.workloads:
         if one.starts_again == "unknown":
             assert one.findings or one.because.startswith("CSI-C01"), one

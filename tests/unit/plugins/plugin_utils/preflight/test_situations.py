@@ -17,7 +17,7 @@ def test_a_healthy_cluster_gives_no_finding() -> None:
     report = evaluate(healthy().snapshot())
     assert not report.findings, "narrow the rule, or correct the healthy cluster in tests/situations/cluster.py"
     assert report.verdict == "ready"
-    assert {one.verdict for one in report.volumes} == {"NATIVE_CSI", "MIGRATED_OK"}
+    assert {one.ok for one in report.volumes} == {"yes"}
     assert {one.starts_again for one in report.workloads} == {"yes"}
     assert {one.ok for one in report.nodes} == {"yes"}
 
@@ -60,7 +60,7 @@ def test_it_is_distinguished_from_health_and_from_every_other(planted: Situation
     )
     classes: dict[str, set[str]] = defaultdict(set)
     for one in report.volumes:
-        classes[one.volume or one.claim].add(one.verdict)
+        classes[one.volume or one.claim].add(one.ok)
     for name, words in planted.classes.items():
         assert classes[name] == words, name
     starts_again = {one.workload: one for one in report.workloads}

@@ -13,7 +13,7 @@ def test_it_is_not_ready(pair: Pair) -> None:
     report = evaluate(pair.world(wrong=True).snapshot())
     reported = "\n".join(f"{one.id} {one.object}: {one.message}" for one in report.findings)
     assert {one.id for one in report.findings} == pair.expected, reported
-    assert {one.verdict for one in report.volumes if one.volume == "pv-x" or one.claim == "shop/x"} == {pair.word}
+    assert {one.ok for one in report.volumes if one.volume == "pv-x" or one.claim == "shop/x"} == {pair.word}
     assert {one.starts_again for one in report.workloads if one.workload == "Deployment shop/x"} == {pair.starts_again}
     assert report.verdict != "ready"
 

@@ -11,45 +11,45 @@ from situations.named import SITUATIONS
 
 
 def rows(report: Report, volume: str) -> dict[str, VolumeVerdict]:
-    return {one.verdict: one for one in report.volumes if one.volume == volume}
+    return {one.ok: one for one in report.volumes if one.volume == volume}
 
 
 def test_each_node_is_evaluated_by_its_own_kubelet() -> None:
-    found = rows(evaluate(SITUATIONS["one_node_of_two_was_upgraded"].world().snapshot()), "pv-legacy")
-    assert found["SPLIT"].nodes == ("win-1",)
-    assert found["MIGRATED_OK"].nodes == ("win-2",)
-    assert "kubelet v1.26.9 on win-1 mounts vsphereVolume in-tree" in found["SPLIT"].because
+    report = evaluate(SITUATIONS["one_node_of_two_was_upgraded"].world().snapshot())
+    found = sorted((one for one in report.volumes if one.volume == "pv-legacy"), key=lambda one: one.nodes)
+    assert [one.nodes for one in found] == [("win-1",), ("win-2",)]
+    assert "kubelet v1.26.9 on win-1 mounts vsphereVolume in-tree" in found[0].because
 
 
 def test_a_zone_leaves_only_the_nodes_in_it() -> None:
     found = rows(evaluate(SITUATIONS["an_old_zone_label_that_no_node_has"].world().snapshot()), "pv-zone")
-    assert found["MIGRATED_OK"].nodes == ("win-2",)
+    assert found["yes"].nodes == ("win-2",)
 
 
 def test_an_attached_volume_names_its_claim() -> None:
     world = SITUATIONS["a_volume_attached_to_windows_that_nothing_known_uses"].world()
-    found = rows(evaluate(world.snapshot()), "pv-orphan")["NATIVE_CSI"]
+    found = rows(evaluate(world.snapshot()), "pv-orphan")["yes"]
     assert (found.claim, found.nodes) == ("shop/orphan", ("win-1",))
 
 
 def test_annotations_of_csi_migration_are_reported_and_decide_nothing() -> None:
     world = healthy()
-    reported = " ".join(rows(evaluate(world.snapshot()), "pv-legacy")["MIGRATED_OK"].evidence)
+    reported = " ".join(rows(evaluate(world.snapshot()), "pv-legacy")["yes"].evidence)
     assert "migrated-to csi.vsphere.vmware.com" in reported
     world.get("PersistentVolume", "pv-legacy")["metadata"]["annotations"] = {}
-    found = rows(evaluate(world.snapshot()), "pv-legacy")["MIGRATED_OK"]
+    found = rows(evaluate(world.snapshot()), "pv-legacy")["yes"]
     assert any("static" in line for line in found.evidence)
 
 
 @pytest.mark.parametrize("name", ["a_stale_entry_while_the_plugin_crashes", "no_host_was_read"])
 def test_a_volume_that_works_on_one_node_only_has_the_reason_for_the_other(name: str) -> None:
     found = rows(evaluate(SITUATIONS[name].world().snapshot()), "pv-db-0")
-    other = next(one for verdict, one in found.items() if verdict != "NATIVE_CSI")
+    other = next(one for answer, one in found.items() if answer != "yes")
     assert other.findings
     assert other.findings[0] in other.because
 
 
 def test_a_report_names_few_nodes_and_counts_all() -> None:
-    row = VolumeVerdict("v", "", "csi", "d", tuple(f"n-{one}" for one in range(25)), "NATIVE_CSI", "b", ("e",))
+    row = VolumeVerdict("v", "", "csi", "d", tuple(f"n-{one}" for one in range(25)), "yes", "b", ("e",))
     assert len(row.as_dict()["nodes"]) == 10
     assert row.as_dict()["node_count"] == 25

@@ -36,13 +36,13 @@ def test_the_verdict_comes_first_and_again_last_with_the_first_remedy() -> None:
 
 def test_the_same_reason_is_reported_once_for_all_nodes() -> None:
     why = "ebs.csi.aws.com does not work on win-1"
-    lost = [workload(f"Pod shop/{name}", "no", because=f"claim shop/{name} is SPLIT: {why}") for name in ("a", "b")]
-    alone = workload("Pod shop/c", "no", because="claim shop/c is DEAD: it is of another kind")
-    volumes = (volume("pv-a", "NATIVE_NO_DRIVER", because=why), volume("pv-b", "NATIVE_NO_DRIVER", because=why))
+    lost = [workload(f"Pod shop/{name}", "no", because=f"claim shop/{name} is blocked: {why}") for name in ("a", "b")]
+    alone = workload("Pod shop/c", "no", because="claim shop/c is blocked: it is of another kind")
+    volumes = (volume("pv-a", "no", because=why), volume("pv-b", "no", because=why))
     text = render_terminal(report(workloads=(*lost, alone), volumes=volumes), 160)
-    assert f"Pod shop/a, Pod shop/b   will not start again   its claim is SPLIT: {why}" in text
-    assert "Pod shop/c               will not start again   claim shop/c is DEAD: it is of another kind" in text
-    assert f"pv-a, pv-b   NATIVE_NO_DRIVER   {why}" in text
+    assert f"Pod shop/a, Pod shop/b   will not start again   its claim is blocked: {why}" in text
+    assert "Pod shop/c               will not start again   claim shop/c is blocked: it is of another kind" in text
+    assert f"pv-a, pv-b   cannot be mounted   {why}" in text
 
 
 def test_the_steps_to_do_come_before_the_tables_in_order() -> None:

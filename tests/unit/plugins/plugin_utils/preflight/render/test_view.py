@@ -6,18 +6,15 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.view import (
-    CLASSES,
-    MARKS,
     create_view,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import (
     Suppressed,
     Target,
-    VolumeClass,
     WorkloadVerdict,
 )
 from unit.plugins.plugin_utils.preflight.reports import finding, report, troubled, volume, workload
@@ -86,11 +83,11 @@ def test_causes_are_dealt_with_before_what_suffers_from_them_and_blockers_before
         finding("CSI-V12", "PersistentVolume pv-1"),
         finding("CSI-N44", "Node win-1"),
         finding("CSI-C14", "CSIDriver x"),
-        finding("CSI-C09", "StorageClass x", severity="warning"),
-        finding("CSI-C15", "OperatorCondition x", severity="note"),
+        finding("CSI-C15", "StorageClass x", severity="warning"),
+        finding("CSI-C16", "OperatorCondition x", severity="note"),
         finding("CSI-V22", "PersistentVolumeClaim lab/x", severity="note", doubt=True),
     ]
-    expected = ["CSI-C14", "CSI-N44", "CSI-V12", "CSI-W01", "CSI-C09", "CSI-V22"]
+    expected = ["CSI-C14", "CSI-N44", "CSI-V12", "CSI-W01", "CSI-C15", "CSI-V22"]
     # A note asks for nothing, unless it stands for something unknown.
     assert [group.id for group in create_view(report(findings=tuple(findings))).first] == expected
     assert [group.id for group in create_view(report(findings=tuple(reversed(findings)))).first] == expected
@@ -118,26 +115,18 @@ def test_the_worst_is_first_in_each_table() -> None:
     view = create_view(troubled())
     assert [line.mark for line in view.parts["workloads"].lines] == ["no", "unknown", "yes"]
     assert [line.cells[0] for line in view.parts["nodes"].lines] == ["win-2", "win-1"]
-    assert [line.cells[1] for line in view.parts["volumes"].lines] == ["NATIVE_NO_DRIVER", "UNKNOWN", "NATIVE_CSI"]
-
-
-@pytest.mark.parametrize("name", get_args(VolumeClass))
-def test_every_class_of_volumes_has_a_mark_and_a_meaning(name: str) -> None:
-    (line,) = create_view(report(volumes=(volume(verdict=name),))).parts["volumes"].lines
-    assert line.mark in MARKS
-    assert (line.mark == "yes") == (name in ("NATIVE_CSI", "MIGRATED_OK", "NOT_CSI"))
-    assert CLASSES[name].endswith(".")
+    assert [line.cells[1] for line in view.parts["volumes"].lines] == ["cannot be mounted", "unknown", "can be mounted"]
 
 
 class TestLongReports:
     def test_a_table_has_its_worst_lines_and_the_number_of_the_others(self) -> None:
-        bad = [volume(f"pv-{at}", "DEAD", findings=("CSI-V12",)) for at in range(4)]
+        bad = [volume(f"pv-{at}", "no", findings=("CSI-V12",)) for at in range(4)]
         noted = finding("CSI-V18", severity="warning", doubt=True)
         volumes = [volume(f"good-{at}") for at in range(9)] + [volume("odd", findings=("CSI-V18",)), *bad]
         table = create_view(report(volumes=tuple(volumes), findings=(noted,)), 5).parts["volumes"]
         assert [line.cells[0] for line in table.lines] == ["pv-0", "pv-1", "pv-2", "pv-3", "odd"]
         assert (table.hidden, sum(table.counts.values())) == (9, 14)
-        assert table.text == "4 DEAD, 10 NATIVE_CSI"
+        assert table.text == "4 cannot be mounted, 10 can be mounted"
 
     def test_of_a_finding_with_many_objects_some_are_shown_and_all_are_counted(self) -> None:
         view = create_view(report(findings=tuple(finding(about=f"PersistentVolume pv-{at:02}") for at in range(25))), 5)
@@ -185,7 +174,7 @@ def test_a_reason_names_what_the_driver_lacks() -> None:
 
 def test_a_claim_without_its_volume_has_a_line_by_its_own_name() -> None:
     shown = create_view(
-        report(volumes=(volume("", "UNKNOWN", claim="shop/lost"),), taken_at="2026-11-20T08:00:00.4711+00:00")
+        report(volumes=(volume("", "unknown", claim="shop/lost"),), taken_at="2026-11-20T08:00:00.4711+00:00")
     )
     assert [line.cells[0] for line in shown.parts["volumes"].lines] == ["claim shop/lost"]
     assert shown.taken_at == "2026-11-20 08:00:00 UTC"
@@ -199,10 +188,10 @@ def test_an_attachment_that_failed_comes_after_the_driver_that_does_not_work() -
 
 def test_a_volume_with_two_verdicts_counts_once_as_the_worse_one() -> None:
     volumes = [volume(f"pv-{at}", nodes=("win-1",)) for at in range(3)]
-    volumes += [volume(f"pv-{at}", "NATIVE_NO_DRIVER", nodes=("win-2",)) for at in range(2)]
+    volumes += [volume(f"pv-{at}", "no", nodes=("win-2",)) for at in range(2)]
     view = create_view(report(volumes=tuple(volumes)))
-    assert dict(view.parts["volumes"].counts) == {"no": 2, "unknown": 0, "watch": 0, "yes": 1}
-    assert view.parts["volumes"].text == "2 NATIVE_NO_DRIVER, 1 NATIVE_CSI"
+    assert dict(view.parts["volumes"].counts) == {"no": 2, "unknown": 0, "yes": 1}
+    assert view.parts["volumes"].text == "2 cannot be mounted, 1 can be mounted"
     assert len(view.parts["volumes"].lines) == 5
 
 
@@ -211,9 +200,7 @@ def test_the_message_of_a_finding_is_not_repeated_by_what_suffers_from_it() -> N
     lost = workload(
         starts_again="no", because="claim a is blocked: CSI-G11 container driver waits; on and on; on win-1 it works"
     )
-    late = volume(
-        "pv-2", "NATIVE_NO_DRIVER", because="x does not work on win-2: CSI-G11 container driver waits; on and on"
-    )
+    late = volume("pv-2", "no", because="x does not work on win-2: CSI-G11 container driver waits; on and on")
     own = workload("Job a/b", "no", because="CSI-G11: container driver waits; on and on")
     view = create_view(report(findings=(crash,), workloads=(lost, own), volumes=(late,)))
     assert [line.cells[2] for line in view.parts["workloads"].lines] == [
