@@ -26,7 +26,6 @@ PLANTED = (
     "an_unmanaged_azure_disk",
     "an_ext4_disk_that_windows_has_not_mounted_yet",
     "a_cron_job_between_its_runs",
-    "an_in_tree_class_is_the_default_one",
 )
 WIDTH, HEIGHT = 1000, 760
 

@@ -160,7 +160,7 @@ def no_image_for_the_build_of_a_node(world: World) -> None:
     crash(world, "vsphere", "win-1", "no match for platform in manifest")
 
 
-@situation("7", "CSI-N32")
+@situation("7")
 def a_host_process_plugin_that_mounts_pipes(world: World) -> None:
     spec = world.get("DaemonSet", VSPHERE.daemonset, VSPHERE.namespace)["spec"]["template"]["spec"]
     spec["securityContext"] = {"windowsOptions": {"hostProcess": True}}

@@ -41,7 +41,7 @@ def _chosen(world: World, driver: str) -> None:
         one["metadata"]["annotations"].pop("pv.kubernetes.io/migrated-to", None)
 
 
-@situation("walk attach", "CSI-C11", "CSI-V50", starts_again={"Deployment shop/legacy": "no"}, only_here=NO_OPENSHIFT)
+@situation("walk attach", "CSI-V50", starts_again={"Deployment shop/legacy": "no"}, only_here=NO_OPENSHIFT)
 def a_kubelet_that_migrates_and_a_control_plane_that_does_not(world: World) -> None:
     _chosen(world, "LegacyDeprecatedInTreeDriver")
 

@@ -7,21 +7,16 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapsh
 
 from situations.base import (
     AZURE_FILE,
-    EBS,
     NO_OLD_SERVER,
     NO_OPENSHIFT,
     VSPHERE,
-    WMCO,
     kubelets,
-    on_windows,
     openshift,
     operator,
     situation,
 )
 from situations.cluster import (
     claim_of,
-    csi,
-    install,
     pod_spec,
     workload,
 )
@@ -106,20 +101,6 @@ def a_namespace_that_refuses_privileged_pods(world: World) -> None:
     labels["pod-security.kubernetes.io/enforce"] = "baseline"
 
 
-@situation("3.2 cluster", "CSI-C09")
-def an_in_tree_class_is_the_default_one(world: World) -> None:
-    world.get("StorageClass", "thin")["metadata"]["annotations"] = {
-        "storageclass.kubernetes.io/is-default-class": "true"
-    }
-
-
-@situation("3.2 cluster", "CSI-C10")
-def no_class_makes_what_windows_mounts(world: World) -> None:
-    install(world, "aws_ebs", "csi_proxy")
-    world.get("StorageClass", EBS.storage_class.name)["parameters"] = {"type": "gp3"}
-    on_windows(world, "ebs", csi(EBS.name, "vol-1"))
-
-
 @situation("1.1", "CSI-C16", only_here=NO_OLD_SERVER)
 def the_api_server_release_that_refuses_in_tree_volumes(world: World) -> None:
     world.kubernetes = "v1.30.1"
@@ -134,41 +115,7 @@ def pods_could_not_be_read(world: World) -> None:
     world.objects = [one for one in world.objects if one["kind"] != "Pod"]
 
 
-@situation("6.1", "CSI-C02", only_here=NO_OPENSHIFT)
-def an_update_of_the_cluster_runs(world: World) -> None:
-    openshift(world)
-    world.get("ClusterVersion", "version")["status"]["desired"]["version"] = "4.23.4"
-
-
-@situation("6.4", "CSI-C11", only_here=NO_OPENSHIFT)
-def the_in_tree_driver_was_chosen_for_the_cluster(world: World) -> None:
-    openshift(world)
-    world.add("Storage", "cluster", spec={"vsphereStorageDriver": "LegacyDeprecatedInTreeDriver"})
-
-
-@situation("6.5", "CSI-C13", only_here=NO_OPENSHIFT)
-def a_plugin_that_does_not_name_its_system(world: World) -> None:
-    openshift(world)
-    del world.get("DaemonSet", VSPHERE.daemonset, VSPHERE.namespace)["spec"]["template"]["spec"]["os"]
-
-
-@situation("2 WICD", "CSI-N40", only_here=NO_OPENSHIFT)
-def a_node_whose_daemon_has_not_reached_its_version(world: World) -> None:
-    openshift(world)
-    operator(world, "11.0.0-1a2b3c")
-    world.get("Node", "win-1")["metadata"]["annotations"][f"{WMCO}desired-version"] = "11.0.1-4d5e6f"
-
-
-@situation("2.3 WICD", "CSI-N41", "CSI-N42", "CSI-N43", only_here=NO_OPENSHIFT)
-def what_the_operator_wrote_on_a_node(world: World) -> None:
-    openshift(world)
-    operator(world, "11.0.0-1a2b3c")
-    metadata = world.get("Node", "win-1")["metadata"]
-    metadata["annotations"][f"{WMCO}reboot-required"] = ""
-    metadata["labels"].update({f"{WMCO}allow-upgrade": "true", f"{WMCO}upgrade-blocked": "true"})
-
-
-@situation("1.4", "CSI-C12", "CSI-G42", "CSI-V10", only_here=NO_OPENSHIFT)
+@situation("1.4", "CSI-G42", "CSI-V10", only_here=NO_OPENSHIFT)
 def an_operator_that_brings_no_csi_proxy(world: World) -> None:
     openshift(world, "4.12.40")
     operator(world, "7.1.0-1a2b3c")

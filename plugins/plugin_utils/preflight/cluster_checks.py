@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Literal
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree, wmco
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import parse, parse_image_tag
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import model, ownership, prerequisites, release
@@ -64,7 +64,7 @@ def evaluate(
     if not index.windows:
         return cluster, {}
     names = [name for name in sorted(demand) if name in BY_NAME]
-    cluster += (*_check_classes(index, demand), *_check_openshift(index, demand))
+    cluster += tuple(_check_classes(index))
     return cluster, {name: tuple(_check_driver(index, BY_NAME[name], moved)) for name in names}
 
 
@@ -72,7 +72,7 @@ def evaluate(
 
 
 def _check_driver(index: Index, driver: Driver, moved: frozenset[str]) -> Iterator[Finding]:
-    snapshot, observed = index.snapshot, view(index.snapshot, driver)
+    observed = view(index.snapshot, driver)
     desired = model.DriverRequest()
     controller = index.controller(driver)
     providers = index.providers.get(driver.name, ())
@@ -99,12 +99,6 @@ def _check_driver(index: Index, driver: Driver, moved: frozenset[str]) -> Iterat
     yield from passed_on(one for one in of_objects if one.id != "CSI-D20" or "csidrivers" not in index.unread)
     for provider in providers:
         yield from passed_on(prerequisites.check_namespace(observed, provider.namespace))
-        if snapshot.cluster.openshift and not provider.placement.os:
-            about = f"DaemonSet {provider.namespace}/{provider.name}"
-            message = "its pods do not set their operating system, so security constraints of Linux are applied to them"
-            yield found(
-                "CSI-C13", about, message, ("spec.template.spec.os: none",), "set spec.template.spec.os.name to windows"
-            )
 
 
 def _downgrade(finding: Finding) -> Finding:
@@ -161,85 +155,13 @@ def _check_skew(
 # StorageClasses
 
 
-def _check_classes(index: Index, demand: Mapping[str, int]) -> Iterator[Finding]:
-    classes = sorted(index.snapshot.classes, key=lambda one: one.name)
-    for one in classes:
-        plugin = in_tree.find_by_name(one.provisioner)
-        if plugin is None:
-            continue
-        evidence: tuple[str, ...] = (f"provisioner: {one.provisioner}",)
-        if one.default:
-            message = f"it is the default class, and its provisioner is {one.provisioner}"
-            remedy = (
-                f"make a class of {plugin.driver} the default; keep this one, because expanding old volumes needs it"
-            )
-            yield found("CSI-C09", f"StorageClass {one.name}", message, evidence, remedy)
-        if one.provisioner in _REFUSED_BY_130 and index.kubernetes is not None and index.kubernetes.minor == (1, 30):
+def _check_classes(index: Index) -> Iterator[Finding]:
+    if index.kubernetes is None or index.kubernetes.minor != (1, 30):
+        return
+    for storage_class in sorted(index.snapshot.classes, key=lambda storage_class: storage_class.name):
+        plugin = in_tree.find_by_name(storage_class.provisioner)
+        if plugin is not None and storage_class.provisioner in _REFUSED_BY_130:
             remedy = f"use a class of {plugin.driver} for new claims, or upgrade the API server"
             message = f"API server {index.kubernetes} rejects volumes of this class"
-            yield found("CSI-C16", f"StorageClass {one.name}", message, evidence, remedy)
-    if "storageclasses" in index.unread:
-        return
-    for name in sorted(demand):
-        driver = BY_NAME.get(name)
-        if driver is None or not driver.fstypes:
-            continue
-        own = [one for one in classes if one.provisioner in (name, driver.in_tree)]
-        # What the provisioner makes of a class that names none is its own default, which is ext4 where "" does not do.
-        if own and not any(_read_file_system(one.parameters).lower() in driver.fstypes for one in own):
-            evidence = tuple(
-                f"StorageClass {one.name}: {_read_file_system(one.parameters) or 'no file system named'}" for one in own
-            )
-            key = next(iter(driver.storage_class.parameters), "csi.storage.k8s.io/fstype")
-            message = f"no StorageClass of {name} provisions volumes that Windows mounts"
-            yield found("CSI-C10", f"Driver {name}", message, evidence, f"add a class with {key}: {driver.fstypes[0]}")
-
-
-def _read_file_system(parameters: Mapping[str, str]) -> str:
-    return next((value for key, value in parameters.items() if key.lower() in prerequisites.FILE_SYSTEM), "")
-
-
-# OpenShift
-
-
-def _check_openshift(index: Index, demand: Mapping[str, int]) -> Iterator[Finding]:
-    cluster = index.snapshot.cluster
-    if not cluster.openshift:
-        return
-    evidence: tuple[str, ...]
-    if cluster.updating_to:
-        evidence = (f"ClusterVersion status.desired.version: {cluster.updating_to}", f"completed: {cluster.openshift}")
-        message = f"an update from {cluster.openshift} to {cluster.updating_to} is running"
-        yield found("CSI-C02", "ClusterVersion version", message, evidence, "wait for it, then run the report again")
-    if cluster.storage_driver == "LegacyDeprecatedInTreeDriver":
-        evidence = (f"spec.vsphereStorageDriver: {cluster.storage_driver}",)
-        message = "vsphereStorageDriver is LegacyDeprecatedInTreeDriver"
-        yield found(
-            "CSI-C11", "Storage cluster", message, evidence, "set CSIWithMigrationDriver; it cannot be set back"
-        )
-    yield from _check_operator_release(index, demand)
-
-
-def _check_operator_release(index: Index, demand: Mapping[str, int]) -> Iterator[Finding]:
-    version = index.wmco
-    line = None if version is None else wmco.find_line_of_operator(version)
-    if version is None or line is None or line.has_csi_proxy(version):
-        return
-    with_pipes = [
-        name
-        for name in sorted(demand)
-        if any(one.plugin is not None and one.plugin.gate.pipes for one in index.providers.get(name, ()))
-    ]
-    serving = all(
-        node.name in index.hosts and index.hosts[node.name].facts.serving for node in index.each(index.windows)
-    )
-    if with_pipes and not serving:
-        since = f"; {line.csi_proxy_since} of the same line does" if line.csi_proxy_since else ""
-        message = f"the operator's release {version} has no csi-proxy{since}, which {', '.join(with_pipes)} need"
-        evidence = (f"Windows Machine Config Operator {version}",)
-        remedy = (
-            "upgrade the operator within its line first"
-            if line.csi_proxy_since
-            else "upgrade to 4.12 with operator 7.2 or later"
-        )
-        yield found("CSI-C12", "Windows Machine Config Operator", message, evidence, remedy)
+            evidence = (f"provisioner: {storage_class.provisioner}",)
+            yield found("CSI-C16", f"StorageClass {storage_class.name}", message, evidence, remedy)

@@ -46,7 +46,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict impo
 _RESTARTS, _LATELY = 10, timedelta(days=1)
 
 # Findings that can be repaired while the driver works.
-_WORKS = frozenset({"CSI-N32", "CSI-N39", "CSI-N46"})
+_WORKS = frozenset({"CSI-N39", "CSI-N46"})
 
 # The lists that show whether a driver works on a node.
 _NEEDED = ("nodes", "csinodes", "daemonsets", "pods")
@@ -329,9 +329,6 @@ class _DriverOnNode:
     ) -> Iterator[Finding]:
         """Findings of the plugin's mode itself: mixed modes, an image for another Windows, wmic."""
         known, node, about = self._known, self._node, self._about
-        if host_process and plugin.gate.pipes:
-            message = f"its plugin is a HostProcess container and mounts {', '.join(plugin.gate.pipes)}"
-            yield found("CSI-N32", about, message, evidence, "deploy one mode; enable_csi.yml chooses it by release")
         version = None if known is None else read_running_release(known, main)
         rule = None if known is None else known.rule("host_process" if host_process else "csi_proxy")
         if known is None or version is None or rule is None:
@@ -413,7 +410,6 @@ def _check_node(index: Index, node: ObservedNode, needed: bool, migrated: Mappin
         message = f"kubelet {node.kubelet} loses registration sockets on Windows"
         remedy = f"upgrade it to {' or '.join(in_tree.REGISTERS_SINCE)}, or later"
         yield found("CSI-N39", about, message, (f"nodeInfo.kubeletVersion: {node.kubelet}",), remedy)
-    yield from _check_operator(node)
 
 
 def _pass_host_findings(index: Index, node: ObservedNode, needed: bool, piped: bool) -> Iterator[Finding]:
@@ -442,30 +438,6 @@ def _check_system(node: ObservedNode) -> Iterator[Finding]:
         remedy = f"kubectl label node {node.name} kubernetes.io/os={node.os} --overwrite"
         message = f"its label is {label}, expected {node.os} as its kubelet reports"
         yield found("CSI-N30", f"Node {node.name}", message, evidence, remedy)
-
-
-def _check_operator(node: ObservedNode) -> Iterator[Finding]:
-    """Annotations and labels of the Windows Machine Config Operator and its daemon on a node."""
-    about, annotations = f"Node {node.name}", node.annotations
-    desired, reached = annotations.get(wmco.DESIRED, ""), annotations.get(wmco.VERSION, "")
-    evidence: tuple[str, ...]
-    if desired and desired != reached:
-        evidence = (f"annotation {wmco.DESIRED}: {desired}", f"annotation {wmco.VERSION}: {reached or 'none'}")
-        message = f"the operator's daemon has version {reached or 'none'}, expected {desired}"
-        yield found("CSI-N40", about, message, evidence, r"check C:\var\log\wicd on the node")
-    if f"{wmco.PREFIX}reboot-required" in annotations:
-        evidence = (f"annotation {wmco.PREFIX}reboot-required",)
-        yield found(
-            "CSI-N41", about, "it waits for a reboot by the operator", evidence, "let the operator drain and reboot it"
-        )
-    if node.labels.get(wmco.ALLOW) == "true":
-        evidence = (f"label {wmco.ALLOW}: true",)
-        remedy = f"kubectl label node {node.name} {wmco.ALLOW}-"
-        yield found("CSI-N42", about, "its upgrade is allowed regardless of its volumes", evidence, remedy)
-    if node.labels.get(wmco.BLOCKED) == "true":
-        evidence = (f"label {wmco.BLOCKED}: true",)
-        remedy = f"verify its drivers, then: kubectl label node {node.name} {wmco.ALLOW}=true"
-        yield found("CSI-N43", about, "the operator holds its upgrade back", evidence, remedy)
 
 
 def find_old_csi_proxies(index: Index, least: str) -> int:
