@@ -91,7 +91,7 @@ def a_selector_that_fits_no_node(world: World) -> None:
     workload(world, "Deployment", "typo", undecided("typo", nodeSelector={"kubernetes.io/oss": "windows"}), replicas=1)
 
 
-@situation("4", "CSI-W20", starts_again={"Deployment shop/kept-off": "no"}, classes={"shop/kept-off": "UNKNOWN"})
+@situation("4", "CSI-W20", starts_again={"Deployment shop/kept-off": "no"}, classes={"shop/kept-off": "unknown"})
 def pods_that_tolerate_no_taint_of_the_windows_nodes(world: World) -> None:
     claim_of(world, "kept-off", storage_class="vsphere-csi-windows")
     workload(world, "Deployment", "kept-off", pod_spec("kept-off", tolerations=[]), replicas=1)

@@ -23,7 +23,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions impor
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluster import PROFILE
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedVolume
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import BY_NAME, Index, version_of
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import found
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import found, unread
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.migration import (
     Paths,
     control_plane,
@@ -41,6 +41,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict impo
     VolumeVerdict,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.volume_handles import parse_volume_handle
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import Answer as StepAnswer
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import Step, Word
 
 # From the one that allows least to the one that allows most, as Pod Security has them.
@@ -69,40 +70,13 @@ def _check_support(driver: str, asked: RequestedVolume, version: Version | None,
     return capability.check_support(table, asked, version, mode)
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
-    """A verdict as a step of a walk asks for it. nodes: a set of the index. step: the one that it stops."""
-
-    nodes: int
-    step: Step
-    verdict: VolumeVerdict
-    findings: tuple[Finding, ...]
-
-    @property
-    def word(self) -> Word:
-        """The verdict in the words of a walk."""
-        if self.verdict.ok == "yes":
-            return "ok" if self._against is None else "unknown"
-        return "unknown" if self.verdict.ok == "unknown" else "blocked"
-
-    @property
-    def because(self) -> str:
-        """Why it has that word."""
-        return self._against.message if self.verdict.ok == "yes" and self._against is not None else self.verdict.because
-
-    @property
-    def _against(self) -> Finding | None:
-        """What keeps a report with it from being ready, though the volume can be mounted."""
-        return next((one for one in self.findings if one.doubt or one.severity == "blocker"), None)
-
-
 @dataclass(slots=True)
 class VolumesEvaluation:
-    """What came out. messages: the verdicts of each subject, by its key. forbidden: what stops publishing, likewise."""
+    """What came out. answers: of the steps about each subject, by its key. forbidden: what stops publishing, likewise."""
 
     verdicts: list[VolumeVerdict] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
-    messages: dict[str, tuple[Message, ...]] = field(default_factory=dict)
+    answers: dict[str, tuple[StepAnswer, ...]] = field(default_factory=dict)
     forbidden: dict[str, Finding] = field(default_factory=dict)
 
 
@@ -115,9 +89,10 @@ def evaluate(index: Index, all_: Subjects, drivers: Mapping[str, DriverState], n
     twins = _find_twins(index, all_)
     evaluated = VolumesEvaluation()
     for key in sorted(all_.subjects):
-        one = _Volume(index, all_.subjects[key], all_.paths, drivers, no_mbr, control, twins)
-        messages = evaluated.messages[key] = tuple(one.evaluate())
-        evaluated.verdicts += (each.verdict for each in messages)
+        subject = all_.subjects[key]
+        one = _Volume(index, subject, all_.paths, drivers, no_mbr, control, twins)
+        answers = evaluated.answers[key] = tuple(one.evaluate())
+        evaluated.verdicts += (_create_verdict(index, subject, answer) for answer in answers)
         evaluated.findings += one.findings
         if one.forbidden is not None:
             evaluated.forbidden[key] = one.forbidden
@@ -175,35 +150,35 @@ class _Volume:
         self.findings: list[Finding] = []
         self.forbidden: Finding | None = None
 
-    def evaluate(self) -> Iterator[Message]:
+    def evaluate(self) -> Iterator[StepAnswer]:
         """Evaluate it."""
         subject = self._subject
         self._check_volume()
         nodes = subject.eligible
         if not subject.source.field:
-            yield self._create_verdict("unknown", nodes, "the kind of volume is unknown", step="bind")
+            yield self._create_answer("unknown", nodes, "the kind of volume is unknown", step="bind")
             return
         if subject.source.field in in_tree.LINUX_ONLY:
             what = f"Windows does not mount volumes of kind {subject.source.field}"
             self._add_finding("CSI-V30", what, "move the data to a share or disk whose CSI driver supports Windows")
-            yield self._create_verdict("no", nodes, what)
+            yield self._create_answer("blocked", nodes, what)
             return
         if subject.source.field in in_tree.KEPT and subject.asked is not None and subject.asked.block:
             yield self._refuse_block(nodes)
             return
         if subject.source.field in in_tree.KEPT:
-            yield self._create_verdict("yes", nodes, f"kind {subject.source.field} does not use CSI")
+            yield self._create_answer("ok", nodes, f"kind {subject.source.field} does not use CSI")
             return
         if not nodes:
             yield self._refuse_place()
             return
         if gone := in_tree.DEAD.get(subject.source.field):
             what = f"kind {subject.source.field} was removed in Kubernetes {gone}, and no CSI driver replaces it"
-            yield self._refuse("CSI-V12", what, "copy the data while a node can still mount it", nodes, "no")
+            yield self._refuse("CSI-V12", what, "copy the data while a node can still mount it", nodes, "blocked")
             return
         yield from self._evaluate_paths(nodes)
 
-    def _evaluate_paths(self, nodes: int) -> Iterator[Message]:
+    def _evaluate_paths(self, nodes: int) -> Iterator[StepAnswer]:
         subject, paths, plugin = self._subject, self._paths, self._subject.plugin
         if dead := nodes & paths.dead:
             yield self._refuse_removed_kind(dead)
@@ -219,7 +194,7 @@ class _Volume:
             yield self._refuse("CSI-V22", what, remedy, unknown, "unknown", step="attach")
         csi = nodes & paths.csi
         if csi and plugin is not None and (why := untranslatable(self._subject.source, self._subject.volume)):
-            yield self._refuse("CSI-V13", *why, csi, "no", step="attach")
+            yield self._refuse("CSI-V13", *why, csi, "blocked", step="attach")
             csi = 0
         if broken := csi & paths.broken:
             yield self._refuse_broken_kubelet(broken)
@@ -228,16 +203,16 @@ class _Volume:
             return
         if not parse_volume_handle(subject.source).valid:
             what = f"its volumeHandle {subject.source.handle} is none that {subject.driver} can read"
-            yield self._refuse("CSI-V31", what, "recreate the PersistentVolume with the right handle", csi, "no")
+            yield self._refuse("CSI-V31", what, "recreate the PersistentVolume with the right handle", csi, "blocked")
             return
         for refused, some in self._list_refusals(csi):
             if refused is None:
                 yield from self._evaluate_driver(some)
                 continue
             self.findings.append(refused)
-            yield self._create_verdict("unknown" if refused.doubt else "no", some, refused.message)
+            yield self._create_answer("unknown" if refused.doubt else "blocked", some, refused.message)
 
-    def _evaluate_driver(self, csi: int) -> Iterator[Message]:
+    def _evaluate_driver(self, csi: int) -> Iterator[StepAnswer]:
         plugin, state = self._subject.plugin, self._state
         if plugin is not None and self._subject.driver in BY_NAME and BY_NAME[self._subject.driver].fstypes:
             old = csi & self._no_mbr & state.piped
@@ -245,26 +220,26 @@ class _Volume:
                 yield self._refuse_mbr(old, self._subject.volume)
                 csi &= ~old
         unknown = csi & ~state.good & ~state.bad
-        answers: tuple[tuple[Answer, int], ...] = (
-            ("yes", csi & state.good), ("no", csi & state.bad), ("unknown", unknown),
+        answers: tuple[tuple[Word, int], ...] = (
+            ("ok", csi & state.good), ("blocked", csi & state.bad), ("unknown", unknown),
         )  # fmt: skip
-        for ok, nodes in answers:
+        for word, nodes in answers:
             if nodes:
-                yield self._create_driver_verdict(ok, self._index.share(nodes))
+                yield self._create_driver_answer(word, self._index.share(nodes))
 
-    def _create_driver_verdict(self, ok: Answer, nodes: int) -> Message:
+    def _create_driver_answer(self, word: Word, nodes: int) -> StepAnswer:
         driver = self._subject.driver
         first = self._index.names(nodes)[0]
         reasons = self._state.reasons.get(first, ())
-        if ok == "yes":
+        if word == "ok":
             more = f" and {len(self._index.names(nodes)) - 1} more" if nodes & (nodes - 1) else ""
-            return self._create_verdict("yes", nodes, f"{driver} is registered and works on {first}{more}", reasons)
+            return self._create_answer("ok", nodes, f"{driver} is registered and works on {first}{more}", reasons)
         worst = next((one for one in reasons if one.severity == "blocker"), next(iter(reasons), None))
         reason = f": {worst.id} {worst.message}" if worst is not None else ""
-        if ok == "no":
-            return self._create_verdict("no", nodes, f"{driver} does not work on {first}{reason}", reasons)
+        if word == "blocked":
+            return self._create_answer("blocked", nodes, f"{driver} does not work on {first}{reason}", reasons)
         because = f"whether {driver} works on {first} is unknown{reason}"
-        return self._create_verdict("unknown", nodes, because, reasons, () if reasons else ("CSI-C01",))
+        return self._create_answer("unknown", nodes, because, reasons or unread(self._index.snapshot.unread))
 
     # What is wrong with the volume itself
 
@@ -320,24 +295,24 @@ class _Volume:
             self._add_finding("CSI-V28", what, remedy)
             self.forbidden = self.findings[-1]
 
-    def _refuse_place(self) -> Message:
+    def _refuse_place(self) -> StepAnswer:
         if not self._subject.user_nodes:
             because = "no Windows node accepts the pods that use it"
-            return self._create_verdict("unknown", 0, because, ids=("CSI-W20",), step="schedule")
+            return self._create_answer("unknown", 0, because, step="schedule")
         what = "its nodeAffinity matches none of the Windows nodes that its workload may run on"
         remedy, nodes = "add a Windows node in its zone, or move the data", self._subject.user_nodes
-        return self._refuse("CSI-V17", what, remedy, nodes, "no", step="schedule")
+        return self._refuse("CSI-V17", what, remedy, nodes, "blocked", step="schedule")
 
-    def _refuse_removed_kind(self, nodes: int) -> Message:
+    def _refuse_removed_kind(self, nodes: int) -> StepAnswer:
         plugin = self._subject.plugin
         what = f"kind {self._subject.source.field} was removed in Kubernetes {plugin.gone if plugin else ''}, and so was its translation"
-        return self._refuse("CSI-V12", what, "create a volume of the CSI driver and copy the data", nodes, "no")
+        return self._refuse("CSI-V12", what, "create a volume of the CSI driver and copy the data", nodes, "blocked")
 
-    def _refuse_block(self, nodes: int) -> Message:
+    def _refuse_block(self, nodes: int) -> StepAnswer:
         what, remedy = "its volumeMode is Block", "use a volume with volumeMode Filesystem"
-        return self._refuse("CSI-V15", what, remedy, nodes, "no")
+        return self._refuse("CSI-V15", what, remedy, nodes, "blocked")
 
-    def _evaluate_in_tree(self, nodes: int) -> Message:
+    def _evaluate_in_tree(self, nodes: int) -> StepAnswer:
         named = self._subject.source.fs_type.lower()
         if named in LINUX_FILE_SYSTEMS and not self._is_mounted_on_windows():
             what = f"its fsType is {named}, which kubelets on Windows do not format, and nothing on Windows has mounted it yet"
@@ -347,23 +322,23 @@ class _Volume:
         how = f"kubelet {self._index.nodes[first].kubelet} on {first} mounts {self._subject.source.field} in-tree"
         if self._control:
             what = f"the control plane uses CSI migration for it, and {how}"
-            return self._refuse("CSI-V10", what, "finish the upgrade of these nodes, their driver first", nodes, "yes")
+            return self._refuse("CSI-V10", what, "finish the upgrade of these nodes, their driver first", nodes, "ok")
         remedy = "before upgrading: csi-proxy where the driver needs it, then the driver, on every Windows node"
-        return self._refuse("CSI-V11", f"{how}, and so does the control plane", remedy, nodes, "yes")
+        return self._refuse("CSI-V11", f"{how}, and so does the control plane", remedy, nodes, "ok")
 
-    def _refuse_broken_kubelet(self, nodes: int) -> Message:
+    def _refuse_broken_kubelet(self, nodes: int) -> StepAnswer:
         first = self._index.nodes[self._index.names(nodes)[0]]
         version, plugin = version_of(first.kubelet), self._subject.plugin
         issue = plugin.find_issue(version) if plugin is not None and version is not None else ""
         what = f"kubelet {first.kubelet} on {first.name} does not mount {self._subject.source.field} volumes ({issue})"
-        return self._refuse("CSI-V20", what, "upgrade these kubelets by one patch release", nodes, "no")
+        return self._refuse("CSI-V20", what, "upgrade these kubelets by one patch release", nodes, "blocked")
 
-    def _refuse_mbr(self, nodes: int, volume: ObservedVolume) -> Message:
+    def _refuse_mbr(self, nodes: int, volume: ObservedVolume) -> StepAnswer:
         least = in_tree.MBR_CSI_PROXY
         remedy = f"install csi-proxy {least} or later before anything mounts it"
         if volume.created and volume.created < in_tree.MBR_DAY:
             what = f"it was made on {volume.created}, when kubelets wrote an MBR, and csi-proxy here is below {least}"
-            return self._refuse("CSI-V16", what, remedy, nodes, "no")
+            return self._refuse("CSI-V16", what, remedy, nodes, "blocked")
         what = f"whether it has an MBR is unknown, and csi-proxy here is below {least}"
         return self._refuse("CSI-V18", what, remedy, nodes, "unknown")
 
@@ -497,10 +472,10 @@ class _Volume:
     def _add_finding(self, id_: str, what: str, remedy: str, nodes: int = 0, about: str = "") -> None:
         self.findings.append(self._make_finding(id_, what, remedy, nodes, about))
 
-    def _refuse(self, id_: str, what: str, remedy: str, nodes: int, ok: Answer, step: Step = "stage") -> Message:
+    def _refuse(self, id_: str, what: str, remedy: str, nodes: int, word: Word, step: Step = "stage") -> StepAnswer:
         """A finding that is the verdict on these nodes too."""
         self._add_finding(id_, what, remedy, nodes)
-        return self._create_verdict(ok, nodes, what, step=step)
+        return self._create_answer(word, nodes, what, step=step)
 
     def _list_evidence(self, nodes: int) -> Iterator[str]:
         subject, volume = self._subject, self._subject.volume
@@ -524,28 +499,32 @@ class _Volume:
             reason = unset if listed is None else "listed" if plugin in listed else "not listed"
             yield f"Node {first}: kubelet {self._index.nodes[first].kubelet}, migrated-plugins: {plugin} {reason}"
 
-    def _create_verdict(
-        self,
-        ok: Answer,
-        nodes: int,
-        because: str,
-        reasons: tuple[Finding, ...] = (),
-        ids: tuple[str, ...] = (),
-        step: Step = "stage",
-    ) -> Message:
-        """reasons: findings of others that explain it. ids: of those that are made elsewhere."""
-        subject = self._subject
-        explained = (*self.findings, *reasons)
-        name = subject.key if subject.claim is None else ""
-        verdict = VolumeVerdict(
-            volume=name if subject.volume is None else subject.volume.name,
-            claim=subject.claim.key if subject.claim is not None else "",
-            source=subject.source.field,
-            driver=subject.driver,
-            nodes=self._index.names(nodes),
-            ok=ok,
-            because=because,
-            evidence=tuple(self._list_evidence(nodes)),
-            findings=tuple(dict.fromkeys((*(one.id for one in explained), *ids))),
-        )
-        return Message(nodes, step, verdict, explained)
+    def _create_answer(
+        self, word: Word, nodes: int, because: str, reasons: tuple[Finding, ...] = (), step: Step = "stage"
+    ) -> StepAnswer:
+        """reasons: findings of others that explain it."""
+        findings = (*self.findings, *reasons)
+        # A finding that keeps a report from being ready, though the volume can be mounted.
+        against = next((finding for finding in findings if finding.doubt or finding.severity == "blocker"), None)
+        if word == "ok" and against is not None:
+            word, because = "unknown", against.message
+        return StepAnswer(step, word, nodes, self._subject.key, because, tuple(self._list_evidence(nodes)), findings)
+
+
+_ANSWERS: Mapping[Word, Answer] = {"ok": "yes", "blocked": "no", "unknown": "unknown"}
+
+
+def _create_verdict(index: Index, subject: Subject, answer: StepAnswer) -> VolumeVerdict:
+    """An answer for a report."""
+    name = subject.key if subject.claim is None else ""
+    return VolumeVerdict(
+        volume=name if subject.volume is None else subject.volume.name,
+        claim=subject.claim.key if subject.claim is not None else "",
+        source=subject.source.field,
+        driver=subject.driver,
+        nodes=index.names(answer.nodes),
+        ok=_ANSWERS[answer.word],
+        because=answer.because,
+        evidence=answer.evidence,
+        findings=tuple(dict.fromkeys(finding.id for finding in answer.findings)),
+    )

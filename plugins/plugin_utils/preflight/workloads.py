@@ -33,7 +33,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict impo
     Cause,
     Finding,
     Roll,
-    VolumeVerdict,
     WorkloadVerdict,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.volumes import VolumesEvaluation
@@ -137,10 +136,10 @@ class _Evaluator:
     def evaluate_workload(self, workload: Workload, walks: Walks) -> None:
         """Add the verdict of one workload."""
         keys = self._subjects.by_workload.get(workload.key, ())
-        messages = [message for key in keys for message in self._volumes.messages.get(key, ())]
-        volumes = [message.verdict for message in messages]
+        volumes = [answer for key in keys for answer in self._volumes.answers.get(key, ())]
+        of_volumes = [finding for answer in volumes for finding in answer.findings]
         own = [*_check_controller(self._index, workload)]
-        answer, because = _decide_answer(workload, walks, volumes)
+        answer, because = _decide_answer(workload, walks, bool(volumes))
         if answer == "yes" and (shortage := self._capacity.check_workload(workload, walks.places)):
             answer, because = "no", shortage.message
             own.append(shortage)
@@ -151,7 +150,7 @@ class _Evaluator:
             answer, because = "yes", "it is complete and creates no more pods"
         vetoes: tuple[Finding, ...] = ()
         if answer != "yes":
-            own += _explain(workload, walks, volumes, because)
+            own += _explain(workload, walks, of_volumes, because)
         elif not workload.done:
             vetoes = (
                 *self._vetoes,
@@ -166,7 +165,6 @@ class _Evaluator:
             because = f"{veto.id}: {veto.message}"
         causes: list[Finding] = []
         if answer != "yes":
-            of_volumes = [finding for message in messages for finding in message.findings]
             causes = _select_stopping((*own, *vetoes)) or _select_stopping(of_volumes)
             if not causes:
                 remedy = "resolve what keeps the workload unknown, or suppress this finding"
@@ -184,7 +182,7 @@ class _Evaluator:
             starts_again=answer,
             because=because,
             volumes=workload.volumes,
-            findings=tuple(dict.fromkeys((*ids, *(id_ for volume in volumes for id_ in volume.findings)))),
+            findings=tuple(dict.fromkeys((*ids, *(finding.id for finding in of_volumes)))),
             steps=steps,
             causes=tuple(dict.fromkeys(Cause(finding.id, finding.object) for finding in causes)),
         )
@@ -259,13 +257,13 @@ def _select_stopping(findings: Iterable[Finding]) -> list[Finding]:
     return [one for one in findings if one.doubt or one.severity == "blocker"]
 
 
-def _explain(workload: Workload, walks: Walks, volumes: list[VolumeVerdict], because: str) -> Iterator[Finding]:
+def _explain(workload: Workload, walks: Walks, of_volumes: list[Finding], because: str) -> Iterator[Finding]:
     """What explains a workload that does not start again."""
     if workload.nowhere:
         yield _make_unknown(workload, because, "add a Windows node that accepts its pods")
         return
     # Where its pods may run on Linux, or its volumes reach no Windows node, that is what to say.
-    undecided = workload.system in ("mixed", "unknown") or any("CSI-V17" in volume.findings for volume in volumes)
+    undecided = workload.system in ("mixed", "unknown") or any(finding.id == "CSI-V17" for finding in of_volumes)
     yield from (finding for finding in walks.findings if finding.id != "CSI-W20" or not undecided)
 
 
@@ -275,7 +273,7 @@ def _make_unknown(workload: Workload, because: str, remedy: str) -> Finding:
     return found("CSI-W09", workload.key, because, evidence, remedy)
 
 
-def _decide_answer(workload: Workload, walked: Walks, volumes: list[VolumeVerdict]) -> tuple[Answer, str]:
+def _decide_answer(workload: Workload, walked: Walks, has_volumes: bool) -> tuple[Answer, str]:
     if workload.nowhere:
         return "unknown", workload.nowhere
     if walked.worst is not None and (walked.placed or not walked.linux or workload.system not in ("mixed", "unknown")):
@@ -286,7 +284,7 @@ def _decide_answer(workload: Workload, walked: Walks, volumes: list[VolumeVerdic
         return "no", "CSI-W07: no controller recreates this pod"
     if workload.template is None and workload.kind != "Pod":
         return "unknown", f"CSI-W08: the next pods of {workload.kind} {workload.name} are unknown"
-    if not volumes:
+    if not has_volumes:
         return "yes", "it has no volume now"
     return "yes", walked.works()
 

@@ -29,7 +29,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.subjects imp
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Usage, Workload
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding, Severity
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.volume_handles import parse_volume_handle
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.volumes import Message, VolumesEvaluation
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.volumes import VolumesEvaluation
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import Claims
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import (
     STEPS,
@@ -144,20 +144,20 @@ class Mounts:
     def _of(self, pod: PodToStart, step: Step, volume: str, key: str, nodes: int) -> Iterator[Answer]:
         """The verdicts of a volume for a step; those about earlier steps count when it is attached."""
         position = STEPS.index(step)
-        for message in self._messages(key):
-            at = message.nodes & nodes
+        for answer in self._answers(key):
+            at = answer.nodes & nodes
             if at:
-                stops = message.word != "ok" and max(STEPS.index(message.step), _ATTACH) == position
-                word = message.word if stops else "ok"
-                findings = (message.findings or self._unread or (_left_out(pod, volume, message),)) if stops else ()
-                yield Answer(step, word, at, volume, message.because, message.verdict.evidence, findings)
+                stops = answer.word != "ok" and max(STEPS.index(answer.step), _ATTACH) == position
+                word = answer.word if stops else "ok"
+                findings = (answer.findings or self._unread or (_left_out(pod, volume, answer),)) if stops else ()
+                yield Answer(step, word, at, volume, answer.because, answer.evidence, findings)
 
     def _well(self, key: str) -> int:
         """Where nothing else keeps a volume from its pod."""
-        return union(message.nodes for message in self._messages(key) if message.word == "ok")
+        return union(answer.nodes for answer in self._answers(key) if answer.word == "ok")
 
-    def _messages(self, key: str) -> tuple[Message, ...]:
-        return self._evaluated.messages.get(key, ())
+    def _answers(self, key: str) -> tuple[Answer, ...]:
+        return self._evaluated.answers.get(key, ())
 
     def _attached(self, pod: PodToStart, volume: str, key: str, nodes: int) -> Iterator[Answer]:
         """Where the volume cannot be attached, whatever its driver does on the node."""
@@ -304,7 +304,7 @@ class Mounts:
 
     def _holder(self, pod: PodToStart, subject: Subject) -> ObservedPod | None:
         """A pod of another workload that has the volume and does not go."""
-        findings = (one.id for message in self._messages(subject.key) for one in message.findings)
+        findings = (one.id for answer in self._answers(subject.key) for one in answer.findings)
         if "CSI-V19" in findings:
             return None
         return next((one for key, one in self._users(subject).holding.items() if key != pod.workload), None)
@@ -372,10 +372,10 @@ class Mounts:
         return Answer("attach", word, nodes, volume, what, evidence, (finding,))
 
 
-def _left_out(pod: PodToStart, volume: str, message: Message) -> Finding:
+def _left_out(pod: PodToStart, volume: str, answer: Answer) -> Finding:
     """Stands for a volume of which nothing else says why it is not ready."""
     remedy = "use a kind of volume that this collection supports, or suppress this finding"
-    return found("CSI-W09", pod.workload, f"{volume}: {message.verdict.because}", message.verdict.evidence, remedy)
+    return found("CSI-W09", pod.workload, f"{volume}: {answer.because}", answer.evidence, remedy)
 
 
 def _one_node_only(subject: Subject) -> bool:
