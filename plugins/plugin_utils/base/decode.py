@@ -45,6 +45,8 @@ def read_json(text: str | bytes) -> Any:
     value = decode(_parse, text)
     level = [value]
     for _level in range(DEPTH):
+        if not level:
+            break
         inner = (
             value.values() if isinstance(value, dict) else value for value in level if isinstance(value, (dict, list))
         )
