@@ -103,10 +103,11 @@ class _Simulation:
         self._budgets = index.snapshot.budgets
         # By node, how many pods of each shape belong to a workload that is evaluated.
         self._evaluated: Counter[tuple[str, int]] = Counter()
-        # Equal shapes once: there are many pods.
-        self._shapes: dict[PodShape, PodShape] = {}
+        # By the identity of a shape, the numbers of the budgets that select its pods.
+        self._budgets_of: dict[int, tuple[int, ...]] = {}
         self.pods = [*self._list_pods_of_workloads(workloads, verdicts), *self._list_other_pods()]
-        self._on = group_values((pod.home, pod) for pod in self.pods)
+        self._at_home = group_values((pod.home, pod) for pod in self.pods)
+        self._on: dict[str, list[_MovingPod]] = {}
         self._healthy: list[int] = []
         self._random, self._next_place = random.Random(0), 0
 
@@ -138,6 +139,8 @@ class _Simulation:
     ) -> Iterator[_MovingPod]:
         limits, shapes = self._scheduler.volume_limits, self._index.snapshot.shapes
         starting = {pod.name: pod for pod in to_start(self._index, workload)}
+        # Equal shapes once: there are many pods.
+        next_shapes: dict[tuple[int, tuple[tuple[str, int], ...]], PodShape] = {}
         answer: Answer = verdict.starts_again if verdict else "yes"
         because = verdict.because if verdict and answer != "yes" else ""
         for pod in pods:
@@ -149,12 +152,14 @@ class _Simulation:
             attached = tuple(
                 (_ATTACHED + driver, count) for driver, count in volumes.items() if driver in limits.limits
             )
-            shape = replace(next_pod.shape, requests=next_pod.shape.requests + attached)
-            shape = self._shapes.setdefault(shape, shape)
+            key = (id(next_pod.shape), attached)
+            if key not in next_shapes:
+                next_shapes[key] = replace(next_pod.shape, requests=next_pod.shape.requests + attached)
+            shape = next_shapes[key]
             self._infos.remove((shapes[pod.shape], pod.node))
             self._infos.add((shape, pod.node))
             self._evaluated[pod.node, pod.shape] += 1
-            nodes, doubts = self._scheduler.find_fixed_nodes(replace(next_pod, node=""))
+            nodes, doubts = self._scheduler.find_fixed_nodes(replace(next_pod, node="") if next_pod.node else next_pod)
             yield self._create_pod(f"pod {pod.key}", shapes[pod.shape], shape, pod.node, nodes, doubts, answer, because)
 
     def _list_other_pods(self) -> Iterator[_MovingPod]:
@@ -196,12 +201,14 @@ class _Simulation:
         because: str,
     ) -> _MovingPod:
         """now: its shape of today, shape: that of the pod that replaces it."""
-        labels = dict(now.labels)
-        budgets = tuple(
-            position
-            for position, budget in enumerate(self._budgets)
-            if budget.namespace == now.namespace and matches_labels(budget.selector, labels)
-        )
+        budgets = self._budgets_of.get(id(now))
+        if budgets is None:
+            labels = dict(now.labels)
+            budgets = self._budgets_of[id(now)] = tuple(
+                position
+                for position, budget in enumerate(self._budgets)
+                if budget.namespace == now.namespace and matches_labels(budget.selector, labels)
+            )
         if answer == "yes" and nodes & self._index.linux:
             answer, because = "unknown", "nothing keeps its next pod from a Linux node"
         if answer == "yes" and self._scheduler.is_open(shape):
@@ -213,19 +220,16 @@ class _Simulation:
     # The roll
 
     def roll(self, seed: int) -> dict[str, _Outcome]:
-        """The outcome by node, in one of the ways in which pods may be placed; afterwards all pods are where they were."""
+        """The outcome by node, in one of the ways in which pods may be placed."""
         self._healthy = [budget.healthy for budget in self._budgets]
         self._random, self._next_place = random.Random(seed), 0
-        before = {node: list(pods) for node, pods in self._on.items()}
-        outcomes = {name: self._roll_node(name, seed) for name in self._names}
         for node, pods in self._on.items():
             for pod in pods:
-                self._infos.remove((pod.shape, node))
-        for node, pods in before.items():
-            for pod in pods:
-                self._infos.add((pod.shape, node))
-        self._on = before
-        return outcomes
+                if pod.home != node:
+                    self._infos.remove((pod.shape, node))
+                    self._infos.add((pod.shape, pod.home))
+        self._on = {node: list(pods) for node, pods in self._at_home.items()}
+        return {name: self._roll_node(name, seed) for name in self._names}
 
     def _roll_node(self, name: str, seed: int) -> _Outcome:
         outcome = _Outcome()
@@ -313,7 +317,7 @@ class _Simulation:
 
     def compare(self, name: str, outcomes: Sequence[_Outcome]) -> NodeRoll:
         """What all ways to roll come to for a node."""
-        pods = self._on.get(name, [])
+        pods = self._at_home.get(name, [])
         worst = max(outcomes, key=lambda outcome: ("yes", "unknown", "no").index(outcome.answer))
         answer, because = worst.answer, worst.because
         differ = len({outcome.answer for outcome in outcomes}) > 1

@@ -38,31 +38,21 @@ class AttachCapacity:
         if sum(pod.count for pod, _nodes in places) < 2 or workload.kind == "DaemonSet":
             return None
         nodes = union(nodes for dummy, nodes in places)
+        needs = [(pod.count, *self._limits.collect_needs(pod)) for pod, _nodes in places]
         named: set[Unique] = set()
         needed: Counter[str] = Counter()
-        for pod, dummy in places:
-            own, made = self._limits.collect_needs(pod)
+        for _count, own, made in needs:
             named |= own
-            needed += made
+            needed.update(made)
         needed.update(volume[0] for volume in named)
         leaving = named.union(*map(self._limits.volumes_of, workload.pods))
         for driver, number in sorted(needed.items()):
-            room = self._count_room(driver, nodes, leaving, number, self._find_least_share(driver, places))
+            room = self._count_room(driver, nodes, leaving, number, _find_least_share(driver, needs))
             if room < number:
                 what = f"its pods need {number} volumes of {driver}, and the nodes that accept them can attach {room}"
                 evidence = tuple(f"Node {node.name}" for node in self._index.each(nodes))[:3]
                 return found("CSI-N33", workload.key, what, evidence, _REMEDY)
         return None
-
-    def _find_least_share(self, driver: str, places: Places) -> int:
-        """How many volumes each pod has at least that no other pod has: a node takes all of these or none."""
-        users = Counter(volume for pod, _nodes in places for volume in self._limits.collect_needs(pod)[0])
-        shares = []
-        for pod, _nodes in places:
-            own, made = self._limits.collect_needs(pod)
-            alone = sum(volume[0] == driver and users[volume] == 1 for volume in own) if pod.count == 1 else 0
-            shares.append(alone + made[driver] // pod.count)
-        return max(1, min(shares))
 
     def _count_room(self, driver: str, nodes: int, leaving: set[Unique], enough: int, share: int) -> int:
         """How many volumes nodes take together in whole shares, up to enough; a node without a limit takes all."""
@@ -84,13 +74,7 @@ class AttachCapacity:
         """
         if not self._limits.limits:
             return
-        by_driver = self._collect_needs(workloads)
-        volumes = {
-            volume
-            for dummy, places, now in workloads
-            for pod, also in places
-            for volume in self._limits.collect_needs(pod)[0]
-        }
+        by_driver, volumes = self._collect_needs(workloads)
         leaving = volumes.union(*(self._limits.volumes_of(pod) for dummy, places, now in workloads for pod in now))
         for driver, by_nodes in sorted(by_driver.items()):
             limits, unlimited = self._limits.limits.get(driver, {}), self._index.all
@@ -112,8 +96,10 @@ class AttachCapacity:
                 evidence = tuple(f"Node {node.name}" for node in self._index.each(union(contended)))[:3]
                 yield keys, found("CSI-N33", f"Windows nodes, driver {driver}", what, evidence, _REMEDY)
 
-    def _collect_needs(self, workloads: Sequence[StartingWorkload]) -> Mapping[str, Mapping[int, Counter[str]]]:
-        """By driver and nodes, how many volumes each workload needs there."""
+    def _collect_needs(
+        self, workloads: Sequence[StartingWorkload]
+    ) -> tuple[Mapping[str, Mapping[int, Counter[str]]], set[Unique]]:
+        """By driver and nodes, how many volumes each workload needs there; and the volumes that exist."""
         needs: dict[str, dict[int, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
         nodes_of: dict[Unique, int] = defaultdict(int)
         users: dict[Unique, str] = {}
@@ -127,7 +113,17 @@ class AttachCapacity:
                     needs[driver][nodes][key] += count
         for volume, nodes in nodes_of.items():
             needs[volume[0]][nodes][users[volume]] += 1
-        return needs
+        return needs, set(nodes_of)
+
+
+def _find_least_share(driver: str, needs: Sequence[tuple[int, set[Unique], Counter[str]]]) -> int:
+    """How many volumes each pod has at least that no other pod has: a node takes all of these or none."""
+    users = Counter(volume for _count, own, _made in needs for volume in own)
+    shares = []
+    for count, own, made in needs:
+        alone = sum(volume[0] == driver and users[volume] == 1 for volume in own) if count == 1 else 0
+        shares.append(alone + made[driver] // count)
+    return max(1, min(shares))
 
 
 def find_overfull_groups(

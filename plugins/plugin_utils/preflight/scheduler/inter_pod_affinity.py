@@ -45,13 +45,14 @@ class InterPodAffinity:
 
     def is_open(self, shape: PodShape) -> bool:
         """Whether it is not known which pods a term selects, of this pod or of one that may reject it."""
-        labels = dict(shape.labels)
         own = (*shape.affinity, *shape.anti_affinity)
         keys = {key for term in own for key in (*term.pods.match_keys, *term.pods.mismatch_keys)}
-        if not all(term.is_known for term in own) or any(key in ADDED_LABELS and key not in labels for key in keys):
+        if not all(term.is_known for term in own) or keys.intersection(ADDED_LABELS) - {
+            key for key, _value in shape.labels
+        }:
             return True
         return any(
-            not term.is_known and matches_labels(term.pods.select(dict(other.labels)), labels)
+            not term.is_known and matches_labels(term.pods.select(dict(other.labels)), dict(shape.labels))
             for other, _nodes in self._infos.list_pods(limiting=True)
             for term in other.anti_affinity
         )

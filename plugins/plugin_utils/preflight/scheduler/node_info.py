@@ -8,6 +8,7 @@ As NodeInfo of https://github.com/kubernetes/kubernetes, pkg/scheduler/framework
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import PodShape, read_amount
@@ -33,35 +34,38 @@ class NodeInfos:
         # By resource and amount, the nodes that have it left.
         self._rooms: dict[str, dict[int, int]] = {}
         self._large: dict[tuple[str, int], int] = {}
-        # Each shape with the nodes of its pods, by the identity of the shape: to compare shapes takes long.
-        self._residents: dict[int, tuple[PodShape, list[str]]] = {}
+        # Each shape with the numbers of its pods by node, by the identity of the shape: to compare shapes takes long.
+        self._residents: dict[int, tuple[PodShape, dict[str, int]]] = {}
         # The shapes that limit others, which are few.
-        self._limiting: dict[int, tuple[PodShape, list[str]]] = {}
+        self._limiting: dict[int, tuple[PodShape, dict[str, int]]] = {}
         self._priorities: set[int | None] = set()
         self._away: Sequence[ResidentPod] = ()
         # Nodes that are cordoned for a drain.
         self.drained = 0
         shapes = index.snapshot.shapes
         for node, numbers in index.snapshot.pods_on.items():
-            for number in numbers if node else ():
-                self.add((shapes[number], node))
+            for number, count in Counter(numbers if node else ()).items():
+                self.add((shapes[number], node), count)
 
-    def add(self, pod: ResidentPod) -> None:
-        """Put a pod on its node."""
+    def add(self, pod: ResidentPod, count: int = 1) -> None:
+        """Put so many equal pods on their node."""
         shape, node = pod
         entry = self._residents.get(id(shape))
         if entry is None:
-            entry = self._residents[id(shape)] = (shape, [])
+            entry = self._residents[id(shape)] = (shape, {})
             self._priorities.add(shape.priority)
             if shape.anti_affinity or shape.ports:
                 self._limiting[id(shape)] = entry
-        entry[1].append(node)
-        self._change(pod, -1)
+        entry[1][node] = entry[1].get(node, 0) + count
+        self._change(pod, -count)
 
     def remove(self, pod: ResidentPod) -> None:
         """Take a pod off its node."""
         shape, node = pod
-        self._residents[id(shape)][1].remove(node)
+        counts = self._residents[id(shape)][1]
+        counts[node] -= 1
+        if not counts[node]:
+            del counts[node]
         self._change(pod, 1)
 
     def send_away(self, pods: Sequence[ResidentPod]) -> None:
@@ -100,8 +104,8 @@ class NodeInfos:
             self._large[key] = self.find_nodes(node.name for node in large)
         return self._large[key]
 
-    def list_pods(self, limiting: bool = False) -> Iterator[tuple[PodShape, list[str]]]:
-        """The shapes that pods have, with their nodes. limiting: of pods with ports or anti-affinity only."""
+    def list_pods(self, limiting: bool = False) -> Iterator[tuple[PodShape, Mapping[str, int]]]:
+        """The shapes that pods have, with how many are on which nodes. limiting: of pods with ports or anti-affinity only."""
         return (entry for entry in (self._limiting if limiting else self._residents).values() if entry[1])
 
     def find_nodes(self, names: Iterable[str]) -> int:
@@ -121,13 +125,14 @@ class NodeInfos:
             split.blocked(nodes & ~preempted, "CSI-W20", what, remedy)
             split.unknown(nodes & preempted, "CSI-W21", f"{what}, and it may preempt pods there", remedy)
 
-    def _change(self, pod: ResidentPod, sign: int) -> None:
+    def _change(self, pod: ResidentPod, count: int) -> None:
+        """Give a node back what so many pods take."""
         shape, node = pod
         free, bit = self._free.get(node), self._index.bit.get(node, 0)
         if free is None:
             return
         for resource, requested in shape.requests:
-            left = free[resource] = free.get(resource, 0) + sign * requested
+            left = free[resource] = free.get(resource, 0) + count * requested
             for amount, room in self._rooms.get(resource, {}).items():
                 if (left >= amount) != bool(room & bit):
                     self._rooms[resource][amount] = room ^ bit

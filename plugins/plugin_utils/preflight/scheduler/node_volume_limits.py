@@ -75,8 +75,10 @@ class NodeVolumeLimits:
     def collect_needs(self, pod: PodToStart) -> tuple[set[Unique], Counter[str]]:
         """The volumes that a pod names, and how many of each driver are made with its like."""
         made = {unique for one in self._claims.of(pod) if one.made for unique in self._of_request(one)}
-        needed = Counter(driver for driver, dummy in made)
-        return set(self._of(pod)) - made, Counter({driver: count * pod.count for driver, count in needed.items()})
+        needed: Counter[str] = Counter()
+        for driver, _handle in made:
+            needed[driver] += pod.count
+        return set(self._of(pod)) - made, needed
 
     @cached_property
     def limits(self) -> dict[str, dict[str, int]]:

@@ -46,9 +46,8 @@ class PodTopologySpread:
 
     def is_open(self, shape: PodShape) -> bool:
         """Whether a constraint compares a label that a pod will have and its template has not."""
-        names = dict(shape.labels)
-        keys = (key for constraint in shape.spread for key in constraint.pods.match_keys)
-        return any(key in ADDED_LABELS and key not in names for key in keys)
+        keys = {key for constraint in shape.spread for key in constraint.pods.match_keys}
+        return bool(keys.intersection(ADDED_LABELS) - {key for key, _value in shape.labels})
 
     def _find_unlabelled(self, shape: PodShape) -> int:
         nodes = 0
@@ -77,7 +76,7 @@ class PodTopologySpread:
                 and not other.deleting
                 and matches_labels(selector, dict(other.labels))
             ):
-                pods.update(node for node in nodes if index.bit.get(node, 0) & counted)
+                pods.update({node: count for node, count in nodes.items() if index.bit.get(node, 0) & counted})
         domains = {value: nodes for value, nodes in index.by_value(constraint.topology_key) if nodes & counted}
         in_domain: Counter[str] = Counter()
         for node, count in pods.items():

@@ -16,6 +16,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight import verdi
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, union
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import found
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import listed, number
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_affinity import NodeAffinity
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Workload
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding, StepVerdict
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.pods import to_start
@@ -144,7 +145,11 @@ class Walks:
         pods = to_start(index, workload)
         self._all = tuple(walk(index, pod, index.windows, rules) for pod in pods)
         seen: Rules = {step: some for step, some in rules.items() if step in _SEEN_BY_SCHEDULER}
-        self.linux = union(_find_places(walk(index, pod, index.linux, seen)) for pod in pods) if index.linux else 0
+        affinity = NodeAffinity(index)
+        self.linux = union(
+            _find_places(walk(index, pod, index.linux & affinity.find_matching_nodes(pod.placement), seen))
+            for pod in pods
+        )
         evaluated = [(starts(one, everywhere), one) for one in self._all]
         self._stopped = sorted((pair for pair in evaluated if pair[0] != "yes"), key=lambda pair: pair[0] != "no")
         self._apart: list[Finding] = []
