@@ -67,10 +67,9 @@ class RunScope:
             metadata, node, desired.image, desired.tolerations, self.name(target), activeDeadlineSeconds=seconds
         )
 
-    @staticmethod
-    def name(target: VerifyTarget) -> str:
-        """Return a short name that is valid for any node name."""
-        digest = hashlib.sha256(target.node.encode()).hexdigest()[:8]
+    def name(self, target: VerifyTarget) -> str:
+        """Return a short name that is valid for any node name. Runs in one namespace do not share it: one may have been killed."""
+        digest = hashlib.sha256(f"{self.run} {target.node}".encode()).hexdigest()[:8]
         return f"{target.driver.replace('_', '-')}-{digest}"
 
     def _build_metadata(self, name: str) -> dict[str, Any]:

@@ -41,10 +41,12 @@ def test_a_pod_of_a_killed_run_ends_by_itself() -> None:
     assert SCOPE.define_pod(target(), 1, node("win-2"), REQUEST, 600)["spec"]["activeDeadlineSeconds"] == 600
 
 
-def test_names_are_short_and_differ_by_node_and_driver() -> None:
+def test_names_are_short_and_differ_by_node_driver_and_run() -> None:
     long = "ip-10-0-0-1.a-very-long-region-name.compute.internal.example.com-and-more"
-    names = {RunScope.name(target(driver, name)) for driver in ("aws_ebs", "gce_pd") for name in (long, f"{long}2")}
-    assert len(names) == 4
+    runs = [RunScope(run, "shared", owns_namespace=False) for run in ("1a2b3c4d", "2b3c4d5e")]
+    targets = [target(driver, name) for driver in ("aws_ebs", "gce_pd") for name in (long, f"{long}2")]
+    names = {run.name(at) for run in runs for at in targets}
+    assert len(names) == 8
     assert all(len(name) < 40 and "_" not in name and "." not in name for name in names)
 
 
