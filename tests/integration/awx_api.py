@@ -3,8 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A stand-in for the API of AWX 24.6.1, as far as the modules of awx.awx use it.
 
-It keeps what they send and associates it. Where AWX decides, it decides as AWX: https://github.com/ansible/awx/tree/24.6.1/awx,
-main/models/projects.py (synchronizations), main/models/mixins.py (environments, surveys), api/serializers.py (playbooks).
+It keeps what they send and associates it. Where AWX decides, it decides and answers as AWX:
+https://github.com/ansible/awx/tree/24.6.1/awx, main/models/projects.py (synchronizations), main/models/mixins.py (environments,
+answers of surveys), main/models/jobs.py and workflow.py (prompts, roles), api/serializers.py (playbooks, saved launches, rules of
+schedules), api/views/__init__.py (questions of surveys).
 """
 
 from __future__ import annotations
@@ -36,29 +38,101 @@ KINDS = {
     "projects": "project",
     "inventories": "inventory",
 }
-ROLES = ("execute", "approval", "read")
+ROLES = {"job_template": ("execute", "read"), "workflow_job_template": ("execute", "approval", "read")}
+# What a saved launch may set only if its template asks for it.
+PROMPTS = {
+    name: f"ask_{name}_on_launch" for name in ("job_type", "limit", "verbosity", "job_slice_count", "forks", "timeout")
+}
+QUESTION_TYPES = ("text", "textarea", "password", "multiplechoice", "multiselect", "integer", "float")
 APPROVALS = "workflow_approval_templates"
 
 
-def validate_answers(survey: Object, answers: Mapping[str, Any]) -> list[str]:
-    """The errors for which AWX refuses a launch: _survey_element_validation."""
-    errors = []
-    for question in survey["spec"]:
-        name, kind = question["variable"], question["type"]
-        if name not in answers:
-            errors += [f"'{name}' value missing"] * question["required"]
-            continue
-        value = answers[name]
-        if kind == "multiselect":
-            valid = isinstance(value, list) and set(value) <= set(question["choices"])
-        elif kind == "multiplechoice":
-            valid = value in question["choices"]
-        elif kind == "integer":
-            valid = type(value) is int and question["min"] <= value <= question["max"]
-        else:
-            valid = isinstance(value, str) and question["min"] <= len(value) <= question["max"]
-        errors += [] if valid else [f"Value {value} for '{name}' is refused"]
+def validate_answers(survey: Object, answers: Mapping[str, Any], *, required: bool = True) -> list[str]:
+    """The errors for which AWX refuses a launch: _survey_element_validation. required: whether an answer may not be missing."""
+    return [
+        error
+        for question in survey["spec"]
+        for error in (
+            _answer_errors(question, answers[question["variable"]])
+            if question["variable"] in answers
+            else [f"'{question['variable']}' value missing"] * (question["required"] and required)
+        )
+    ]
+
+
+def _answer_errors(question: Object, value: Any) -> list[str]:
+    name, kind, subject = question["variable"], question["type"], f"Value {value} for '{question['variable']}'"
+    if kind in ("multiselect", "multiplechoice"):
+        if kind == "multiselect" and not isinstance(value, list):
+            return [f"'{name}' value is expected to be a list."]
+        choices = question["choices"]
+        wrong = [choice for choice in (value if kind == "multiselect" else [value]) if choice not in choices]
+        return [f"Value {choice} for '{name}' expected to be one of {choices}." for choice in wrong]
+    if kind == "integer":
+        if type(value) is not int:
+            return [f"{subject} expected to be an integer."]
+        size, least = value, f"must be at least {question['min']}"
+    else:
+        if not isinstance(value, str):
+            return [f"{subject} expected to be a string."]
+        size, least = len(value), f"length is {len(value)} must be at least {question['min']}"
+    too_small = [f"'{name}' value {value} is too small ({least})."] * (size < question["min"])
+    return too_small + [f"'{name}' value {value} is too large (must be no more than {question['max']})."] * (
+        size > question["max"]
+    )
+
+
+def survey_error(survey: Object) -> str:
+    """Why AWX refuses a survey, empty if it does not: _validate_spec_data."""
+    if not survey["spec"]:
+        return "'spec' doesn't contain any items."
+    for number, question in enumerate(survey["spec"]):
+        for name, kind, label in (
+            ("type", str, "string"),
+            ("question_name", str, "string"),
+            ("variable", str, "string"),
+            ("required", bool, "boolean"),
+        ):
+            if name not in question:
+                return f"'{name}' missing from survey question {number}"
+            if not isinstance(question[name], kind):
+                return f"'{name}' in survey question {number} expected to be {label}."
+        if question["variable"] in {earlier["variable"] for earlier in survey["spec"][:number]}:
+            return f"'variable' '{question['variable']}' duplicated in survey question {number}."
+        if question["type"] not in QUESTION_TYPES:
+            return f"'{question['type']}' in survey question {number} is not one of '{', '.join(QUESTION_TYPES)}' allowed question types."
+        if question["type"].startswith("multi") and "choices" not in question:
+            return f"Survey question {number} of type {question['type']} must specify choices."
+    return ""
+
+
+def launch_errors(template: Object, survey: Object, saved: Object, *, required: bool) -> Object:
+    """Why AWX refuses a node of a workflow or a schedule: LaunchConfigurationBaseSerializer.validate. required: as of validate_answers."""
+    errors: Object = {
+        name: "Field is not configured to prompt on launch."
+        for name, ask in PROMPTS.items()
+        if saved.get(name) not in (None, "", template.get(name)) and not template.get(ask)
+    }
+    answers, asked = saved.get("extra_data") or {}, {question["variable"] for question in survey["spec"]}
+    if wrong := validate_answers(survey, answers, required=required):
+        errors["variables_needed_to_start"] = wrong
+    if not template.get("ask_variables_on_launch") and (others := sorted(set(answers) - asked)):
+        text = "are not allowed on launch. Check the Prompt on Launch setting on the Job Template to include Extra Variables."
+        errors["extra_data"] = [f"Variables {', '.join(others)} {text}"]
     return errors
+
+
+def rule_errors(rule: str) -> list[str]:
+    """Why AWX refuses the rule of a schedule: ScheduleSerializer.validate_rrule, as far as settings.yml could be wrong."""
+    errors = []
+    if not re.search(r"DTSTART(;[^:]+)?:[0-9]+T[0-9]+Z?", rule):
+        errors.append("Valid DTSTART required in rrule. Value should start with: DTSTART:YYYYMMDDTHHMMSSZ")
+    if re.search(r"DTSTART:[0-9]+T[0-9]+ ", rule):
+        errors.append("DTSTART cannot be a naive datetime.  Specify ;TZINFO= or YYYYMMDDTHHMMSSZZ.")
+    if "rrule:" not in rule.lower():
+        errors.append("One or more rule required in rrule.")
+    rules = re.findall(r"RULE:\S*", rule)
+    return errors + [f"INTERVAL required in rrule: {one}" for one in rules if "interval" not in one.lower()]
 
 
 def launch_variables(survey: Object, answers: Mapping[str, Any]) -> Object:
@@ -99,7 +173,11 @@ class AwxApi:
             "url": url,
             "type": KINDS.get(endpoint, endpoint.removesuffix("s")),
             "related": related,
-            "summary_fields": {"object_roles": {f"{role}_role": {"id": next(self._numbers)} for role in ROLES}},
+            "summary_fields": {
+                "object_roles": {
+                    f"{role}_role": {"id": next(self._numbers)} for role in ROLES.get(KINDS.get(endpoint, ""), ())
+                }
+            },
             **content,
         }
         if "unified_job_template" in created:
@@ -127,6 +205,18 @@ class AwxApi:
         synchronized = self._by_number(template["project"])["scm_revision"]
         return {} if synchronized else {"playbook": ["Playbook not found for project."]}
 
+    def _refusal(self, path: str, content: Object) -> Object:
+        """Why AWX refuses to create an object."""
+        if path == "job_templates":
+            return self._playbook_errors(content)
+        if path not in ("schedules", "workflow_job_template_nodes") or "unified_job_template" not in content:
+            return {}
+        template = self._by_number(content["unified_job_template"])
+        survey = self.documents.get(f"job_templates/{template['id']}/survey_spec", {"spec": []})
+        errors = launch_errors(template, survey, content, required=path == "schedules")
+        rule = rule_errors(content["rrule"]) if path == "schedules" else []
+        return {**errors, **({"rrule": rule} if rule else {})}
+
     def _by_number(self, number: int) -> Object:
         return next(item for items in self.objects.values() for item in items if item["id"] == number)
 
@@ -147,6 +237,8 @@ class AwxApi:
         if last.isdigit():
             return self._answer_detail(method, self._by_number(int(last)), content)
         if last == "survey_spec":
+            if method == "POST" and (error := survey_error(content)):
+                return 400, {"error": error}
             if method == "POST":
                 self.documents[path] = content
             return 200, self.documents.get(path, {})
@@ -197,9 +289,10 @@ class AwxApi:
             else:
                 numbers.append(int(content["id"]))
             return 204, {}
-        if path == "job_templates" and (errors := self._playbook_errors(content)):
+        endpoint = "workflow_job_template_nodes" if last == "workflow_nodes" else path
+        if errors := self._refusal(endpoint, content):
             return 400, errors
-        created = self.add("workflow_job_template_nodes" if last == "workflow_nodes" else path, content)
+        created = self.add(endpoint, content)
         if path == "projects":
             update = self._sync(created)
             return 201, {

@@ -19,7 +19,7 @@ from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import INPUTS, wrong
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from integration.awx_api import launch_variables, validate_answers
+from integration.awx_api import launch_errors, launch_variables, rule_errors, survey_error, validate_answers
 
 PROJECT = Path(__file__).parents[3] / "extensions" / "awx"
 PLAY: dict[str, Any] = yaml.safe_load((PROJECT / "apply.yml").read_text(encoding="utf-8"))[0]
@@ -220,6 +220,25 @@ def test_operators_start_no_change_without_an_approval_and_approvers_start_nothi
     assert (read["role"], read["teams"]) == ("read", ["operators", "approvers"])
 
 
+def test_awx_takes_the_saved_launches_and_the_rules_of_schedules() -> None:
+    definitions = variables(**GIVEN)
+    templates = {item["name"]: item for item in definitions["controller_templates"]}
+    nodes = [node for content in workflows().values() for node in content.values()]
+    jobs = [node for node in nodes if node["unified_job_template"]["type"] == "job_template"]
+    for saved, name, required in [
+        *((node, node["unified_job_template"]["name"], False) for node in jobs),
+        *((item, item["unified_job_template"], True) for item in definitions["controller_schedules"]),
+    ]:
+        template = templates[name]
+        assert launch_errors(template, template["survey_spec"], saved, required=required) == {}
+    assert [rule_errors(item["rrule"]) for item in definitions["controller_schedules"]] == [[]] * 3
+    # A template that does not ask refuses both.
+    (check,) = [node for node in jobs if node.get("job_type") and "remove" in node["unified_job_template"]["name"]]
+    silent = {**templates["production remove"], "ask_job_type_on_launch": False, "ask_variables_on_launch": False}
+    errors = launch_errors(silent, silent["survey_spec"], {**check, "extra_data": {"a": 1}}, required=False)
+    assert set(errors) == {"job_type", "extra_data"}
+
+
 def test_the_connection_of_the_settings_reaches_the_hosts() -> None:
     """A host variable of the inventory plugin would win over a variable of the inventory."""
     assert "ansible_connection" in variables()["windows_variables"]
@@ -261,6 +280,7 @@ def test_a_question_fits_its_input(playbook: str, question: dict[str, Any]) -> N
 def test_a_launch_without_answers_leaves_the_inventory_its_say(playbook: str) -> None:
     questions = SURVEYS[playbook]["spec"]
     assert 1 <= len(questions) <= 5
+    assert survey_error(SURVEYS[playbook]) == ""
     assert launch_variables(SURVEYS[playbook], {}) == {}
     required = [question["variable"] for question in questions if question["required"]]
     assert len(validate_answers(SURVEYS[playbook], {})) == len(required)
