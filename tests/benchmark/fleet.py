@@ -76,6 +76,10 @@ class Fleet:
             "/apis/storage.k8s.io/v1/csidrivers": Shelf.of([_csi_driver()]),
             "/apis/storage.k8s.io/v1/storageclasses": Shelf.of([_storage_class()]),
             "/apis/node.k8s.io/v1/runtimeclasses": Shelf.of([]),
+            "/apis/scheduling.k8s.io/v1/priorityclasses": Shelf.of([]),
+            "/api/v1/serviceaccounts": Shelf.of([_service_account(PLUGINS, "vsphere-csi-node")]),
+            "/api/v1/resourcequotas": Shelf.of([]),
+            "/api/v1/limitranges": Shelf.of([]),
         }
 
     def hosts(self) -> list[dict[str, Any]]:
@@ -524,6 +528,11 @@ def _controller() -> dict[str, Any]:
         },
         "status": {"replicas": 1, "readyReplicas": 1, "availableReplicas": 1, "observedGeneration": 1},
     }
+
+
+def _service_account(namespace: str, name: str) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": namespace, "uid": _uid(name)}
+    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
 
 
 def _namespace(name: str) -> dict[str, Any]:

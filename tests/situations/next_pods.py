@@ -156,3 +156,121 @@ def pods_that_keep_each_other_from_the_only_node_with_room(world: World) -> None
     _leave_room_on_one_node(world, "2")
     term = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}
     _template(world)["affinity"] = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+# It applies them to the pods that are to run already.
+_NO_LIMITS = "a real API server counts and limits the pods of the cluster itself"
+
+
+def _set_admission(world: World, **fields: object) -> None:
+    _template(world).update(fields)
+
+
+@situation("admission", "CSI-W20", starts_again={WEB: "no", "StatefulSet shop/db": "yes"})
+def pods_whose_priority_class_does_not_exist(world: World) -> None:
+    _set_admission(world, priorityClassName="gone")
+
+
+@situation("admission", starts_again={WEB: "yes"})
+def pods_whose_priority_class_exists(world: World) -> None:
+    world.add("PriorityClass", "high", value=1000, preemptionPolicy="Never")
+    _set_admission(world, priorityClassName="high", priority=1000, preemptionPolicy="Never")
+
+
+@situation("admission", "CSI-W20", starts_again={WEB: "no"})
+def pods_with_another_priority_than_their_class(world: World) -> None:
+    world.add("PriorityClass", "high", value=1000)
+    _set_admission(world, priorityClassName="high", priority=2000)
+
+
+@situation("admission", "CSI-W20", starts_again={WEB: "no"})
+def pods_that_may_preempt_although_the_default_class_may_not(world: World) -> None:
+    world.add("PriorityClass", "usual", value=10, globalDefault=True, preemptionPolicy="Never")
+    _set_admission(world, preemptionPolicy="PreemptLowerPriority")
+
+
+@situation("admission", "CSI-W20", starts_again={WEB: "no", "StatefulSet shop/db": "yes"})
+def pods_whose_service_account_does_not_exist(world: World) -> None:
+    _set_admission(world, serviceAccountName="gone")
+
+
+@situation("admission", starts_again={WEB: "yes"})
+def pods_whose_service_account_exists(world: World) -> None:
+    world.add("ServiceAccount", "web", SHOP)
+    _set_admission(world, serviceAccountName="web")
+
+
+@situation("admission", "CSI-W20", starts_again={WEB: "yes", "StatefulSet shop/db": "no"})
+def a_node_plugin_whose_service_account_does_not_exist(world: World) -> None:
+    plugin = next(one for one in world.of("DaemonSet") if one["metadata"]["namespace"] != SHOP)
+    plugin["spec"]["template"]["spec"]["serviceAccountName"] = "gone"
+
+
+@situation("admission", "CSI-W20", starts_again={WEB: "no"})
+def pods_with_an_overhead_that_no_runtime_class_has(world: World) -> None:
+    _set_admission(world, overhead={"memory": "100Mi"})
+
+
+def _add_quota(world: World, hard: dict[str, str], used: dict[str, str], **spec: object) -> None:
+    world.add("ResourceQuota", "team", SHOP, spec={"hard": hard, **spec}, status={"hard": hard, "used": used})
+
+
+@situation("admission", "CSI-W20", starts_again={WEB: "no", "StatefulSet shop/db": "no"}, only_here=_NO_LIMITS)
+def pods_of_a_namespace_that_uses_more_than_its_quota(world: World) -> None:
+    _add_quota(world, {"pods": "3"}, {"pods": "4"})
+
+
+@situation("admission", starts_again={WEB: "yes", "StatefulSet shop/db": "yes"}, only_here=_NO_LIMITS)
+def pods_that_their_quota_already_counts(world: World) -> None:
+    _add_quota(world, {"pods": "4"}, {"pods": "4"})
+
+
+@situation("admission", "CSI-W20", starts_again={WEB: "no", "StatefulSet shop/db": "no"}, only_here=_NO_LIMITS)
+def pods_without_requests_where_a_quota_counts_them(world: World) -> None:
+    _add_quota(world, {"requests.cpu": "100"}, {"requests.cpu": "0"})
+
+
+@situation("admission", starts_again={WEB: "yes", "StatefulSet shop/db": "yes"}, only_here=_NO_LIMITS)
+def pods_that_get_their_requests_from_a_limit_range(world: World) -> None:
+    pods_without_requests_where_a_quota_counts_them(world)
+    part = {"type": "Container", "default": {"cpu": "1"}, "defaultRequest": {"cpu": "500m"}}
+    world.add("LimitRange", "usual", SHOP, spec={"limits": [part]})
+
+
+@situation("admission", starts_again={WEB: "yes", "StatefulSet shop/db": "yes"}, only_here=_NO_LIMITS)
+def pods_that_the_scope_of_a_quota_leaves_out(world: World) -> None:
+    _add_quota(world, {"pods": "1"}, {"pods": "4"}, scopes=["Terminating"])
+
+
+@situation("admission", "CSI-W20", starts_again={WEB: "no", "StatefulSet shop/db": "no"}, only_here=_NO_LIMITS)
+def pods_without_a_limit_where_a_limit_range_asks_for_one(world: World) -> None:
+    world.add("LimitRange", "most", SHOP, spec={"limits": [{"type": "Container", "max": {"memory": "1Gi"}}]})
+
+
+@situation("scheduler", "CSI-W20", starts_again={WEB: "no", "StatefulSet shop/db": "no"}, only_here=_NO_LIMITS)
+def pods_that_a_limit_range_lets_request_more_than_a_node_has(world: World) -> None:
+    for node in windows_nodes(world):
+        node["status"]["allocatable"] = {"cpu": "4", "memory": "16Gi", "pods": "110"}
+    part = {"type": "Container", "default": {"cpu": "8"}, "defaultRequest": {"cpu": "8"}}
+    world.add("LimitRange", "usual", SHOP, spec={"limits": [part]})
+
+
+@situation("admission", "CSI-W20", starts_again={WEB: "no"})
+def pods_that_probe_another_host_where_pod_security_is_baseline(world: World) -> None:
+    world.get("Namespace", SHOP)["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = "baseline"
+    _template(world)["containers"][0]["livenessProbe"] = {"httpGet": {"host": "10.0.0.1", "port": 80}}
+
+
+@situation("admission", "CSI-W20", starts_again={WEB: "no"})
+def pods_that_say_they_may_run_as_root_where_all_containers_do_not(world: World) -> None:
+    world.get("Namespace", SHOP)["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = "restricted"
+    _template(world)["securityContext"] = {"runAsNonRoot": False}
+    _template(world)["containers"][0]["securityContext"] = {"runAsNonRoot": True}
+
+
+@situation("admission", "CSI-W20", "CSI-W21", starts_again={WEB: "unknown"})
+def pods_where_an_old_pod_security_policy_decides(world: World) -> None:
+    labels = world.get("Namespace", SHOP)["metadata"]["labels"]
+    labels["pod-security.kubernetes.io/enforce"] = "restricted"
+    labels["pod-security.kubernetes.io/enforce-version"] = "v1.24"
+    _template(world)["securityContext"] = {"runAsNonRoot": True}

@@ -15,6 +15,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.admission import PriorityClass
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluster import (
     ObservedCluster,
     ObservedConfigMap,
@@ -24,6 +25,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluste
     ObservedRuntimeClass,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedCsiNode, ObservedHost
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.resources import LimitRange, ResourceQuota
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import (
     NO_SHAPE,
     ObservedBudget,
@@ -64,6 +66,7 @@ API_VERSIONS = {
         ("CSINode", "CSIDriver", "CSIStorageCapacity", "StorageClass", "VolumeAttachment"), "storage.k8s.io/v1"
     ),
     "PodDisruptionBudget": "policy/v1",
+    "PriorityClass": "scheduling.k8s.io/v1",
     "RuntimeClass": "node.k8s.io/v1",
     "ClusterVersion": "config.openshift.io/v1",
     "Infrastructure": "config.openshift.io/v1",
@@ -160,9 +163,18 @@ class World:
             namespaces=tuple(ObservedNamespace.from_object(one) for one in self.of("Namespace")),
             config_maps=self._config_maps(templates, [one for one in deployments if one is not None]),
             runtime_classes=tuple(ObservedRuntimeClass.from_object(one) for one in self.of("RuntimeClass")),
+            priority_classes=tuple(PriorityClass.from_object(one) for one in self.of("PriorityClass")),
+            service_accounts=self._service_accounts(templates),
+            quotas=tuple(ResourceQuota.from_object(one) for one in self.of("ResourceQuota")),
+            limit_ranges=tuple(LimitRange.from_object(one) for one in self.of("LimitRange")),
             hosts=tuple(ObservedHost.from_option(one) for one in self.hosts),
             unread=tuple(self.unread),
         )
+
+    def _service_accounts(self, templates: list[ObservedTemplate]) -> tuple[str, ...]:
+        named = {f"{one.namespace}/{one.admit.service_account}" for one in templates}
+        metadata = (one["metadata"] for one in self.of("ServiceAccount"))
+        return tuple(key for one in metadata if (key := f"{one['namespace']}/{one['name']}") in named)
 
     def _config_maps(
         self, templates: list[ObservedTemplate], controllers: list[ObservedController]

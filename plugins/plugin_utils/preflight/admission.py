@@ -8,16 +8,28 @@ Each check bears the name of the admission plugin (https://kubernetes.io/docs/re
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from functools import partial
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluster import NODE_SELECTOR
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedTemplate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, version_of
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import found
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.limits import (
+    find_excess,
+    find_missing,
+    find_quota_excess,
+    is_counted,
+    sum_up_claims,
+    sum_up_pod,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split import Split
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import Answer, PodToStart
 
 _ENFORCE = "pod-security.kubernetes.io/enforce"
+# Since these releases the policy exempts pods of Windows, and forbids hosts of probes.
+_EXEMPTS_WINDOWS, _FORBIDS_HOSTS = 25, 34
 
 
 class Admission:
@@ -27,16 +39,33 @@ class Admission:
         self._index = index
         namespaces = index.snapshot.namespaces
         self._namespaces = {namespace.name: namespace for namespace in namespaces}
-        self._violations = {template.key: template.violations for template in index.snapshot.templates}
 
     def __call__(self, pod: PodToStart, nodes: int) -> list[Answer]:
         """Whether the pod is created, wherever it goes."""
         split = Split("bind", nodes, partial(_make_finding, pod))
         self._check_namespace_lifecycle(pod, split)
+        self._check_service_account(pod, split)
+        self._check_priority(pod, split)
         self._check_runtime_class(pod, split)
         self._check_pod_security(pod, split)
+        self._check_limit_ranger(pod, split)
+        self._check_resource_quota(pod, split)
         self._check_node_selector(pod, split)
         return [answer for answer in split.answers("") if answer.word != "ok"]
+
+    def check_plugins(self) -> Mapping[str, tuple[Finding, ...]]:
+        """By driver, why the next pod of a node plugin is not created."""
+        return {
+            name: tuple(finding for plugin in plugins for finding in self._check_template(plugin))
+            for name, plugins in self._index.providers.items()
+        }
+
+    def _check_template(self, template: ObservedTemplate) -> Iterator[Finding]:
+        admit, key = self._index.admit(template), template.key
+        pod = PodToStart(key, template.namespace, template.name, template.placement, admit=admit, expected=0)
+        for answer in self(pod, self._index.all):
+            if answer.word == "blocked" and answer.nodes == self._index.all:
+                yield from answer.findings
 
     def _check_namespace_lifecycle(self, pod: PodToStart, split: Split) -> None:
         namespace = self._namespaces.get(pod.namespace)
@@ -45,25 +74,98 @@ class Admission:
             remedy = "wait for the deletion, then recreate the namespace and its workloads"
             split.blocked(split.nodes, "CSI-W20", what, remedy)
 
+    def _check_service_account(self, pod: PodToStart, split: Split) -> None:
+        name = f"{pod.namespace}/{pod.admit.service_account}"
+        if pod.admit.service_account == "default" or name in self._index.service_accounts:
+            # A controller makes the default one.
+            return
+        if "serviceaccounts" in self._index.unread:
+            split.unread("CSI-W21", "serviceaccounts", "service accounts could not be read")
+            return
+        what = f"ServiceAccount {name} does not exist, so its pods are rejected"
+        remedy = f"kubectl -n {pod.namespace} create serviceaccount {pod.admit.service_account}"
+        split.blocked(split.nodes, "CSI-W20", what, remedy)
+
+    def _check_priority(self, pod: PodToStart, split: Split) -> None:
+        admit = pod.admit
+        if "priorityclasses" in self._index.unread:
+            if admit.priority_class not in ("", *self._index.priority_classes) or admit.priority is not None:
+                split.unread("CSI-W21", "priorityclasses", "priority classes could not be read")
+            return
+        priority = self._index.find_priority_class(admit.priority_class)
+        if priority is None:
+            what = f"PriorityClass {admit.priority_class} does not exist, so its pods are rejected"
+            split.blocked(split.nodes, "CSI-W20", what, "create the PriorityClass, or correct the workload")
+            return
+        if admit.priority not in (None, priority.value):
+            what = f"its spec.priority is {admit.priority}, and its PriorityClass has {priority.value}"
+            split.blocked(split.nodes, "CSI-W20", what, "remove spec.priority from the pod template")
+        if admit.preemption not in ("", priority.preemption):
+            what = f"its spec.preemptionPolicy is {admit.preemption}, and its PriorityClass has {priority.preemption}"
+            split.blocked(split.nodes, "CSI-W20", what, "remove spec.preemptionPolicy from the pod template")
+
     def _check_runtime_class(self, pod: PodToStart, split: Split) -> None:
-        name = pod.placement.runtime_class
-        if not name or name in self._index.runtime_classes:
-            return
-        if "runtimeclasses" in self._index.unread:
-            split.unread("CSI-W21", "runtimeclasses", "runtime classes could not be read")
-            return
-        what = f"RuntimeClass {name} does not exist, so its pods are rejected"
-        split.blocked(split.nodes, "CSI-W20", what, "create the RuntimeClass, or correct the workload")
+        name, own = pod.placement.runtime_class, pod.admit.overhead
+        if name and name not in self._index.runtime_classes:
+            if "runtimeclasses" in self._index.unread:
+                split.unread("CSI-W21", "runtimeclasses", "runtime classes could not be read")
+                return
+            what = f"RuntimeClass {name} does not exist, so its pods are rejected"
+            split.blocked(split.nodes, "CSI-W20", what, "create the RuntimeClass, or correct the workload")
+        elif own and own != self._index.overheads.get(name, ()):
+            what = "its spec.overhead is not that of its RuntimeClass"
+            split.blocked(split.nodes, "CSI-W20", what, "remove spec.overhead from the pod template")
 
     def _check_pod_security(self, pod: PodToStart, split: Split) -> None:
         namespace = self._namespaces.get(pod.namespace)
         level = namespace.labels.get(_ENFORCE, "") if namespace is not None else ""
-        baseline, restricted = self._violations.get(pod.workload, ("", ""))
-        violation = {"baseline": baseline, "restricted": restricted}.get(level, "")
+        if namespace is None or level not in ("baseline", "restricted"):
+            return
+        violations = pod.admit.violations
+        violation = violations.baseline if level == "baseline" else violations.restricted
+        policy = namespace.labels.get(f"{_ENFORCE}-version", "latest")
+        version = self._index.kubernetes if policy == "latest" else version_of(f"{policy}.0")
+        if version is not None and not violation and version.minor >= (1, _FORBIDS_HOSTS):
+            violation = violations.of_hosts
         if violation:
             what = f"namespace {pod.namespace} enforces Pod Security {level}, which forbids {violation}"
             remedy = f"change the pod template, or: kubectl label namespace {pod.namespace} {_ENFORCE}=privileged --overwrite"
             split.blocked(split.nodes, "CSI-W20", what, remedy)
+        elif version is None or version.minor < (1, _EXEMPTS_WINDOWS):
+            what = f"namespace {pod.namespace} enforces Pod Security {level} of {policy}, which is not known"
+            remedy = f"kubectl label namespace {pod.namespace} {_ENFORCE}-version=latest --overwrite"
+            split.unknown(split.nodes, "CSI-W21", what, remedy)
+
+    def _check_limit_ranger(self, pod: PodToStart, split: Split) -> None:
+        for limit_range in self._index.limit_ranges.get(pod.namespace, ()):
+            if excess := find_excess(limit_range, pod.admit.resources, pod.made):
+                what = f"LimitRange {pod.namespace}/{limit_range.name} refuses its pods: {excess}"
+                remedy = "change the requests and limits of the pod template, or the LimitRange"
+                split.blocked(split.nodes, "CSI-W20", what, remedy)
+
+    def _check_resource_quota(self, pod: PodToStart, split: Split) -> None:
+        """Its pods of today go before, and what they count for is free then."""
+        admit, more = pod.admit, max(0, pod.expected - len(pod.leaving))
+        priority = self._index.find_priority_class(admit.priority_class)
+        priority_class = admit.priority_class or (priority.name if priority is not None else "")
+        default = self._index.default_class
+        classes = (
+            (default.name if default is not None else "") if claim.storage_class is None else claim.storage_class
+            for claim in pod.made
+        )
+        of_claims = sum_up_claims(list(zip(pod.made, classes, strict=True)))
+        for quota in self._index.quotas.get(pod.namespace, ()):
+            about = f"ResourceQuota {pod.namespace}/{quota.name}"
+            excess = "" if quota.scopes else find_quota_excess(quota, of_claims, more)
+            if is_counted(quota, admit, admit.resources, priority_class):
+                if missing := find_missing(quota, admit.resources):
+                    what = f"{about} refuses its pods: it counts {missing}, and a container sets none"
+                    split.blocked(split.nodes, "CSI-W20", what, "set it in the pod template, or add a LimitRange")
+                excess = excess or find_quota_excess(quota, sum_up_pod(admit.resources), more)
+            if quota.used is None:
+                split.unknown(split.nodes, "CSI-W21", f"{about} is not counted yet", "run preflight again")
+            elif excess:
+                split.blocked(split.nodes, "CSI-W20", f"{about} refuses its pods: {excess}", "raise the quota")
 
     def _check_node_selector(self, pod: PodToStart, split: Split) -> None:
         """OpenShift adds the namespace's selector to each pod (scheduling.openshift.io/OriginPodNodeEnvironment)."""

@@ -21,7 +21,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict impo
 # In the order of a report: what is assumed, by what pods depend on.
 _GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "admission": (
-        "Admission accepts the next pods and claims: quotas, limit ranges, webhooks, and on OpenShift the default node selector",
+        "Admission accepts the next pods and claims: webhooks, policies, and on OpenShift the default node selector",
         (),
     ),
     "room": (
@@ -40,8 +40,7 @@ _GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "references": (
         "What pods and drivers name exists and can be used",
         (
-            "image", "Secret", "ConfigMap", "ServiceAccount", "PriorityClass", "SecretProviderClass", "host path",
-            "path in a volume", "user account",
+            "image", "Secret", "ConfigMap", "SecretProviderClass", "host path", "path in a volume", "user account",
         ),
     ),
     # Everything else, so that no kind of dependency is left out.
@@ -51,7 +50,7 @@ _OF_ONE_NODE = frozenset({"kubernetes.io/hostname", BUILD_LABEL, "nodeName"})
 _GROUP_OF = {kind: group for group, (_text, kinds) in _GROUPS.items() for kind in kinds}
 # Each pod depends on these.
 _ALWAYS = ("admission", "room")
-_MANY = {"PriorityClass": "PriorityClasses", "SecretProviderClass": "SecretProviderClasses"}
+_MANY = {"SecretProviderClass": "SecretProviderClasses"}
 _NAMED = 3
 
 

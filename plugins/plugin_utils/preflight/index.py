@@ -10,7 +10,8 @@ nodes there are, and is worked out once for each different selector.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property, reduce
 from itertools import chain
 from operator import or_
@@ -28,6 +29,11 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.schedu
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MANAGER
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode, Taint
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.admission import (
+    SYSTEM_CLASSES,
+    PodToAdmit,
+    PriorityClass,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluster import ObservedController
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import (
     DriverEntry,
@@ -69,6 +75,10 @@ _PASSING = frozenset(
 )
 
 
+# What pods have that name no class while none is the default.
+_NO_CLASS = PriorityClass("")
+
+
 def version_of(text: str) -> Version | None:
     """A version from the API, None if it is invalid."""
     try:
@@ -81,6 +91,13 @@ def find_position(nodes: int, start: int) -> int:
     """The position of one of these nodes: the first from `start` on, or else the first of all."""
     later = nodes >> start << start or nodes
     return (later & -later).bit_length() - 1
+
+
+def split_bits(nodes: int) -> Iterator[int]:
+    """Each of these nodes as a set of its own."""
+    while nodes:
+        yield nodes & -nodes
+        nodes &= nodes - 1
 
 
 def union(sets: Iterable[int]) -> int:
@@ -104,6 +121,11 @@ class Index:
         self.claims: dict[str, ObservedClaim] = {one.key: one for one in snapshot.claims}
         self.classes = {one.name: one for one in snapshot.classes}
         self.runtime_classes = {one.name: one.placement for one in snapshot.runtime_classes}
+        self.overheads = {one.name: one.overhead for one in snapshot.runtime_classes}
+        self.priority_classes = {one.name: one for one in (*SYSTEM_CLASSES, *snapshot.priority_classes)}
+        self.service_accounts = frozenset(snapshot.service_accounts)
+        self.quotas = group_values((one.namespace, one) for one in snapshot.quotas)
+        self.limit_ranges = group_values((one.namespace, one) for one in snapshot.limit_ranges)
         self.hosts: dict[str, ObservedHost] = {host.node: host for host in snapshot.hosts}
         self.unread = frozenset(one.resource for one in snapshot.unread)
         self.migrated_to = frozenset(one.migrated_to for one in snapshot.volumes)
@@ -233,6 +255,19 @@ class Index:
     def attachments_of(self) -> Mapping[str, list[ObservedAttachment]]:
         """VolumeAttachments by PersistentVolume."""
         return group_values((one.volume, one) for some in self.attachments.values() for one in some if one.volume)
+
+    def find_priority_class(self, name: str) -> PriorityClass | None:
+        """The PriorityClass that a pod gets which names this one, or none; None if it does not exist or is not known."""
+        if name:
+            return self.priority_classes.get(name)
+        marked = [one for one in self.priority_classes.values() if one.is_default]
+        return min(marked, key=lambda one: one.value, default=None if "priorityclasses" in self.unread else _NO_CLASS)
+
+    def admit(self, template: ObservedTemplate) -> PodToAdmit:
+        """A pod of a template with the requests that LimitRanger and its RuntimeClass add."""
+        resources = template.admit.resources.add_defaults(self.limit_ranges.get(template.namespace, ()))
+        overhead = self.overheads.get(template.placement.runtime_class, ())
+        return replace(template.admit, resources=replace(resources, overhead=overhead))
 
     @cached_property
     def default_class(self) -> ObservedClass | None:

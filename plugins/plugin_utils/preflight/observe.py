@@ -27,6 +27,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import Clu
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.kinds import Kind
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight import wire
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.admission import PriorityClass
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluster import (
     ObservedCluster,
     ObservedConfigMap,
@@ -36,6 +37,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluste
     ObservedRuntimeClass,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedCsiNode, ObservedHost
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.resources import LimitRange, ResourceQuota
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import ObservedBudget, PodTable
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot, Unread
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import (
@@ -179,6 +181,10 @@ class _Pass:
             runtime_classes=self._list(
                 kinds.RUNTIME_CLASS, wire.RuntimeClassList, _each(ObservedRuntimeClass.from_object)
             ),
+            priority_classes=self._list(kinds.PRIORITY_CLASS, wire.PriorityClassList, _each(PriorityClass.from_object)),
+            service_accounts=self._list(kinds.SERVICE_ACCOUNT, wire.ServiceAccountList, _names(kept_templates)),
+            quotas=self._list(kinds.RESOURCE_QUOTA, wire.QuotaList, _each(ResourceQuota.from_object)),
+            limit_ranges=self._list(kinds.LIMIT_RANGE, wire.LimitRangeList, _each(LimitRange.from_object)),
             config_maps=self._config_maps(maps(controllers, kept_templates, names)),
             # Last, because all of the above adds to it.
             unread=tuple(dict.fromkeys(self._unread)),
@@ -308,6 +314,17 @@ def _part(live: dict[str, Any] | Unread | None, name: str) -> dict[str, Any]:
 
 def _each(fact: Callable[[Mapping[str, Any]], T]) -> Callable[[Items], Iterable[T]]:
     return lambda items: map(fact, items)
+
+
+def _names(templates: Iterable[ObservedTemplate]) -> Callable[[Items], Iterable[str]]:
+    """The ServiceAccounts that templates name, "namespace/name"."""
+    named = {f"{template.namespace}/{template.admit.service_account}" for template in templates}
+
+    def facts(items: Items) -> Iterable[str]:
+        keys = (f"{item['metadata']['namespace']}/{item['metadata']['name']}" for item in items)
+        return (key for key in keys if key in named)
+
+    return facts
 
 
 def _pods(windows: frozenset[str], table: PodTable) -> Callable[[Items], Iterable[ObservedPod]]:

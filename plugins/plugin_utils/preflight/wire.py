@@ -63,6 +63,7 @@ def _project(table: fields.FieldTable, *readers: str) -> Any:
 _POD_SPEC = _project(
     fields.POD_SPEC,
     "facts/placement.py",
+    "facts/resources.py",
     "facts/scheduling.py",
     "facts/sources.py",
     "facts/workloads.py",
@@ -171,5 +172,19 @@ NamespaceList = _listed(
     _object(metadata=_object("name labels", annotations=_object("openshift.io/node-selector")), status=_object("phase"))
 )
 RuntimeClassList = _listed(
-    _object(metadata=_NAME_AND_LABELS, scheduling=_object("nodeSelector", tolerations=_TOLERATIONS))
+    _object(
+        metadata=_NAME_AND_LABELS,
+        scheduling=_object("nodeSelector", tolerations=_TOLERATIONS),
+        overhead=_object("podFixed"),
+    )
 )
+PriorityClassList = _listed(_object("value globalDefault preemptionPolicy", metadata=_object("name")))
+ServiceAccountList = _listed(_object(metadata=_object("namespace name")))
+QuotaList = _listed(
+    _object(
+        metadata=_object("namespace name"),
+        spec=_object("hard scopes", scopeSelector=_object("matchExpressions")),
+        status=_object("used"),
+    )
+)
+LimitRangeList = _listed(_object(metadata=_object("namespace name"), spec=_object("limits")))

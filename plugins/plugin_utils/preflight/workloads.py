@@ -18,7 +18,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.controllers.
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.controllers.persistent_volume_controller import (
     PersistentVolumeController,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, union
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, split_bits, union
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import change_template, found, unread
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.roll import simulate_roll
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.attach_capacity import (
@@ -92,9 +92,15 @@ def evaluate(
     """
     claims = Claims(index)
     scheduler = Scheduler(index, claims)
-    mounts = Mounts(index, claims, use, subjects, volumes, of_drivers)
+    admission = Admission(index)
+    unusable = dict(of_drivers)
+    for name, refusals in admission.check_plugins().items():
+        # That a namespace refuses the plugin is said once.
+        if not any(finding.severity == "blocker" for finding in of_drivers.get(name, ())):
+            unusable[name] = (*of_drivers.get(name, ()), *refusals)
+    mounts = Mounts(index, claims, use, subjects, volumes, unusable)
     rules: Rules = {
-        "bind": (Admission(index), PersistentVolumeController(index, claims)),
+        "bind": (admission, PersistentVolumeController(index, claims)),
         "provision": (ExternalProvisioner(index, claims),),
         "schedule": (scheduler,),
         "attach": (mounts.attach,),
@@ -105,7 +111,7 @@ def evaluate(
     for workload in use.workloads:
         # Without a Windows node only what asks for one is about Windows.
         if workload.on_windows if index.windows else workload.nowhere:
-            evaluator.evaluate_workload(workload, Walks(index, workload, rules))
+            evaluator.evaluate_workload(workload, Walks(index, workload, rules, scheduler.find_daemon_nodes))
     evaluator.mark_crowded_workloads()
     verdicts, stopping = evaluator.verdicts, evaluator.stopping.union(everywhere if evaluator.verdicts else ())
     roll = simulate_roll(index, scheduler, use.workloads, verdicts)
@@ -189,15 +195,24 @@ class _Evaluator:
 
     def _check_crowding(self, workload: Workload, places: Places) -> Finding | None:
         """That nodes take each of a workload's pods, and not all of them together."""
-        count = sum(pod.count for pod, _nodes in places)
-        if count < 2 or workload.kind == "DaemonSet" or any(pod.node for pod, _nodes in places):
+        if any(pod.node for pod, _nodes in places):
             return None
-        placed = self._scheduler.count_placed_pods(places)
-        if placed == count:
+        together = self._scheduler.together
+        if workload.kind == "DaemonSet":
+            # What the pods share is all that one node decides for the others.
+            places = [
+                (pod, bit) for pod, nodes in places if together.depends_on_first(pod) for bit in split_bits(nodes)
+            ]
+        count = sum(pod.count for pod, _nodes in places)
+        if count < 2:
+            return None
+        least, most = together.count_placed(places)
+        if least == count:
             return None
         # Equal pods that only need room find it in any order.
-        is_open = len(places) > 1 or self._scheduler.depends_on_other_pods(places[0][0].shape)
-        what = f"a node takes each of its {count} pods, and all of them together found room for {placed}"
+        is_mixed = len(places) > 1 and workload.kind != "DaemonSet"
+        is_open = most == count or is_mixed or self._scheduler.depends_on_other_pods(places[0][0].shape)
+        what = f"a node takes each of its {count} pods, and all of them together found room for {least}"
         nodes = union(nodes for _pod, nodes in places)
         evidence = tuple(f"Node {node.name}" for node in self._index.each(nodes))[:3]
         remedy = "add nodes, or let fewer pods run"

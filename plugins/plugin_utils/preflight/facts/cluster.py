@@ -12,6 +12,7 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import model
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.controllers import identify_controller, list_images
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import ANYWHERE, Placement
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.resources import Amounts, read_amounts
 
 NODE_SELECTOR = "openshift.io/node-selector"
 PROFILE = "security.openshift.io/csi-ephemeral-volume-profile"
@@ -100,15 +101,20 @@ class ObservedConfigMap:
 
 @dataclass(frozen=True, slots=True)
 class ObservedRuntimeClass:
-    """A RuntimeClass: what it adds to the placement of its pods."""
+    """A RuntimeClass: what it adds to the placement of its pods, and to their requests."""
 
     name: str
     placement: Placement = ANYWHERE
+    overhead: Amounts = ()
 
     @classmethod
     def from_object(cls, item: Mapping[str, Any]) -> ObservedRuntimeClass:
-        """Read a node.k8s.io/v1 RuntimeClass: metadata.name, scheduling (nodeSelector, tolerations)."""
-        return cls(str(item["metadata"]["name"]), Placement.from_spec(item.get("scheduling") or {}))
+        """Read a node.k8s.io/v1 RuntimeClass: metadata.name, scheduling (nodeSelector, tolerations), overhead.podFixed."""
+        return cls(
+            str(item["metadata"]["name"]),
+            Placement.from_spec(item.get("scheduling") or {}),
+            read_amounts((item.get("overhead") or {}).get("podFixed")),
+        )
 
 
 @dataclass(frozen=True, slots=True)

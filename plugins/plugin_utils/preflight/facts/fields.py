@@ -79,7 +79,7 @@ def find_assumed(entry: Mapping[str, Any], table: FieldTable, path: str) -> Iter
 
 _PLACEMENT, _SOURCES, _STORAGE = "facts/placement.py", "facts/sources.py", "facts/storage.py"
 _POD_SPEC, _WORKLOADS, _CLUSTER = "facts/pod_spec.py", "facts/workloads.py", "facts/cluster.py"
-_SCHEDULING = "facts/scheduling.py"
+_SCHEDULING, _ADMISSION, _OF_RESOURCES = "facts/scheduling.py", "facts/admission.py", "facts/resources.py"
 
 _OF_API = "bookkeeping of the API server"
 _OF_CONTROLLERS = "a record of controllers that decides nothing"
@@ -297,7 +297,9 @@ _VOLUME = _table(
 _WINDOWS_OPTIONS = _table(
     {_WORKLOADS: "hostProcess"}, assumed={"user account": "gmsaCredentialSpec gmsaCredentialSpecName runAsUserName"}
 )
-_RESOURCES = _table({_SCHEDULING: "limits requests"}, claims=[_table({_POD_SPEC: "name"}, {_OF_REFERENCE: "request"})])
+_RESOURCES = _table(
+    {_OF_RESOURCES: "limits requests"}, claims=[_table({_POD_SPEC: "name"}, {_OF_REFERENCE: "request"})]
+)
 _ON_WINDOWS = _table(
     irrelevant={
         _ON_LINUX: "allowPrivilegeEscalation appArmorProfile capabilities privileged procMount readOnlyRootFilesystem "
@@ -310,7 +312,7 @@ _CONTAINER = _table(
     {
         f"{_POD_SPEC} ../drivers/controllers.py": "image",
         "../drivers/controllers.py": "name",
-        _SCHEDULING: "restartPolicy",
+        f"{_SCHEDULING} {_OF_RESOURCES}": "restartPolicy",
     },
     {
         _OF_APPLICATION: "args command lifecycle livenessProbe readinessProbe resizePolicy restartPolicyRules "
@@ -349,12 +351,13 @@ POD_SPEC = _table(
     {
         _PLACEMENT: "nodeSelector runtimeClassName schedulerName",
         _WORKLOADS: "nodeName",
-        _POD_SPEC: "serviceAccount serviceAccountName",
-        f"{_POD_SPEC} {_SCHEDULING}": "overhead priority priorityClassName",
+        _ADMISSION: "activeDeadlineSeconds preemptionPolicy serviceAccount serviceAccountName",
+        f"{_ADMISSION} {_SCHEDULING}": "priority priorityClassName",
+        f"{_ADMISSION} {_OF_RESOURCES}": "overhead",
         _SCHEDULING: "hostNetwork",
     },
     {
-        "ends or restarts a pod that has started": "activeDeadlineSeconds restartPolicy terminationGracePeriodSeconds",
+        "ends or restarts a pod that has started": "restartPolicy terminationGracePeriodSeconds",
         "names and addresses inside the pod": "dnsConfig dnsPolicy enableServiceLinks hostAliases hostname hostnameOverride "
         "setHostnameAsFQDN subdomain",
         "the API server refuses it in templates": "ephemeralContainers",
@@ -363,8 +366,7 @@ POD_SPEC = _table(
         "the token comes from the API server": "automountServiceAccountToken",
         _ON_LINUX: "hostIPC hostPID shareProcessNamespace",
     },
-    # What admission computes refuses a pod whose template says otherwise.
-    assumed={"field": "hostUsers preemptionPolicy schedulingGroup"},
+    assumed={"field": "hostUsers schedulingGroup"},
     present={_PLACEMENT: "schedulingGates"},
     affinity=_AFFINITY,
     containers=[_CONTAINER],

@@ -9,6 +9,7 @@ Source: https://kubernetes.io/docs/concepts/security/pod-security-standards/, an
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 _CAPABILITIES = frozenset(
@@ -31,16 +32,34 @@ _SYSCTLS = frozenset(
         "net.ipv4.tcp_rmem", "net.ipv4.tcp_syncookies", "net.ipv4.tcp_wmem",
     )
 )  # fmt: skip
+_SE_LINUX_TYPES = ("", "container_t", "container_init_t", "container_kvm_t", "container_engine_t")
 Contexts = list[Mapping[str, Any]]
 
 
-def find_violations(spec: Mapping[str, Any]) -> tuple[str, str]:
-    """Read a whole core/v1 PodSpec: the first field against the baseline standard, and against the restricted one; empty for none."""
+@dataclass(frozen=True, slots=True)
+class Violations:
+    """The first field against the baseline standard, and against the restricted one; empty for none.
+
+    of_hosts: a probe or hook of another host, which the baseline standard of 1.34 and later forbids.
+    """
+
+    baseline: str = ""
+    restricted: str = ""
+    of_hosts: str = ""
+
+
+NO_VIOLATIONS = Violations()
+
+
+def find_violations(spec: Mapping[str, Any]) -> Violations:
+    """Read a whole core/v1 PodSpec."""
     containers = [one for field in ("initContainers", "containers") for one in spec.get(field) or ()]
     pod: Mapping[str, Any] = spec.get("securityContext") or {}
     contexts: Contexts = [container.get("securityContext") or {} for container in containers]
     baseline = next(_check_baseline(spec, containers, pod, contexts), "")
-    return baseline, baseline or next(_check_restricted(spec, pod, contexts), "")
+    restricted = baseline or next(_check_restricted(spec, pod, contexts), "")
+    of_hosts = next(_check_handlers(containers), "")
+    return Violations(baseline, restricted, of_hosts) if baseline or restricted or of_hosts else NO_VIOLATIONS
 
 
 def _check_baseline(
@@ -60,25 +79,41 @@ def _check_baseline(
             yield "securityContext.procMount"
         if "Unconfined" in ((context.get(field) or {}).get("type") for field in ("seccompProfile", "appArmorProfile")):
             yield "a profile of type Unconfined"
-        if context.get("seLinuxOptions"):
+        se_linux = context.get("seLinuxOptions") or {}
+        if se_linux.get("user") or se_linux.get("role") or (se_linux.get("type") or "") not in _SE_LINUX_TYPES:
             yield "securityContext.seLinuxOptions"
     if not _SYSCTLS.issuperset(sysctl.get("name") for sysctl in pod.get("sysctls") or ()):
         yield "securityContext.sysctls"
 
 
+def _check_handlers(containers: Contexts) -> Iterator[str]:
+    for container in containers:
+        handlers = [container.get(field) or {} for field in ("livenessProbe", "readinessProbe", "startupProbe")]
+        hooks = container.get("lifecycle") or {}
+        handlers += [hooks.get(field) or {} for field in ("postStart", "preStop")]
+        if any((handler.get(field) or {}).get("host") for handler in handlers for field in ("httpGet", "tcpSocket")):
+            yield "the host of a probe or hook"
+
+
 def _check_restricted(spec: Mapping[str, Any], pod: Mapping[str, Any], contexts: Contexts) -> Iterator[str]:
     yield from (f"volumes.{field}" for volume in spec.get("volumes") or () for field in volume if field not in _VOLUMES)
+    if pod.get("runAsNonRoot") is False:
+        yield "runAsNonRoot: false"
+    if any(context.get("runAsUser") == 0 for context in (pod, *contexts)):
+        yield "runAsUser: 0"
     for context in contexts:
-        if not context.get("runAsNonRoot", pod.get("runAsNonRoot")):
+        asks = context.get("runAsNonRoot")
+        if not (pod.get("runAsNonRoot") if asks is None else asks):
             yield "no runAsNonRoot: true"
-        # What follows does not bind pods of Windows.
+        # The following does not bind pods of Windows.
         if (spec.get("os") or {}).get("name") == "windows":
             continue
-        if context.get("runAsUser", pod.get("runAsUser")) == 0:
-            yield "runAsUser: 0"
         if context.get("allowPrivilegeEscalation") is not False:
             yield "no allowPrivilegeEscalation: false"
         if not (context.get("seccompProfile") or pod.get("seccompProfile")):
             yield "no seccompProfile"
-        if "ALL" not in ((context.get("capabilities") or {}).get("drop") or ()):
+        capabilities = context.get("capabilities") or {}
+        if "ALL" not in (capabilities.get("drop") or ()):
             yield "no capabilities.drop: [ALL]"
+        if set(capabilities.get("add") or ()) - {"NET_BIND_SERVICE"}:
+            yield "capabilities.add"

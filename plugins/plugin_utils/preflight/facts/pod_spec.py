@@ -23,7 +23,6 @@ class Dependency:
     name: str
 
 
-_GIVEN = frozenset({"", "default", "system-cluster-critical", "system-node-critical"})
 # The kubelet refuses the volume if the path is not there (pkg/volume/hostpath/host_path.go, checkTypeInternal).
 _MUST_EXIST = frozenset({"BlockDevice", "CharDevice", "Directory", "File", "Socket"})
 
@@ -42,15 +41,8 @@ def _made(pairs: tuple[tuple[str, str], ...]) -> tuple[Dependency, ...]:
 
 def _of_pod(spec: Mapping[str, Any], namespace: str) -> Iterator[tuple[str, str]]:
     yield from find_assumed(spec, POD_SPEC, "spec")
-    account = str(spec.get("serviceAccountName") or spec.get("serviceAccount") or "")
-    if account not in _GIVEN:
-        yield "ServiceAccount", f"{namespace}/{account}"
-    if (priority := str(spec.get("priorityClassName") or "")) not in _GIVEN:
-        yield "PriorityClass", priority
     for claim in spec.get("resourceClaims") or ():
         yield "device", str(claim.get("resourceClaimTemplateName") or claim.get("resourceClaimName") or "")
-    # What admission computes refuses a pod whose template says otherwise.
-    yield from (("field", f"spec.{name}") for name in ("overhead", "priority") if spec.get(name))
     yield from _of_resources(spec)
     for field in ("containers", "initContainers"):
         for container in spec.get(field) or ():

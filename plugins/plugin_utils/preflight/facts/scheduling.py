@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import is_of_run
@@ -19,6 +20,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placem
     Requirement,
     Term,
 )
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.resources import PodResources
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import quantity
 
 # Labels that differ between the pods of one workload; no selector of a workload names them.
@@ -151,7 +153,7 @@ class PodShape:
                 if key not in _OF_ONE_POD
             ),
             placement=Placement.from_spec(spec),
-            requests=_add_up_requests(spec),
+            requests=to_scheduler_units(PodResources.from_spec(spec).sum_up("requests")),
             ports=tuple(sorted(set(_find_ports(spec)))),
             spread=tuple(_read_spread(spec)),
             affinity=tuple(_read_terms(affinity.get("podAffinity"), namespace)),
@@ -179,38 +181,21 @@ class PodShape:
 
 
 NO_SHAPE = PodShape()
+
+
 # Most pods of a cluster request the same.
-_REQUESTS: dict[tuple[tuple[str, int], ...], tuple[tuple[str, int], ...]] = {}
+def to_scheduler_units(amounts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    """What a pod requests, from thousandths of each resource: cpu in thousandths, the rest in units, and one of "pods"."""
+    units = {name: amount if name == "cpu" else -(-amount // 1000) for name, amount in amounts.items()}
+    return _share_requests(
+        tuple(sorted((sys.intern(name), amount) for name, amount in {**units, "pods": 1}.items() if amount > 0))
+    )
 
 
-def _add_up_requests(spec: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
-    """What a pod requests (https://github.com/kubernetes/kubernetes, staging/src/k8s.io/component-helpers/resource, PodRequests)."""
-    total: Counter[str] = Counter()
-    for container in spec.get("containers") or ():
-        total.update(_read_requests(container))
-    most: Counter[str] = Counter()
-    sidecars: Counter[str] = Counter()
-    for container in spec.get("initContainers") or ():
-        requests = _read_requests(container)
-        if container.get("restartPolicy") == "Always":
-            sidecars.update(requests)
-            most |= sidecars
-        else:
-            most |= sidecars + requests
-    total = Counter({**((total + sidecars) | most), **_read_requests(spec)})
-    total.update(_read_quantities(spec.get("overhead")))
-    amounts = tuple(sorted((sys.intern(name), amount) for name, amount in {**total, "pods": 1}.items() if amount > 0))
-    return _REQUESTS.setdefault(amounts, amounts)
-
-
-def _read_requests(holder: Mapping[str, Any]) -> Counter[str]:
-    """The requests of a container, or of a pod as a whole; a limit stands for a request that is not there."""
-    resources = holder.get("resources") or {}
-    return _read_quantities({**(resources.get("limits") or {}), **(resources.get("requests") or {})})
-
-
-def _read_quantities(amounts: Mapping[str, Any] | None) -> Counter[str]:
-    return Counter({name: read_amount(name, text) for name, text in (amounts or {}).items()})
+@lru_cache(maxsize=4096)
+def _share_requests(requests: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
+    """Most pods of a cluster request the same."""
+    return requests
 
 
 def read_amount(resource: str, text: str) -> int:

@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.admission import PriorityClass
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluster import (
     ObservedCluster,
     ObservedConfigMap,
@@ -24,6 +25,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluste
     ObservedRuntimeClass,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedCsiNode, ObservedHost
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.resources import LimitRange, ResourceQuota
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import ObservedBudget, PodShape
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import (
     ObservedAttachment,
@@ -51,6 +53,7 @@ class Snapshot:
     """A cluster as it was observed. taken_at: by the cluster's clock. unread: what could not be read, and so is unknown.
 
     hosts_at: by the controller's clock, which dated what hosts saw. capacities: where a CSIDriver says that it reports them.
+    service_accounts: of those that templates name, the ones that exist, "namespace/name".
     shapes: of all pods that have not finished; pods_on: by node, their numbers there, below "" those of pods that wait for a node.
     """
 
@@ -75,6 +78,10 @@ class Snapshot:
     namespaces: tuple[ObservedNamespace, ...] = ()
     config_maps: tuple[ObservedConfigMap, ...] = ()
     runtime_classes: tuple[ObservedRuntimeClass, ...] = ()
+    priority_classes: tuple[PriorityClass, ...] = ()
+    service_accounts: tuple[str, ...] = ()
+    quotas: tuple[ResourceQuota, ...] = ()
+    limit_ranges: tuple[LimitRange, ...] = ()
     hosts: tuple[ObservedHost, ...] = ()
     unread: tuple[Unread, ...] = ()
 

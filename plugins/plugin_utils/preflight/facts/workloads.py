@@ -19,8 +19,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import ObservedDaemonSet
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import is_of_run
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import ENDED, MIRROR, PodFacts, find_controller
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.admission import NO_POD, PodToAdmit
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import ANYWHERE, Placement
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.pod_security import find_violations
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.pod_spec import Dependency, find_dependencies
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import NO_SHAPE, PodShape
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import (
@@ -169,8 +169,7 @@ class ObservedTemplate:
     or completions. parallel: how many pods of a Job run at a time. finished: a Job that is done.
     first: the first ordinal of a StatefulSet. node: spec.nodeName of its pods. surges: its rollout starts a pod before the one
     that it replaces ends. lacks: why it has fewer pods than it asks for; lacks_since: since when, empty if it is not known.
-    dependencies: what its pods need and no rule reads. violations: of Pod Security's baseline and restricted
-    standard. held_back: why its next pods may not be made from this template.
+    dependencies: what its pods need and no rule reads. admit: what admission reads. held_back: why its next pods may not be made from this template.
     """
 
     kind: str
@@ -191,7 +190,7 @@ class ObservedTemplate:
     lacks: str = ""
     lacks_since: str = ""
     dependencies: tuple[Dependency, ...] = ()
-    violations: tuple[str, str] = ("", "")
+    admit: PodToAdmit = NO_POD
     held_back: str = ""
 
     @property
@@ -212,7 +211,7 @@ class ObservedTemplate:
         spec.replicas, paused, volumeClaimTemplates (metadata.name, and what ClaimTemplate reads), spec.ordinals.start,
         status (conditions (type, status, reason, message, lastTransitionTime), replicas, currentRevision, updateRevision),
         and below spec.template.spec (of a CronJob spec.jobTemplate.spec.template.spec) nodeName and what Placement, PodShape, Volumes,
-        find_violations and find_dependencies read; of Jobs and CronJobs parallelism and completions; of Deployments strategy, of others
+        PodToAdmit and find_dependencies read; of Jobs and CronJobs parallelism and completions; of Deployments strategy, of others
         updateStrategy (type, rollingUpdate (maxSurge, maxUnavailable, partition)); and of a DaemonSet also metadata (labels,
         annotations, generation), spec.selector.matchLabels, there containers (name, image, args, command, env (name, value)),
         hostNetwork, securityContext.windowsOptions.hostProcess, and status (desiredNumberScheduled, currentNumberScheduled,
@@ -253,7 +252,7 @@ class ObservedTemplate:
             lacks=lacks,
             lacks_since=lacks_since,
             dependencies=find_dependencies(pod, namespace),
-            violations=find_violations(pod),
+            admit=PodToAdmit.from_spec(pod),
             held_back=_find_hold(kind, spec, status),
         )
 

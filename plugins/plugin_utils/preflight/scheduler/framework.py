@@ -13,12 +13,12 @@ from functools import partial
 from typing import Protocol
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import PodShape
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, find_position
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import found
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.kubelet.admission import KubeletAdmission
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.inter_pod_affinity import InterPodAffinity
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_affinity import NodeAffinity
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_info import NodeInfos, ResidentPod
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_info import NodeInfos
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_name import NodeName
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_ports import NodePorts
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_resources_fit import NodeResourcesFit
@@ -29,6 +29,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.no
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.pod_topology_spread import (
     PodTopologySpread,
 )
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.pods_together import PodsTogether
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.taint_toleration import TaintToleration
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.volume_binding import VolumeBinding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.volume_restrictions import (
@@ -38,7 +39,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.vo
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import Claims
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split import Split
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import Answer, Places, PodToStart
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import Answer, PodToStart
 
 
 class Filter(Protocol):
@@ -64,6 +65,7 @@ class Scheduler:
             NodeResourcesFit(index, infos), NodePorts(infos), self._spread, self._between_pods,
         )  # fmt: skip
         kubelet = KubeletAdmission(index)
+        self.together = PodsTogether(index, claims, infos, self.filter_by_pods)
         # No scheduler is asked about a pod that names its node.
         self._of_bound_pods: tuple[Filter, ...] = (node_name, taints, affinity, kubelet)
         self._fixed: tuple[Filter, ...] = (affinity, taints, NodeUnschedulable(index), kubelet)
@@ -106,23 +108,15 @@ class Scheduler:
                 nodes &= ~plugin.find_rejecting_nodes(shape)
         return nodes
 
-    def count_placed_pods(self, places: Places) -> int:
-        """How many of a workload's pods find nodes, one placed after the other, while its pods of today are gone."""
-        placed: list[ResidentPod] = []
-        position = -1
-        # Those with the least choice first.
-        for pod, nodes in sorted(places, key=lambda place: place[1].bit_count()):
-            self.infos.send_away(pod.leaving)
-            for _number in range(pod.count):
-                left = self.filter_by_pods(pod.shape, nodes)
-                if not left:
-                    break
-                position = find_position(left, position + 1)
-                placed.append((pod.shape, self._index.node_list[position].name))
-                self.infos.add(placed[-1])
-        for resident in placed:
-            self.infos.remove(resident)
-        return len(placed)
+    def find_daemon_nodes(self, pod: PodToStart) -> int:
+        """Where the DaemonSet controller creates pods, whatever else the scheduler says of these nodes, without those that do not work.
+
+        Source: https://github.com/kubernetes/kubernetes, pkg/controller/daemon/daemon_controller.go, predicates.
+        """
+        split = Split("schedule", self._index.all, partial(_make_finding, pod))
+        for plugin in self._of_bound_pods:
+            plugin.filter_pod(pod, split)
+        return self._index.all & ~split.find_nodes("blocked")
 
     def depends_on_other_pods(self, shape: PodShape) -> bool:
         """Whether room on the nodes is not all that decides: rules of a pod about others, or pods that it may preempt."""

@@ -10,7 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import NO_SHAPE, PodShape
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.admission import PodToAdmit
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import (
+    NO_SHAPE,
+    PodShape,
+    to_scheduler_units,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import Volumes
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod, ObservedTemplate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
@@ -30,6 +35,7 @@ def to_start(index: Index, workload: Workload) -> tuple[PodToStart, ...]:
         return tuple(_as_they_are(index, workload))
     claims = tuple(f"{workload.namespace}/{name}" for name in template.volumes.claims)
     leaving = tuple(list_resident_pods(index, workload.pods))
+    admit = index.admit(template)
     pod = PodToStart(
         workload=workload.key,
         namespace=workload.namespace,
@@ -39,14 +45,26 @@ def to_start(index: Index, workload: Workload) -> tuple[PodToStart, ...]:
         made=template.volumes.ephemeral,
         inline=template.volumes.inline,
         devices=_devices(template.volumes, workload.namespace),
-        shape=template.shape.complete(shape for shape, _node in leaving),
+        shape=_admit_shape(index, template, admit).complete(shape for shape, _node in leaving),
         leaving=leaving,
+        admit=admit,
+        expected=max(1, template.replicas if template.replicas is not None else len(leaving), template.parallel),
     )
     if workload.ordinals or (workload.kind == "StatefulSet" and template.volumes.ephemeral):
         return tuple(_ordinals(index, workload, template, pod))
     count = template.replicas or template.parallel
     shared = claims if count > 1 or workload.kind == "DaemonSet" else ()
     return (replace(pod, node=template.node, count=count, shared=shared, surges=template.surges),)
+
+
+def _admit_shape(index: Index, template: ObservedTemplate, admit: PodToAdmit) -> PodShape:
+    """The shape of a template's pods with the priority and the requests that admission gives them."""
+    priority = index.find_priority_class(admit.priority_class)
+    return replace(
+        template.shape,
+        requests=to_scheduler_units(admit.resources.sum_up("requests")),
+        priority=template.shape.priority if priority is None else priority.value,
+    )
 
 
 def list_resident_pods(index: Index, pods: Iterable[ObservedPod]) -> Iterator[tuple[PodShape, str]]:

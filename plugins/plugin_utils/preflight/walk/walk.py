@@ -9,7 +9,7 @@ Sets of nodes are numbers, so that equal nodes are evaluated once; equal pods ar
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight import verdict
@@ -103,18 +103,17 @@ def _unanswered(
 
 
 def starts(walked: Walked, everywhere: bool = False) -> verdict.Answer:
-    """Whether a pod starts, wherever the scheduler puts it. everywhere: one is put on each node that takes it.
+    """Whether a pod starts, wherever the scheduler puts it. everywhere: there is one for each of the nodes.
 
     The scheduler does not know of a node that will not mount a volume, so that one such node among others is in doubt.
     """
-    refused = walked.placed & walked.blocked
     if not walked.ok and not walked.unknown:
         return "no"
-    if everywhere and refused:
+    if everywhere and walked.blocked:
         return "no"
-    if refused or not walked.ok or walked.unknown & walked.placed & _unsure(walked):
+    if walked.placed & walked.blocked or not walked.ok or walked.unknown & walked.placed & _unsure(walked):
         return "unknown"
-    return "yes"
+    return "unknown" if everywhere and walked.unknown else "yes"
 
 
 def _unsure(walked: Walked) -> int:
@@ -134,16 +133,22 @@ _NAMED_PODS = 10
 
 
 class Walks:
-    """The walks of a workload's pods over every node. findings: what explains those that are not ready on Windows nodes.
+    """The walks of a workload's pods over every node that they may have. findings: what explains those that are not ready on Windows nodes.
 
     linux: Linux nodes that the scheduler may choose for one of them.
     """
 
-    def __init__(self, index: Index, workload: Workload, rules: Rules) -> None:
+    def __init__(
+        self, index: Index, workload: Workload, rules: Rules, find_daemon_nodes: Callable[[PodToStart], int]
+    ) -> None:
         self._index = index
-        everywhere = workload.kind == "DaemonSet"
+        self._everywhere = everywhere = workload.kind == "DaemonSet"
         pods = to_start(index, workload)
-        self._all = tuple(walk(index, pod, index.windows, rules) for pod in pods)
+        nodes = index.windows
+        if everywhere:
+            # Where it has pods on no node, the whole walk says why.
+            nodes = nodes & union(find_daemon_nodes(pod) for pod in pods) or nodes
+        self._all = tuple(walk(index, pod, nodes, rules) for pod in pods)
         seen: Rules = {step: some for step, some in rules.items() if step in _SEEN_BY_SCHEDULER}
         affinity = NodeAffinity(index)
         self.linux = union(
@@ -158,8 +163,12 @@ class Walks:
             if answer == "no" and (apart := self._places(one)):
                 self._apart.append(_apart(one, apart))
             else:
-                deciding += (finding for stop in one.stopped() if one.decides(stop) for finding in stop.findings)
+                deciding += (finding for stop in one.stopped() if self._decides(one, stop) for finding in stop.findings)
         self.findings = (*self._apart, *dict.fromkeys(deciding))
+
+    def _decides(self, one: Walked, stop: Answer) -> bool:
+        """Whether an answer is why a pod does not start. Of a DaemonSet each node that is refused lacks its pod."""
+        return one.decides(stop) or (self._everywhere and bool(one.ok or stop.word == "blocked"))
 
     @property
     def stopping(self) -> tuple[Finding, ...]:
@@ -174,7 +183,7 @@ class Walks:
         answer, one = self._stopped[0]
         if self._apart and answer == "no":
             return answer, self._apart[0].message
-        stops = [stop for stop in one.stopped() if one.decides(stop)] or list(one.stopped())
+        stops = [stop for stop in one.stopped() if self._decides(one, stop)] or list(one.stopped())
         first = next((stop for stop in stops if answer == "unknown" or stop.word == "blocked"), stops[0])
         some = number(len(self._index.names(first.nodes)), "node")
         places = f"; on {listed(self._index.names(one.ok), 3)} it works" if one.ok else ""
@@ -220,7 +229,7 @@ class Walks:
                     pod=one.pod.name,
                     step=stop.step,
                     answer=stop.word,
-                    decides=one.decides(stop),
+                    decides=self._decides(one, stop),
                     nodes=self._index.names(stop.nodes),
                     volume=stop.volume,
                     because=stop.because,

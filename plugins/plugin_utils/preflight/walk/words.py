@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.admission import NO_POD, PodToAdmit
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import Placement
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import NO_SHAPE, PodShape
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import ClaimTemplate, Inline
@@ -34,7 +35,8 @@ class PodToStart:
     workload: "StatefulSet shop/db". name: "db-0", or that of all. node: where it is bound already, empty for one that is yet
     to be scheduled. count: how many equal ones. claims: "namespace/name". shared: those of them that other pods of the
     workload have too. made: claims that are made with it. devices: those of its volumes that it takes as raw devices. surges:
-    a rollout starts it before the pod that it replaces ends. leaving: the shapes and nodes of the pods that it replaces.
+    a rollout starts it before the pod that it replaces ends. leaving: the shapes and nodes of the pods that it replaces. admit: what
+    admission decides by. expected: how many pods its workload asks for.
     """
 
     workload: str
@@ -51,6 +53,8 @@ class PodToStart:
     surges: bool = False
     shape: PodShape = NO_SHAPE
     leaving: tuple[tuple[PodShape, str], ...] = ()
+    admit: PodToAdmit = NO_POD
+    expected: int = 1
 
     @property
     def volumes(self) -> tuple[str, ...]:

@@ -104,8 +104,6 @@ def test_a_field_that_no_code_reads_is_an_assumption(place: dict[str, Any]) -> N
             {"initContainers": [{"name": "init", "image": "registry.example.com/init:1"}]},
             ("image", "registry.example.com/init:1"),
         ),
-        ({"serviceAccountName": "shop"}, ("ServiceAccount", "shop/shop")),
-        ({"priorityClassName": "high"}, ("PriorityClass", "high")),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
@@ -128,14 +126,9 @@ def test_what_is_optional_or_always_there_is_no_dependency() -> None:
     assert [(one.kind, one.name) for one in find_dependencies(spec, SHOP)] == [("image", "i")]
 
 
-def test_the_secret_of_a_share_and_the_account_of_a_node_plugin_are_assumed() -> None:
+def test_the_secret_of_a_share_is_assumed() -> None:
     share = evaluate(PAIRS["an_smb_share_without_secret"].world(wrong=False).snapshot())
     assert "1 Secret (of PersistentVolume pv-x)" in assumed(share)["references"]
-    world = healthy()
-    plugin = world.get("DaemonSet", "vsphere-csi-node-windows", "vmware-system-csi")
-    plugin["spec"]["template"]["spec"]["serviceAccountName"] = "vsphere-csi-node"
-    report = evaluate(world.snapshot())
-    assert "1 ServiceAccount (vmware-system-csi/vsphere-csi-node)" in assumed(report)["references"]
 
 
 def test_the_list_from_which_the_daemon_of_the_operator_starts_services_is_assumed() -> None:

@@ -31,6 +31,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.no
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.pod_topology_spread import (
     PodTopologySpread,
 )
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.pods_together import PodsTogether
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.taint_toleration import TaintToleration
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.volume_binding import VolumeBinding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.volume_restrictions import (
@@ -49,8 +50,9 @@ def _note_nothing(*_arguments: Any) -> str:
     return ""
 
 
-def _count_pods(_self: Scheduler, places: Places) -> int:
-    return sum(pod.count for pod, _nodes in places)
+def _count_pods(_self: PodsTogether, places: Places) -> tuple[int, int]:
+    count = sum(pod.count for pod, _nodes in places)
+    return count, count
 
 
 def _accept(step: Step) -> Callable[[Any, PodToStart, int], list[Answer]]:
@@ -61,6 +63,10 @@ def _accept(step: Step) -> Callable[[Any, PodToStart, int], list[Answer]]:
 # Of each part: the class, its method, and what stands for it.
 PARTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "admission NamespaceLifecycle": (Admission, "_check_namespace_lifecycle", _note_nothing),
+    "admission ServiceAccount": (Admission, "_check_service_account", _note_nothing),
+    "admission Priority": (Admission, "_check_priority", _note_nothing),
+    "admission LimitRanger": (Admission, "_check_limit_ranger", _note_nothing),
+    "admission ResourceQuota": (Admission, "_check_resource_quota", _note_nothing),
     "admission RuntimeClass": (Admission, "_check_runtime_class", _note_nothing),
     "admission PodSecurity": (Admission, "_check_pod_security", _note_nothing),
     "admission OriginPodNodeEnvironment": (Admission, "_check_node_selector", _note_nothing),
@@ -74,7 +80,7 @@ PARTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
             PodTopologySpread, TaintToleration,
         )
     },
-    "scheduler, all pods of a workload": (Scheduler, "count_placed_pods", _count_pods),
+    "scheduler, all pods of a workload": (PodsTogether, "count_placed", _count_pods),
     "scheduler VolumeRestrictions of pods": (VolumeRestrictions, "filter_pod", _note_nothing),
     "scheduler VolumeRestrictions of claims": (VolumeRestrictions, "filter_claim", _note_nothing),
     "scheduler VolumeBinding": (VolumeBinding, "filter_claim", _note_nothing),

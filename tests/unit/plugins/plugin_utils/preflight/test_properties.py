@@ -38,6 +38,10 @@ RESOURCES = {
     "csistoragecapacities": ("CSIStorageCapacity",),
     "configmaps": ("ConfigMap",),
     "runtimeclasses": ("RuntimeClass",),
+    "priorityclasses": ("PriorityClass",),
+    "serviceaccounts": ("ServiceAccount",),
+    "resourcequotas": ("ResourceQuota",),
+    "limitranges": ("LimitRange",),
     "namespaces": ("Namespace",),
 }
 

@@ -1,0 +1,101 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the API server's admission reads of a pod, and the PriorityClasses that it asks. Pure."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.pod_security import (
+    NO_VIOLATIONS,
+    Violations,
+    find_violations,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.resources import (
+    Amounts,
+    PodResources,
+    read_amounts,
+)
+
+NO_RESOURCES = PodResources()
+PREEMPT_LOWER = "PreemptLowerPriority"
+
+
+@dataclass(frozen=True, slots=True)
+class PodToAdmit:
+    """A pod as a template creates it. priority, preemption: None and empty where admission sets them. ends: it has a deadline.
+
+    overhead: the template's own. crosses: an affinity between pods names other namespaces.
+    """
+
+    service_account: str = "default"
+    priority_class: str = ""
+    priority: int | None = None
+    preemption: str = ""
+    resources: PodResources = NO_RESOURCES
+    overhead: Amounts = ()
+    ends: bool = False
+    crosses: bool = False
+    violations: Violations = NO_VIOLATIONS
+
+    @classmethod
+    def from_spec(cls, spec: Mapping[str, Any]) -> PodToAdmit:
+        """Read a core/v1 PodSpec: serviceAccountName, serviceAccount, priorityClassName, priority, preemptionPolicy, activeDeadlineSeconds,
+        of the terms of podAffinity and podAntiAffinity namespaces and namespaceSelector, and what PodResources and find_violations read.
+        """
+        priority = spec.get("priority")
+        return cls(
+            service_account=sys.intern(str(spec.get("serviceAccountName") or spec.get("serviceAccount") or "default")),
+            priority_class=sys.intern(str(spec.get("priorityClassName") or "")),
+            priority=None if priority is None else int(priority),
+            preemption=str(spec.get("preemptionPolicy") or ""),
+            resources=PodResources.from_spec(spec),
+            overhead=read_amounts(spec.get("overhead")),
+            ends=spec.get("activeDeadlineSeconds") is not None,
+            crosses=_crosses_namespaces(spec.get("affinity") or {}),
+            violations=find_violations(spec),
+        )
+
+
+NO_POD = PodToAdmit()
+
+
+def _crosses_namespaces(affinity: Mapping[str, Any]) -> bool:
+    """As usesCrossNamespacePodAffinity of https://github.com/kubernetes/kubernetes, pkg/quota/v1/evaluator/core/pods.go."""
+    for field in ("podAffinity", "podAntiAffinity"):
+        group = affinity.get(field) or {}
+        terms = [*(group.get("requiredDuringSchedulingIgnoredDuringExecution") or ())]
+        preferred = group.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+        terms += [entry.get("podAffinityTerm") or {} for entry in preferred]
+        if any(term.get("namespaces") or term.get("namespaceSelector") is not None for term in terms):
+            return True
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class PriorityClass:
+    """A PriorityClass. is_default: of pods that name none."""
+
+    name: str
+    value: int = 0
+    is_default: bool = False
+    preemption: str = PREEMPT_LOWER
+
+    @classmethod
+    def from_object(cls, item: Mapping[str, Any]) -> PriorityClass:
+        """Read a scheduling.k8s.io/v1 PriorityClass: metadata.name, value, globalDefault, preemptionPolicy."""
+        preemption = str(item.get("preemptionPolicy") or PREEMPT_LOWER)
+        return cls(
+            str(item["metadata"]["name"]), int(item.get("value") or 0), bool(item.get("globalDefault")), preemption
+        )
+
+
+# Every API server makes these (pkg/apis/scheduling/v1/helpers.go).
+SYSTEM_CLASSES = (
+    PriorityClass("system-node-critical", 2000001000),
+    PriorityClass("system-cluster-critical", 2000000000),
+)

@@ -1,0 +1,135 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether LimitRanges and ResourceQuotas of a namespace leave room for the next pod and its claims. Pure.
+
+As https://github.com/kubernetes/kubernetes, plugin/pkg/admission/limitranger and pkg/quota/v1/evaluator/core.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.admission import PodToAdmit
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.resources import (
+    LimitRange,
+    LimitRangePart,
+    PodResources,
+    ResourceQuota,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import ClaimTemplate
+
+# By resource, in thousandths.
+Usage = Mapping[str, int]
+
+_OVERCOMMITTED = ("cpu", "memory", "ephemeral-storage")
+# A quota of these refuses a pod of which a container says nothing.
+_REQUIRED = ("cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory")
+_CLASS_SUFFIX = ".storageclass.storage.k8s.io/"
+
+
+def find_excess(limit_range: LimitRange, pod: PodResources, claims: Iterable[ClaimTemplate]) -> str:
+    """What of a pod or of its claims a LimitRange does not allow, empty for nothing."""
+    excesses = (
+        excess
+        for part in limit_range.parts
+        for requests, limits in _list_holders(part.kind, pod, claims)
+        for excess in _compare(part, requests, limits)
+    )
+    return next(excesses, "")
+
+
+def _list_holders(kind: str, pod: PodResources, claims: Iterable[ClaimTemplate]) -> Iterator[tuple[Usage, Usage]]:
+    if kind == "Container":
+        yield from ((dict(holder.requests), dict(holder.limits)) for holder in pod.containers)
+    elif kind == "Pod":
+        yield pod.sum_up("requests", overhead=False), pod.sum_up("limits", overhead=False)
+    elif kind == "PersistentVolumeClaim":
+        # What a claim requests is compared with both ends.
+        yield from (({"storage": claim.size * 1000}, {"storage": claim.size * 1000}) for claim in claims)
+
+
+def _compare(part: LimitRangePart, requests: Usage, limits: Usage) -> Iterator[str]:
+    shown = part.kind if part.kind == "PersistentVolumeClaim" else part.kind.lower()
+    for name, least in part.least:
+        if min(requests.get(name, -1), limits.get(name, least)) < least:
+            yield f"the least {name} of a {shown} is {_show(least)}"
+    for name, most in part.most:
+        if name not in limits or max(limits[name], requests.get(name, 0)) > most:
+            yield f"the most {name} of a {shown} is {_show(most)}"
+    for name, ratio in part.ratio:
+        request, limit = requests.get(name, 0), limits.get(name, 0)
+        if not request or not limit or limit * 1000 > ratio * request:
+            yield f"the limit of {name} of a {shown} is at most {_show(ratio)} times the request"
+
+
+def _show(amount: int) -> str:
+    return f"{amount / 1000:g}"
+
+
+def is_counted(quota: ResourceQuota, pod: PodToAdmit, resources: PodResources, priority_class: str) -> bool:
+    """Whether the scopes of a quota select a pod. priority_class: its own or the default one."""
+    answers = {
+        "Terminating": pod.ends,
+        "NotTerminating": not pod.ends,
+        "BestEffort": resources.is_best_effort,
+        "NotBestEffort": not resources.is_best_effort,
+        "CrossNamespacePodAffinity": pod.crosses,
+    }
+    for scope, operator, values in quota.scopes:
+        selects = answers.get(scope, False)
+        if scope == "PriorityClass":
+            selects = {
+                "In": priority_class in values,
+                "NotIn": priority_class not in values,
+                "Exists": bool(priority_class),
+                "DoesNotExist": not priority_class,
+            }[operator]
+        if not selects:
+            return False
+    return True
+
+
+def find_missing(quota: ResourceQuota, resources: PodResources) -> str:
+    """What a container has to say because a quota counts it, empty for nothing."""
+    if resources.whole.requests or resources.whole.limits:
+        return ""
+    required = [name for name, _hard in quota.hard if name in _REQUIRED]
+    for holder in resources.containers:
+        usage = _name_usage(dict(holder.requests), dict(holder.limits))
+        if missing := [name for name in required if name not in usage]:
+            return missing[0]
+    return ""
+
+
+def sum_up_pod(resources: PodResources) -> Usage:
+    """What a pod counts for in a quota."""
+    usage = _name_usage(resources.sum_up("requests"), resources.sum_up("limits"))
+    return {**usage, "pods": 1000, "count/pods": 1000}
+
+
+def _name_usage(requests: Usage, limits: Usage) -> dict[str, int]:
+    usage = {f"requests.{name}": amount for name, amount in requests.items()}
+    usage |= {name: requests[name] for name in requests if name in _OVERCOMMITTED or name.startswith("hugepages-")}
+    return usage | {f"limits.{name}": limits[name] for name in limits if name in _OVERCOMMITTED}
+
+
+def sum_up_claims(claims: Sequence[tuple[ClaimTemplate, str]]) -> Usage:
+    """What claims count for in a quota, each with its class."""
+    usage: Counter[str] = Counter()
+    for claim, storage_class in claims:
+        prefixes = ("", *((f"{storage_class}{_CLASS_SUFFIX}",) if storage_class else ()))
+        for prefix in prefixes:
+            usage.update({f"{prefix}requests.storage": claim.size * 1000, f"{prefix}persistentvolumeclaims": 1000})
+        usage["count/persistentvolumeclaims"] += 1000
+    return usage
+
+
+def find_quota_excess(quota: ResourceQuota, usage: Usage, more: int) -> str:
+    """What of a quota is used up before the next pods are created, empty for nothing. more: how many exist beside those of today."""
+    hard, used = dict(quota.hard), dict(quota.used or ())
+    for name, amount in usage.items():
+        if amount and name in hard and used.get(name, 0) + more * amount > hard[name]:
+            return f"it allows {_show(hard[name])} of {name}, {_show(used.get(name, 0))} are used"
+    return ""
