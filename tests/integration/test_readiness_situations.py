@@ -58,6 +58,9 @@ class Server:
         """A client may create such an object; ApiError if not."""
         kind, metadata = KINDS[item["kind"]], item["metadata"]
         copy = {**item, "metadata": {**metadata, "name": f"{metadata['name']}-x"}}
+        if item["kind"] == "PriorityClass":
+            # The situation's own may be the default, of which there is one.
+            copy["globalDefault"] = False
         self.lab.api.post(f"{kind.path(metadata.get('namespace'))}?dryRun=All&fieldValidation=Strict", copy)
 
 

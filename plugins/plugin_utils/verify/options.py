@@ -31,6 +31,7 @@ def parse_request(options: Mapping[str, Any]) -> VerifyRequest:
         drivers=tuple(DRIVERS[name] for name in dict.fromkeys(options["drivers"])),
         nodes=tuple(dict.fromkeys(options["nodes"])),
         storage_classes={str(key): str(value) for key, value in options["storage_classes"].items()},
+        verify_reattach=options["move"],
         image=options["image"],
         tolerations=tuple(options["tolerations"]),
     )

@@ -24,6 +24,7 @@ class VerifyRequest:
     drivers: tuple[Driver, ...]
     nodes: tuple[str, ...] = ()
     storage_classes: Mapping[str, str] = field(default_factory=dict)
+    verify_reattach: bool = True
     image: str = ""
     tolerations: tuple[Mapping[str, Any], ...] = ()
 
@@ -33,7 +34,7 @@ class VerifyTarget:
     """One driver on one node.
 
     keeps: the volume stays when its claim goes. elsewhere: where it is tried next, in this order; the volume decides itself.
-    stays: why it is tried nowhere else, empty if it is.
+    stays: why it is tried nowhere else; empty when that was not asked for.
     """
 
     driver: str
@@ -105,8 +106,8 @@ def plan_verification(
                     access_mode="ReadWriteOnce" if driver.fstypes else "ReadWriteMany",
                     keeps=chosen.keeps,
                     attaches=attach.get(driver.name, True),
-                    elsewhere=tuple(other_nodes),
-                    stays="" if other_nodes else "there is no other node to read it on",
+                    elsewhere=tuple(other_nodes) if desired.verify_reattach else (),
+                    stays="there is no other node to read it on" if desired.verify_reattach and not other_nodes else "",
                 )
             )
     # Node by node: a failing node shows with its first driver.

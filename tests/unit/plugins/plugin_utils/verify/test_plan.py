@@ -49,9 +49,11 @@ def test_nothing_runs_on_nodes_that_were_not_chosen() -> None:
     assert {other for one in made.targets for other in one.elsewhere} == {"win-2", "win-3"}
 
 
-def test_one_node_alone_is_read_nowhere_else() -> None:
+def test_one_node_alone_is_read_nowhere_else_and_neither_is_what_shall_not_move() -> None:
     alone = planned([node("win-1")]).targets[0]
     assert (alone.elsewhere, alone.stays) == ((), "there is no other node to read it on")
+    # A missing node outside of the request is not reported.
+    assert {(target.elsewhere, target.stays) for target in planned(verify_reattach=False).targets} == {((), "")}
 
 
 def test_a_node_that_cannot_be_used_is_left_out_of_all_but_refused_by_name() -> None:
