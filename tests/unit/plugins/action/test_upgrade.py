@@ -88,7 +88,7 @@ def test_it_calls_other_features_with_options_that_they_have() -> None:
         names = {keyword.arg for keyword in call.keywords if keyword.arg}
         for keyword in call.keywords:
             if keyword.arg is None and isinstance(keyword.value, ast.Dict):
-                names |= {key.value for key in keyword.value.keys if isinstance(key, ast.Constant)}
+                names |= {str(key.value) for key in keyword.value.keys if isinstance(key, ast.Constant)}
         assert names <= getattr(upgrade, feature).ActionModule.argument_spec.keys(), ast.unparse(call)
         checked |= {(feature, name) for name in names}
     assert {("verify", "move"), ("gate", "timeout"), ("preflight_info", "target")} <= checked
