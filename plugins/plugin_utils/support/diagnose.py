@@ -124,7 +124,7 @@ class ClusterFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class PodFacts:
+class WorkloadPod:
     """A pod of the workload. node: empty before it is scheduled. runs: whether it is Ready or complete. event: the last warning about it."""
 
     name: str
@@ -143,7 +143,7 @@ class WorkloadFacts:
     name: str
     verdict: Mapping[str, Any] | None
     causes: Sequence[Mapping[str, Any]] = ()
-    pods: Sequence[PodFacts] = ()
+    pods: Sequence[WorkloadPod] = ()
     known: Sequence[str] = ()
 
     def select_nodes(self) -> set[str]:

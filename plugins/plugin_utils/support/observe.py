@@ -20,7 +20,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.kinds import Kind
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import find_controller
-from ansible_collections.kubewin.csi.plugins.plugin_utils.support.diagnose import PodFacts, ShareUse, WorkloadFacts
+from ansible_collections.kubewin.csi.plugins.plugin_utils.support.diagnose import ShareUse, WorkloadFacts, WorkloadPod
 from ansible_collections.kubewin.csi.plugins.plugin_utils.support.parts import Missing, Part
 
 # Lines of a container's log, and most bytes of it.
@@ -119,7 +119,7 @@ def read_workload(client: Client, name: str, report: Mapping[str, Any]) -> Workl
                 entry["type"]: entry["status"] for entry in status.get("conditions") or ()
             }.items()
             node, done = pod["spec"].get("nodeName") or "", status.get("phase") == "Succeeded"
-            pods.append(PodFacts(pod_name, node, ready or done, warnings.get(pod["metadata"]["name"], "")))
+            pods.append(WorkloadPod(pod_name, node, ready or done, warnings.get(pod["metadata"]["name"], "")))
     findings = [entry for entry in report["findings"] if (entry["id"], entry["object"]) in causes]
     # Another workload may have the same finding about the same object.
     stops = {step["because"] for step in (verdict or {}).get("steps") or ()}

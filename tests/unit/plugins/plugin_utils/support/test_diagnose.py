@@ -24,9 +24,9 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.support.diagnose impor
     Controller,
     Diagnosis,
     HostFacts,
-    PodFacts,
     ShareUse,
     WorkloadFacts,
+    WorkloadPod,
     describe_workload,
     diagnose,
     is_passed,
@@ -187,7 +187,7 @@ def test_a_host_that_is_down_hides_no_other_host() -> None:
     assert [(one.layer, one.object) for one in found] == [("connection", "host win-1"), ("csi-proxy", "host win-2")]
 
 
-WAITS = PodFacts("shop/orders-0", "win-2", runs=False, event="FailedMount: the share is away")
+WAITS = WorkloadPod("shop/orders-0", "win-2", runs=False, event="FailedMount: the share is away")
 UNREGISTERED = {**BLOCKER, "severity": "warning"}
 VERDICT = {"steps": [{"step": "stage", "nodes": ["win-2"], "because": "the driver does not work"}]}
 ORDERS = WorkloadFacts("shop/orders-0", VERDICT, pods=[WAITS], known=["shop/orders", "shop/web"])
